@@ -67,8 +67,12 @@ def compare(
     Results of the same label and workload are rounds of one case: their median and spread are
     shown. Ratios are relative to the first label.
 
-    Parameters !---------- files ! Results that runs have saved. plot_to ! Also draw latency by
-    percentile and throughput over time: a .png, .svg or .html file.
+    Parameters
+    ----------
+    files
+        Results that runs have saved.
+    plot_to
+        Also draw latency by percentile and throughput over time: a .png, .svg or .html file.
     """
     terminal = console()
     try:

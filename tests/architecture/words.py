@@ -51,7 +51,7 @@ PHRASES: Final = {
     r"what (is|was|are|were) (in hand|left|usual|odd|kept|said|told|there|owed|missing|wrong)\b": (
         "the noun: pending work, the remainder, the rule"
     ),
-    r"it is (looked|waited|asked|told|gone|read on)\b": "name the actor",
+    r"it is (looked|waited|asked|told|read on)\b": "name the actor",
     r"so (it )?(is|are|was|were|does|do|did) (it|they|that|this)\b": "say it in full",
     r"so it (is|was|does|did)[.;:,]": "say it in full",
     r"(becomes?|became) of\b": "the outcome of",
@@ -212,22 +212,18 @@ def sentences(text: str) -> Iterator[str]:
 def _paragraphs(text: str) -> Iterator[str]:
     """The paragraphs of a text without examples of code."""
     lines: list[str] = []
-    fenced = code = False
-    section = False
+    fenced = section = False
     for line in [*text.splitlines(), ""]:
         bare = line.strip()
         if bare.startswith("```"):
             fenced = not fenced
             bare = ""
-        elif fenced or (code and line.startswith("    ")):
+        elif fenced or (line.startswith("    ") and not lines and not section):
             continue
-        code = code and not bare
         item = re.match(r"([-*>|]|\d+\.|#+)\s", bare)
         starts = item is not None or (section and re.match(r"[\w.]+: ", bare) is not None)
         if (not bare or starts) and lines:
             yield "\n".join(lines)
-            if lines[-1].endswith("::"):
-                code = True
             lines = []
         if not bare:
             section = False
@@ -326,7 +322,7 @@ def _docstrings(path: Path, tree: ast.AST) -> Iterator[Text]:
     for statement in getattr(tree, "body", ()):
         match statement:
             case ast.Expr(value=ast.Constant(value=str(words))):
-                yield Text(path, statement.lineno, "docstring", words)
+                yield Text(path, statement.lineno, "docstring", _dedented(words, statement))
             case ast.FunctionDef() | ast.AsyncFunctionDef() if statement.name.startswith("test_"):
                 name = statement.name.removeprefix("test_").replace("_", " ").capitalize()
                 yield Text(path, statement.lineno, "test name", name)
@@ -337,6 +333,11 @@ def _docstrings(path: Path, tree: ast.AST) -> Iterator[Text]:
                 yield from _docstrings(path, statement)
             case _:
                 pass
+
+
+def _dedented(words: str, statement: ast.stmt) -> str:
+    """A docstring without the indentation of its first line."""
+    return words.replace("\n" + " " * statement.col_offset, "\n")
 
 
 def _literal(node: ast.expr) -> str:

@@ -1,4 +1,4 @@
-"""Prometheus and promtool: those of the machine, or Debian's, fetched once and kept."""
+"""Prometheus and promtool: installed ones, or Debian's, fetched once and cached."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.support.environment.maven_jars import NotFetched, user_cache
 
 
 def program(name: str) -> Path:
-    """``prometheus`` or ``promtool``.
+    """The path of ``prometheus`` or ``promtool``.
 
     Raises:
-        NotFetched: it is not on this machine, and Debian's package can't be fetched.
+        NotFetched: it is not installed, and Debian's package can't be fetched.
     """
     found = shutil.which(name)
     if found is not None:

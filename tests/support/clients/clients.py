@@ -1,4 +1,4 @@
-"""Clients for tests: bare HTTP that sends what it is given, and the SDKs' own."""
+"""Clients for tests: bare HTTP that sends any request, and the SDKs' own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REGION = "us-east-1"
 TARGET_PREFIX = "DynamoDB_20120810."
 STREAMS_TARGET_PREFIX = "DynamoDBStreams_20120810."
 JSON_1_0 = "application/x-amz-json-1.0"
-# Servers close connections on which nothing is sent; other tests may take minutes in between.
+# Servers close idle connections, and other tests may take minutes in between.
 _IDLE_SECONDS = 20
 # Open mode takes any credentials, but a request without a signature is refused.
 AUTHORIZATION = (
@@ -31,7 +31,7 @@ SDK_ARGUMENTS = {
 
 
 class Answer(NamedTuple):
-    """What came back for one request."""
+    """The answer to one request."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -51,7 +51,7 @@ class Refusal(NamedTuple):
 
 
 class WireClient:
-    """Sends requests as they are, checked by nobody, over one keep-alive connection."""
+    """Sends requests unchecked over one keep-alive connection."""
 
     def __init__(self, endpoint: str, target_prefix: str = TARGET_PREFIX) -> None:
         self._target_prefix = target_prefix
@@ -72,7 +72,7 @@ class WireClient:
         body: bytes | str | dict[str, Any],
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """One request, any answer; a header given as an empty text is left out."""
+        """One request with any answer; a header with an empty value is omitted."""
         if isinstance(body, dict):
             body = msgspec.json.encode(body)
         defaults = {
@@ -117,11 +117,11 @@ def refusal(answer: Answer) -> Refusal:
 
 
 def boto3_client(endpoint: str, service: str = "dynamodb", **config: Any) -> Any:
-    """boto3's client, without retries: a test counts its own attempts."""
+    """boto3's client without retries, because a test counts its own attempts."""
     settings = Config(retries={"mode": "standard", "total_max_attempts": 1}, **config)
     return boto3.client(service, endpoint_url=endpoint, config=settings, **SDK_ARGUMENTS)
 
 
 def boto3_resource(endpoint: str) -> Any:
-    """boto3's resource, as users make it."""
+    """boto3's resource, created as users do."""
     return boto3.resource("dynamodb", endpoint_url=endpoint, **SDK_ARGUMENTS)

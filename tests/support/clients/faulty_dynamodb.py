@@ -1,4 +1,4 @@
-"""A DynamoDB of one table that forgets, or lies, when it is told to: for whoever checks servers."""
+"""A DynamoDB of one table with injected faults, for tests of programs that check servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Item = dict[str, Any]
 Key = tuple[str, str]
 Body = dict[str, Any]
 
-# Is told of a put, or of a get, and says whether this one is to go wrong.
+# Called with the number of a put or get; returns whether it fails.
 Fault = Callable[[int], bool]
 
 
@@ -23,20 +23,20 @@ def never(number: int) -> bool:
 
 
 class FaultyDynamoDB:
-    """Puts and gets of whole items, counted from 1. What a fault does is said beside it."""
+    """Puts and gets of whole items, counted from 1. Each fault is described beside it."""
 
     def __init__(self) -> None:
-        # The put is acknowledged and not done.
+        # The put is acknowledged but not done.
         self.loses_put: Fault = never
-        # The get shows the version before the last one, where there is one.
+        # The get shows the version before the last one, if there is one.
         self.shows_old: Fault = never
         # The get shows another item.
         self.shows_other: Fault = never
-        # The put is done and the connection closed, without an answer.
+        # The put is done and the connection is closed without an answer.
         self.hangs_up: Fault = never
-        # The put is done, and nothing follows on that connection.
+        # The put is done, and that connection stays silent.
         self.falls_silent: Fault = never
-        # The put is done, no answer comes, and nobody is served any more.
+        # The put is done without an answer, and the server stops.
         self.dies: Fault = never
         # Every batch is refused.
         self.refuses_batches = False

@@ -1,17 +1,17 @@
-"""One request sent in every way that HTTP allows; all answers must be equal.
+"""Sends one request in every way that HTTP allows, and checks that all answers are equal.
 
 The server has two HTTP lanes (``dynactor.api.http.fast_lane``, and aiohttp's in
 ``dynactor.api.http.aiohttp_lane``), and reads and writes compressed bodies. A test of an answer's
-content asks for it in all ways at once::
+content sends its request in all ways at once::
 
     def test_an_unknown_choice_is_refused(lanes: LanesClient):
         refusal = lanes.refused("Scan", {"TableName": "abc", "Limit": 0})
         assert refusal == ("ValidationException", "1 validation error …")
 
-``lanes`` is a fixture of ``tests/conftest.py``; a test with a server of its own makes a
-``LanesClient(endpoint)`` and closes it. It has the methods of ``WireClient``. A request is carried
-out once for each of ``WAYS``: send only what may be repeated, such as reads, refused requests, and
-puts of one item.
+``lanes`` is a fixture of ``tests/conftest.py``. A test with a server of its own creates a
+``LanesClient(endpoint)`` and closes it. It has the methods of ``WireClient``. A request runs once
+for each of ``WAYS``, so send only idempotent requests, such as reads, refused requests, and puts of
+one item.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _LEAVE_FAST_LANE: Final = dict([TO_PLAIN_LANE.split(": ")])
 _ACCEPT_GZIP: Final = {"Accept-Encoding": "gzip"}
 _GZIP_BODY: Final = {"Content-Encoding": "gzip"}
 
-# Headers that choose a lane and a compression, by a name for messages of assertions. A compressed
-# body is always read by the plain lane.
+# Headers that select a lane and a compression, by a name for assertion messages. The plain lane
+# reads all compressed bodies.
 WAYS: Final[dict[str, dict[str, str]]] = {
     "fast lane": {},
     "fast lane, compressed answer": _ACCEPT_GZIP,
@@ -41,7 +41,7 @@ WAYS: Final[dict[str, dict[str, str]]] = {
 
 
 class LanesClient(WireClient):
-    """Sends each request in all ``WAYS``, asserts that the answers agree, returns the first.
+    """Sends each request in all ``WAYS``, checks that the answers agree, returns the first.
 
     A connection that left the fast lane never returns to it, so the plain lane has its own.
     """

@@ -1,4 +1,4 @@
-"""A network between a client and a server of this machine, which a test can break."""
+"""A network between a local client and a local server, which a test can break."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _CHUNK_BYTES: Final = 65_536
 
 
 class Network:
-    """Takes connections on one port of loopback and carries them to another.
+    """Forwards connections from one port of loopback to another.
 
-    It runs in a thread of its own, so that its user may be of any kind. Invariant: outside of
-    the contexts below every byte arrives, in order.
+    It runs in a thread of its own, so tests of any kind can use it. Invariant: outside of the
+    contexts below, every byte arrives in order.
     """
 
     def __init__(self, port: int, server_port: int) -> None:
         self.port = port
-        # How much of what the server answered was lost.
+        # The number of lost bytes of the server's answers.
         self.lost_bytes = 0
         self._server_port = server_port
         self._loop = asyncio.new_event_loop()
@@ -33,7 +33,7 @@ class Network:
 
     @contextmanager
     def running(self) -> Iterator[Network]:
-        """There within the context."""
+        """Run within the context."""
         self._thread.start()
         try:
             self._do(self._listen())
@@ -46,7 +46,7 @@ class Network:
 
     @contextmanager
     def cut(self) -> Iterator[None]:
-        """Every connection is closed, every new one refused."""
+        """Close every connection, and refuse new ones."""
         self._do(self._break())
         try:
             yield
@@ -55,7 +55,7 @@ class Network:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Connections stay and are taken, and nothing arrives until it is over."""
+        """Accept and keep connections, but deliver nothing until the context ends."""
         self._do(self._set_flowing(is_flowing=False))
         try:
             yield
@@ -64,7 +64,7 @@ class Network:
 
     @contextmanager
     def losing_answers(self) -> Iterator[None]:
-        """The server gets everything and its answers are lost; in the end connections break."""
+        """Deliver requests but lose the answers; at the end, connections break."""
         self._loses_answers = True
         try:
             yield
@@ -99,11 +99,11 @@ class Network:
         assert task is not None
         self._connections.add(task)
         try:
-            # A server that is not there closes the connection: it could not refuse it any more.
+            # A server that is down closes the connection, because it can't refuse it any more.
             with suppress(OSError):
                 await self._carry(from_client, to_client)
         except asyncio.CancelledError:
-            # The network was broken; asyncio would report it as an error of the connection.
+            # The network was cut; asyncio would log an error of the connection.
             pass
         finally:
             self._connections.discard(task)

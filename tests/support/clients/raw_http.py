@@ -1,4 +1,4 @@
-"""Bare HTTP from within the event loop: bytes out, answers in."""
+"""Bare HTTP on the event loop: bytes out, answers in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.clients.clients import AUTHORIZATION, JSON_1_0
 # Closing a socket with this option resets its connection.
 RESET = struct.pack("ii", 1, 0)
 
-# A header that the fast lane leaves to the plain one.
+# A header that makes the fast lane pass the request to the plain one.
 TO_PLAIN_LANE = "TE: trailers"
 
 
@@ -53,7 +53,7 @@ def request(operation: str, body: bytes = b"{}", *more: str, host: str = "127.0.
 
 
 class RawConnection:
-    """A connection; the test writes what it likes."""
+    """A connection on which the test writes any bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -78,13 +78,13 @@ class RawConnection:
         return await self.answer()
 
     def reset_when_closed(self) -> None:
-        """Let its end be a reset, of which a server learns while it answers."""
+        """Close with a reset, which the server notices while it answers."""
         bare: socket.socket = self.writer.get_extra_info("socket")
         if bare.fileno() >= 0:
             bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
     async def is_closed(self) -> bool:
-        """Wait until the server closes; whether it said no more before."""
+        """Wait until the server closes; whether it sent nothing before."""
         try:
             return await self.reader.read() == b""
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""A client that signs for a region of its choice, with a key of its choice."""
+"""A client that signs for any region with any key."""
 
 from __future__ import annotations
 

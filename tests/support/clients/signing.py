@@ -1,4 +1,4 @@
-"""Signatures made as AWS's guide tells it, by no code of the server's."""
+"""Signatures computed according to AWS's guide, independently of the server's code."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hashlib import sha256
 def signed_by_hand(
     headers: dict[str, str], digest: str, stamp: str, key: tuple[str, str], query: str = ""
 ) -> dict[str, str]:
-    """These headers of a POST, all in lower case and signed, with their signature.
+    """The lower-case headers of a POST with their signature, which covers all of them.
 
-    ``digest`` is what is signed as the body's, ``stamp`` the time, ``query`` in canonical form.
-    Texts are bytes, as Latin-1, without needless white space.
+    ``digest`` is the signed digest of the body, ``stamp`` the time, ``query`` in canonical form.
+    Texts are bytes, as Latin-1, without extra white space.
     """
     names = ";".join(sorted(headers))
     lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))

@@ -1,7 +1,7 @@
-"""Clients that send every kind of request and vanish at random moments, or stay for the answer.
+"""Clients that send every kind of request, and disconnect at random moments or read the answer.
 
-Each item is written once, under a key of its own: what was answered must be there, and of the rest
-an item, with its index entries, or a transaction's pair of items is there whole or not at all.
+Each item is written once, under its own key. Acknowledged writes must be there. Any other item,
+with its index entries, or a transaction's pair of items, must be there as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ INDEXES: Final = ("by-local", "by-global")
 _MOST_TURNS: Final = 40
 _LARGE_CHARACTERS: Final = 90_000
 _BATCH_ITEMS: Final = 6
-# What a request may be refused with: it came while another one of the same kind was under way.
+# Possible refusals, because a conflicting request was in progress.
 _REFUSALS: Final = ("LimitExceeded", "ResourceInUse", "ResourceNotFound", "TransactionInProgress")
 
 
 class Wanted(NamedTuple):
-    """A request, and the items, by table, that it writes; all of them or none if ``is_whole``."""
+    """A request, and the items it writes, by table; all of them or none if ``is_whole``."""
 
     operation: str
     body: dict[str, Any]
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
 
 
 class Told:
-    """What all clients were told, and what they have tried."""
+    """The answers to all clients, and the requests they tried."""
 
     def __init__(self) -> None:
         self.answered: set[tuple[str, str]] = set()
@@ -44,28 +44,28 @@ class Told:
         self.transactions: list[tuple[tuple[str, str], ...]] = []
         self.backups: list[str] = []
         self.vanished = 0
-        # Asyncio forgets connections that it has accepted as a server is closed, and leaves them
-        # open (Python 3.11): nobody makes one then.
+        # When a server closes, asyncio forgets accepted connections and leaves them open (Python
+        # 3.11), so no client connects then.
         self.may_connect = True
         self._answers = 0
         self._wanted_answers = 0
         self._enough = asyncio.Event()
 
     def note_answer(self) -> None:
-        """One more."""
+        """Count an answer."""
         self._answers += 1
         if self._answers == self._wanted_answers:
             self._enough.set()
 
     async def more_answers(self, count: int) -> None:
-        """Wait until there are so many more."""
+        """Wait until this many more answers arrived."""
         self._wanted_answers = self._answers + count
         self._enough.clear()
         await self._enough.wait()
 
 
 def table_definitions() -> list[dict[str, Any]]:
-    """What the tables are made of."""
+    """The definitions of the tables."""
     return [
         definition(
             "pk:S",
@@ -81,7 +81,7 @@ def table_definitions() -> list[dict[str, Any]]:
 
 
 class VanishingClient:
-    """One client: request after request, on a new connection where it has left the last one."""
+    """One client: request after request, reconnecting after it disconnected."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class VanishingClient:
         ]
 
     async def run(self, requests: int) -> None:
-        """Send so many requests, or as many as the server lives."""
+        """Send this many requests, or until the server stops."""
         left = requests
         while left > 0 and self._told.may_connect:
             try:
@@ -129,7 +129,7 @@ class VanishingClient:
                 return
 
     async def _ask(self, connection: RawConnection, wanted: Wanted) -> bool:
-        """Send a request; whether this client and the server stay for more."""
+        """Send a request; whether the client and the server keep the connection."""
         told, draw = self._told, self._draw
         told.tried.update(wanted.written)
         if wanted.is_whole:
@@ -146,13 +146,13 @@ class VanishingClient:
                 connection.writer.write_eof()
             answer = await connection.answer()
         except (asyncio.IncompleteReadError, OSError):
-            # The server stops.
+            # The server is stopping.
             return False
         self._note(wanted, answer)
         return not is_last
 
     async def _vanish(self, connection: RawConnection, data: bytes) -> bool:
-        """Send a request or a part of it, and be gone before the answer, or amid it."""
+        """Send a request or a part of it, and disconnect before or during the answer."""
         self._told.vanished += 1
         if self._draw.random() < 0.3:
             data = data[: self._draw.randrange(len(data))]
@@ -225,7 +225,7 @@ class VanishingClient:
         return Wanted("BatchWriteItem", {"RequestItems": puts}, written)
 
     def _transaction(self) -> Wanted:
-        """In one partition, or in one of each table."""
+        """A transaction in one partition, or in one of each table."""
         pk = self._new_key()
         tables = self._draw.choice((TABLES, TABLES[:1]))
         actions = [
@@ -233,7 +233,7 @@ class VanishingClient:
                 "Put": {
                     "TableName": table,
                     "Item": self._item(pk),
-                    # It would be refused if it were done twice.
+                    # It would be refused if it ran twice.
                     "ConditionExpression": "attribute_not_exists(pk)",
                 }
             }

@@ -1,8 +1,7 @@
-"""The lightest client there is: DynamoDB's JSON over one keep-alive connection.
+"""A minimal client: DynamoDB's JSON over one keep-alive connection.
 
-An SDK spends more time on a request than the server does; where the server is to be pressed or
-measured, this speaks instead. One request at a time on a connection, no retries, no redirects,
-no chunked answers.
+An SDK spends more time on a request than the server does, so this client is used for load and
+measurements. One request at a time on a connection, no retries, no redirects, no chunked answers.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ decode = msgspec.json.Decoder().decode
 
 
 class ConnectionLost(Exception):
-    """The connection ended before the answer came; whether the request was done is unknown."""
+    """The connection ended before the answer; the outcome of the request is unknown."""
 
 
 class Response(NamedTuple):
@@ -40,7 +39,7 @@ class Answer(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The error's name without its namespace; empty where the request succeeded."""
+        """The error's name without its namespace; empty for success."""
         return str(self.body.get("__type", "")).rpartition("#")[2]
 
 
@@ -57,7 +56,7 @@ def request_bytes(operation: str, body: bytes, service: str = "DynamoDB") -> byt
 
 
 class Connection(asyncio.Protocol):
-    """One connection to a server; ``send`` is not to be called before the last answer came."""
+    """One connection to a server; call ``send`` only after the last answer."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -71,7 +70,7 @@ class Connection(asyncio.Protocol):
         """Connect.
 
         Raises:
-            ConnectionLost: nobody listens there.
+            ConnectionLost: there is no listener.
         """
         try:
             _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
@@ -83,7 +82,7 @@ class Connection(asyncio.Protocol):
         """Send bytes made by ``request_bytes``, wait for the answer.
 
         Raises:
-            ConnectionLost: as it says.
+            ConnectionLost: there was no answer.
         """
         assert self._answer is None, "one request at a time"
         if self._lost is not None or self._transport is None:
@@ -99,13 +98,13 @@ class Connection(asyncio.Protocol):
         """Send an operation, wait for its decoded answer.
 
         Raises:
-            ConnectionLost: as it says.
+            ConnectionLost: there was no answer.
         """
         response = await self.send(request_bytes(operation, encode(body), service))
         return Answer(response.status, decode(response.body))
 
     async def close(self) -> None:
-        """Close, and wait until the socket is closed: an open one is a ResourceWarning."""
+        """Close, and wait until the socket is closed, because an open one is a ResourceWarning."""
         if self._transport is not None:
             self._transport.abort()
         await self._closed

@@ -1,4 +1,4 @@
-"""Rounds of a crash: a crowd writes, the server dies, it starts again, all is compared."""
+"""Rounds of crashes: many clients write, the server dies and restarts, the data is compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.histories.history import History
 from tests.support.servers.server import PROJECT, Server, running_server, serve_command
 from tests.support.stores.power_loss import PowerLoss
 
-# A start takes about this long where the log is short.
+# A start takes about this long with a short log.
 _START_SECONDS = 1.0
 
 
@@ -37,7 +37,7 @@ async def connected(server: Server) -> AsyncIterator[Connection]:
 
 
 class CrashingDatabase:
-    """One data directory through many crashes, and the history of what its clients were told."""
+    """One data directory over many crashes, and the history of all answers to its clients."""
 
     def __init__(
         self, directory: Path, draw: Random, *, power: bool = False, project: Path = PROJECT
@@ -60,7 +60,7 @@ class CrashingDatabase:
         return self.power.environment() if self.power else {}
 
     async def make(self) -> None:
-        """Start for the first time, make the tables, stop."""
+        """Start for the first time, create the tables, stop."""
         with self.running() as server:
             async with connected(server) as connection:
                 await make_tables(connection)
@@ -73,10 +73,10 @@ class CrashingDatabase:
         *,
         politely: bool = False,
     ) -> list[str]:
-        """Start, compare, write, die at a random moment; what the comparison found.
+        """Start, compare, write, die at a random moment; returns the differences.
 
-        ``trouble`` comes at a random moment, some time before the death. ``politely``: the
-        server is asked to stop, as by an operator, and ends well.
+        ``trouble`` happens at a random moment before the death. ``politely``: the server is stopped
+        as by an operator, and has to end normally.
         """
         with self.running() as server:
             async with connected(server) as connection:
@@ -97,7 +97,7 @@ class CrashingDatabase:
         return found
 
     async def die_while_starting(self) -> None:
-        """Start, and die at a random moment of it: while the log is being replayed, perhaps."""
+        """Start, and die at a random moment of it, possibly during the replay of the log."""
         process = await asyncio.create_subprocess_exec(
             *serve_command(data_dir=self.data_directory),
             cwd=self._project,
@@ -123,6 +123,6 @@ class CrashingDatabase:
         return found
 
     def cut_power(self) -> None:
-        """Take away what no completed sync covered; sometimes all of it, sometimes some."""
+        """Remove everything that no completed sync covered, or only some of it."""
         assert self.power is not None
         self.power.cut(self._draw if self._draw.random() < 0.5 else None)

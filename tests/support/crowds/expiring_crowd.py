@@ -1,9 +1,9 @@
-"""Clients that write at random to several tables with time to live, whatever becomes of the server.
+"""Clients that write at random to several tables with time to live, across crashes of the server.
 
-They keep an exact history of what they were told, and go on with the next server where one was
-killed. There are three kinds of items: some never expire, so that a removal is a user's; those
-that ``leave`` are put once, expired, and deleted by nobody, so that their removal is time to
-live's; and some are both deleted and expiring, where the history tells which of the two it was.
+They keep an exact history of the answers, and continue with the next server after a kill. There are
+three kinds of items. Some never expire, so only users remove them. Those that ``leave`` are put
+once, expired, and never deleted by clients, so only time to live removes them. The others are
+deleted by clients and also expire, and the history tells the two apart.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def may_expire(keys: Item) -> bool:
 
 
 def may_be_deleted(keys: Item) -> bool:
-    """Whether an item is one of those that clients delete."""
+    """Whether clients delete the item."""
     return not keys["sk"]["S"].startswith(_LEAVING)
 
 
 class ExpiringCrowd:
-    """Many writers, each with a connection of its own, on the server that is there.
+    """Many writers, each with its own connection, on the current server.
 
-    ``writes`` counts what was sent, answered or not; a batch is as many as it has requests.
+    ``writes`` counts the requests sent, answered or not; a batch counts as many as it has requests.
     """
 
     def __init__(self, tables: Sequence[str], draw: Random, size: int = CROWD_SIZE) -> None:
@@ -88,13 +88,13 @@ class ExpiringCrowd:
         self._waiting: dict[asyncio.Event, int] = {}
 
     async def run(self) -> None:
-        """Write until it is stopped."""
+        """Write until stopped."""
         async with asyncio.TaskGroup() as tasks:
             for number in range(self._size):
                 tasks.create_task(_Writer(self, number, Random(self._draw.random())).run())
 
     def turn_to(self, address: tuple[str, int] | None) -> None:
-        """Where the server is from now on; None: there is none, or none for long."""
+        """Set the current server; None: there is none for now."""
         self._address = address
         if address is None:
             self._served.clear()
@@ -102,29 +102,29 @@ class ExpiringCrowd:
             self._served.set()
 
     def stop(self) -> None:
-        """Let each writer end with the write that it is at."""
+        """Let each writer end after its current write."""
         self._stopping = True
         self._served.set()
 
     async def wait_writes(self, more: int) -> None:
-        """Wait until this many more were sent."""
+        """Wait until this many more writes were sent."""
         enough = asyncio.Event()
         self._waiting[enough] = self.writes + more
         await enough.wait()
 
     @property
     def is_stopping(self) -> bool:
-        """Whether its writers are to end."""
+        """Whether its writers are ending."""
         return self._stopping
 
     async def wait_server(self) -> tuple[str, int] | None:
-        """Where the server is; None where no more is to be written."""
+        """Wait for the current server; None if the writers are ending."""
         while self._address is None and not self._stopping:
             await self._served.wait()
         return None if self._stopping else self._address
 
     def count(self, writes: int) -> None:
-        """Note that writes were sent."""
+        """Count writes that were sent."""
         self.writes += writes
         for enough, goal in list(self._waiting.items()):
             if self.writes >= goal:
@@ -147,7 +147,7 @@ class _Writer:
             try:
                 connection = await Connection.open(*address)
             except ConnectionLost:
-                # It ended this moment; the crowd is about to be told.
+                # The server just ended, and the crowd is about to be notified.
                 await asyncio.sleep(0)
                 continue
             try:
@@ -179,7 +179,7 @@ class _Writer:
         self._note(place_name(table, keys), noted, answer, Done("ALL_OLD", _old_image(answer)))
 
     async def _leave(self, connection: Connection) -> None:
-        """Put an item that nobody writes to again, expired or soon to be."""
+        """Put an item that is expired or soon expires, and is never written again."""
         table = self._draw.choice(self._crowd.tables)
         token = self._token()
         keys = {"pk": {"S": token}, "sk": {"S": _LEAVING}}
@@ -190,7 +190,7 @@ class _Writer:
         self._note(place_name(table, keys), noted, answer, Done())
 
     async def _batch(self, connection: Connection) -> None:
-        """BatchWriteItem: some writes, each for itself, to several tables."""
+        """BatchWriteItem: independent writes to several tables."""
         places = {place_name(*place): place for place in (self._place() for _ in range(4))}
         writes = [
             (name, table, keys, Delete() if at == 0 else Put(keys | self._attributes(keys)))
@@ -263,7 +263,7 @@ class _Writer:
 
     def _update(self, keys: Item) -> Update:
         sets = {name: value for name, value in self._attributes(keys).items() if name != "list"}
-        # Half of the updates save an item that is about to expire.
+        # Half of the updates extend the life of an item that is about to expire.
         is_saved = EXPIRES not in sets and self._draw.random() < 0.5
         return Update(keys, sets, (EXPIRES,) if is_saved else (), ("n",))
 
@@ -280,7 +280,7 @@ def _old_image(answer: Answer) -> Item | None:
 
 
 def _update_members(update: Update) -> dict[str, Any]:
-    """UpdateItem's expression; what it means is ``history.apply``."""
+    """UpdateItem's expression; ``history.apply`` defines its effect."""
     names = {f"#{name}": name for name in (*update.sets, *update.removes, *update.counts)}
     values = {f":{name}": value for name, value in update.sets.items()} | {":one": {"N": "1"}}
     clauses = ["SET " + ", ".join(f"#{name} = :{name}" for name in update.sets), "ADD #n :one"]

@@ -1,4 +1,4 @@
-"""A database whose items expire, through many kills, and what its clients were told of each."""
+"""A database whose items expire, over many kills, and the answers to its clients."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ _SETTLE_SECONDS = 30.0
 class ExpiringDatabase:
     """One data directory.
 
-    Invariant: each key is in one of the states in ``possible``, None for missing, or its item
-    was in one of them and has expired since.
+    Invariant: each key is in one of the states in ``possible``, None for missing, or its item was
+    in one of them and has expired since.
     """
 
     def __init__(self, directory: Path, draw: Random) -> None:
         self.possible: defaultdict[str, list[Item | None]] = defaultdict(lambda: [None])
-        # What there was to see: items that were deleted, and the states in which it was killed.
+        # The coverage: items that were deleted, and the states in which it was killed.
         self.deleted = 0
         self.statuses: Counter[str] = Counter()
-        # How many partitions the table had when it was looked at last.
+        # The number of the table's partitions at the last look.
         self.partitions = 0
         self._directory = directory
         self._draw = draw
@@ -66,7 +66,7 @@ class ExpiringDatabase:
         self._reached = asyncio.Event()
 
     async def make(self) -> None:
-        """Start for the first time, make the table, stop."""
+        """Start for the first time, create the table, stop."""
         request = definition(
             "pk:S",
             "sk:S",
@@ -85,7 +85,7 @@ class ExpiringDatabase:
             assert server.stop() == 0, server.log
 
     async def _fill(self, connection: Connection, numbers: range) -> None:
-        """Put items that nobody changes, so that listing what is there takes its time."""
+        """Put items that never change, so that the first scan takes time."""
         fillers: list[Item] = [
             {
                 "pk": {"S": f"filler{number}"},
@@ -102,7 +102,7 @@ class ExpiringDatabase:
             self.possible[item["pk"]["S"]] = [item]
 
     async def kill(self, most_answers: int, *options: str) -> None:
-        """Write, switch time to live on and off, move the clock; die at a random moment."""
+        """Write, switch time to live, move the clock; die at a random moment."""
         options = (*_OPTIONS, *options)
         with server_with_clock(START, *options, data_dir=self._directory) as (server, clock):
             self._answers, self._goal = 0, self._draw.randrange(20, most_answers)
@@ -147,7 +147,7 @@ class ExpiringDatabase:
                 "ExpressionAttributeNames": {"#at": "at", "#owner": "owner"},
                 "ExpressionAttributeValues": {":at": at, ":owner": {"S": f"o{number % 3}"}},
             }
-        # From the moment it is sent it may have been done.
+        # Once it is sent, it may have been done.
         self.possible[name].append(new)
         answer = await connection.call(operation, body)
         if answer.error == "ConditionalCheckFailedException":
@@ -158,7 +158,7 @@ class ExpiringDatabase:
             self.possible[name] = [new]
 
     async def _switch(self, server: Server) -> None:
-        """On and off, as often as it is allowed."""
+        """Enable and disable time to live as often as allowed."""
         enabled = True
         with suppress(ConnectionLost):
             async with connected(server) as connection:
@@ -182,9 +182,9 @@ class ExpiringDatabase:
         return int(self._at)
 
     def _found(self, name: str, item: Item | None, now: float | None = None) -> None:
-        """A key is in this state; raises if it can't be."""
+        """Record the observed state of a key; raises if it is impossible."""
         possible = self.possible[name]
-        # A clock that is moved just now may be ahead of what is known.
+        # A clock that is being moved may be ahead of the last known time.
         now = self._at + 10 if now is None else now
         if item is None:
             assert any(state is None or _is_expired(state, now) for state in possible), (
@@ -195,7 +195,7 @@ class ExpiringDatabase:
         self.possible[name] = [item]
 
     async def verify(self) -> None:
-        """Open the data again, let time to live end what it had begun, and compare."""
+        """Reopen the data, let time to live complete its pending work, and compare."""
         async with (
             disk_store(self._directory) as store,
             running_database(store, SetClock(START), time_to_live=_SETTINGS) as database,
@@ -235,7 +235,7 @@ async def _compare_rows(store: Store, table: Table, *, is_on: bool) -> None:
     table_id = table.definition.table_id
     if is_on:
         await until_listed(table)
-        # What was swept a moment ago is listed until the expirers have seen that.
+        # Recently swept items are listed until the expirers have processed their deletion.
         while await listed(store, table_id) != await rebuilt(store, table.definition, "at"):
             await asyncio.sleep(0.001)
         return
@@ -248,7 +248,7 @@ def _is_expired(item: Item, now: float) -> bool:
 
 
 async def _all(table: Table, index: IndexDefinition | None = None) -> list[Item]:
-    """All items of a table, or the entries of an index: less than a page holds."""
+    """All items of a table, or the entries of an index; they fit on one page."""
     page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index))
     assert page.last is None
     return sorted((items.decode(item) for item in page.items), key=str)

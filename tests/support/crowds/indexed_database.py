@@ -1,4 +1,4 @@
-"""The crowd's tables with global indexes and streams, compared with what both must be."""
+"""The crowd's tables with global indexes and streams, compared with their expected content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.histories.history import Done, History, Item, Put, State, ind
 from tests.support.servers.server import PROJECT, Server, running_server
 from tests.support.streams.stream_walk import Ledger, walk
 
-# Of an index that has all changes still to come; one that lags by more is stuck.
+# The time for an index to apply all changes; one that takes longer is stuck.
 _CATCH_UP_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 _BATCH_ITEMS = 25
@@ -58,7 +58,7 @@ TYPES = {
 def global_index(
     name: str, hashes: tuple[str, ...], ranges: tuple[str, ...], projection: str, *include: str
 ) -> dict[str, Any]:
-    """An index as CreateTable and UpdateTable are told of it."""
+    """An index's definition for CreateTable and UpdateTable."""
     held: dict[str, Any] = {"ProjectionType": projection}
     if include:
         held["NonKeyAttributes"] = list(include)
@@ -78,7 +78,7 @@ FIRST_INDEXES: dict[str, list[dict[str, Any]]] = {
         global_index("of_token", ("token",), (), "KEYS_ONLY"),
     ],
 }
-# Added and deleted while the crowd writes.
+# Added and deleted during writes.
 PASSING_INDEXES = [
     global_index("added_of_title", ("title",), ("token",), "ALL"),
     global_index("added_of_mixed", ("mixed",), ("rank",), "INCLUDE", "n"),
@@ -87,7 +87,7 @@ PASSING_INDEXES = [
 
 
 def definitions(indexes: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """AttributeDefinitions of what these indexes use, and the crowd's local ones."""
+    """AttributeDefinitions of these indexes and the crowd's local ones."""
     used = {key["AttributeName"] for index in indexes for key in index["KeySchema"]}
     names = used | {"pk", "sk", "rank", "title"}
     return [
@@ -98,7 +98,7 @@ def definitions(indexes: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 async def make_indexed_tables(connection: Connection) -> None:
-    """Make the crowd's tables, with global indexes and streams of both images."""
+    """Create the crowd's tables, with global indexes and streams of both images."""
     for table in TABLES:
         body = create_table(table) | {
             "AttributeDefinitions": definitions(FIRST_INDEXES[table]),
@@ -116,9 +116,9 @@ async def make_indexed_tables(connection: Connection) -> None:
 
 
 async def fill(connection: Connection, history: History, count: int, draw: Random) -> None:
-    """Put items that no writer changes, so that a backfill takes its time.
+    """Put items that writers never change, so that a backfill takes time.
 
-    Their attribute ``mixed`` can be a key of type S in a third of them.
+    In a third of them, the attribute ``mixed`` is a valid key of type S.
     """
     for table in TABLES:
         for start in range(0, count, _BATCH_ITEMS):
@@ -194,9 +194,9 @@ async def _index_faults(connection: Connection, table: str, items: list[Item]) -
 async def global_index_violations(
     connection: Connection, patience_seconds: float = _CATCH_UP_SECONDS
 ) -> list[str]:
-    """How global indexes differ from a rebuild; nobody may write.
+    """The differences between global indexes and a rebuild. No writes meanwhile.
 
-    They follow the table at their own pace: only what is still wrong after a while is wrong.
+    The indexes follow the table with a delay, so only differences that persist for a while count.
     """
     found: list[str] = []
     for table in TABLES:
@@ -220,7 +220,7 @@ class Comparison:
     async def violations(
         self, connection: Connection, patience_seconds: float = _CATCH_UP_SECONDS
     ) -> list[str]:
-        """What is wrong; the history then goes on from what is there. Nobody may write."""
+        """The differences; the history then continues from the present state. No writes."""
         initial, operations = self.history.initial, self.history.operations
         found = await violations(connection, self.history)
         for table, ledger in self._ledgers.items():
@@ -245,7 +245,7 @@ class Comparison:
 
 
 class IndexMaker:
-    """One client that adds indexes and deletes them again, sometimes before they are filled.
+    """One client that adds indexes and deletes them, sometimes during their backfill.
 
     ``keeping``: it deletes none.
     """
@@ -259,7 +259,7 @@ class IndexMaker:
         self._filling = asyncio.Event()
 
     async def run(self) -> None:
-        """Until the server is gone or ``stopping``."""
+        """Run until the server has ended or ``stopping`` is set."""
         try:
             while not self.stopping:
                 await self._step(self._draw.choice(TABLES))
@@ -267,7 +267,7 @@ class IndexMaker:
             self._filling.set()
 
     async def wait_filling(self) -> None:
-        """Wait until an index is being filled."""
+        """Wait until an index is in its backfill."""
         self._filling.clear()
         await self._filling.wait()
 
@@ -304,7 +304,7 @@ class IndexMaker:
         return answer.status == 200
 
     async def _watch(self, table: str, name: str, *, patient: bool) -> None:
-        """Until it is ACTIVE, or as soon as it is being filled."""
+        """Wait until it is ACTIVE, or until its backfill starts."""
         while not self.stopping:
             described = await _described(self._connection, table)
             for index in described["GlobalSecondaryIndexes"]:
@@ -320,7 +320,7 @@ class IndexMaker:
 
 
 class IndexedDatabase(CrashingDatabase):
-    """A data directory with the indexed tables, through many crashes."""
+    """A data directory with the indexed tables, over many crashes."""
 
     def __init__(
         self,
@@ -338,7 +338,7 @@ class IndexedDatabase(CrashingDatabase):
 
     @contextmanager
     def running(self, **changed: str) -> Iterator[Server]:
-        """The server on the data directory, some options changed; killed at the end if it runs."""
+        """The server on the data directory, some options changed; killed at the end."""
         options = list(self._options)
         for name, value in changed.items():
             options[options.index(f"--{name.replace('_', '-')}") + 1] = value
@@ -351,7 +351,7 @@ class IndexedDatabase(CrashingDatabase):
             yield server
 
     async def make_filled(self, count: int) -> None:
-        """Start for the first time, make the tables, fill them, stop."""
+        """Start for the first time, create the tables, fill them, stop."""
         with self.running() as server:
             async with connected(server) as connection:
                 await make_indexed_tables(connection)
@@ -359,9 +359,9 @@ class IndexedDatabase(CrashingDatabase):
             assert server.stop() == 0, server.log
 
     async def round(self, most_answers: int = 2_000) -> list[str]:
-        """Start, compare, write, die at a random moment; what the comparison found.
+        """Start, compare, write, die at a random moment; returns the differences.
 
-        Half of the deaths come while an index is being filled.
+        Half of the deaths happen during the backfill of an index.
         """
         with self.running() as server:
             async with connected(server) as connection, connected(server) as making:

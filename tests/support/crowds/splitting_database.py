@@ -1,4 +1,4 @@
-"""The crowd's indexed tables, whose partitions are split by size and by heat while it writes."""
+"""The indexed tables, whose partitions are split by size and by heat during writes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def _still(collection: int, number: int) -> Place:
 
 
 class SplittingDatabase(IndexedDatabase):
-    """A data directory with the indexed tables, whose partitions are split, through many kills.
+    """A data directory with indexed tables, whose partitions are split, over many kills.
 
-    ``splits`` counts the splits by their reason; ``refusals`` what was refused of requests,
-    ``scans`` the parallel scans that came to their end.
+    ``splits`` counts the splits by reason, ``refusals`` the refused requests, and ``scans`` the
+    completed parallel scans.
     """
 
     def __init__(self, directory: Path, draw: Random, *options: str) -> None:
@@ -47,10 +47,10 @@ class SplittingDatabase(IndexedDatabase):
         self.refusals = self.scans = self.queries = 0
 
     async def make_large(self) -> None:
-        """Make the tables, and put items that nobody changes: large, and read all the time.
+        """Create the tables with items that never change: large ones that are read all the time.
 
-        They are too large for one partition: it waits until that is split, before it is busy. Heat
-        splits nothing meanwhile: its parts might each be small enough.
+        They are too large for one partition, which is split before the reads start. Heat splits
+        nothing meanwhile, because its parts might already be small enough.
         """
         with self.running(split_heat_seconds="3600") as server:
             async with connected(server) as connection:
@@ -81,9 +81,9 @@ class SplittingDatabase(IndexedDatabase):
             self.history.answer(operation, Done())
 
     async def split_round(self, most_answers: int, *, politely: bool = False) -> list[str]:
-        """Start, compare, write and read and scan, die at a random moment; what was wrong.
+        """Start, compare, write, read and scan, die at a random moment; returns the differences.
 
-        ``politely``: the server is asked to stop, as by an operator, and ends well.
+        ``politely``: the server is stopped as by an operator, and has to end normally.
         """
         with self.running() as server:
             async with connected(server) as connection:
@@ -109,7 +109,7 @@ class SplittingDatabase(IndexedDatabase):
         self.splits.update(_SPLIT.findall(server.log))
 
     async def _query_always(self, server: Server, number: int, found: list[str]) -> None:
-        """Read whole collections, at random, until the server is gone."""
+        """Read whole collections, at random, until the server has ended."""
         draw = Random(number)
         connection = await Connection.open(*address(server))
         try:
@@ -126,9 +126,9 @@ class SplittingDatabase(IndexedDatabase):
             await connection.close()
 
     async def _scan_always(self, server: Server, found: list[str]) -> None:
-        """Scan in parallel, small page by small page, until the server is gone.
+        """Scan in parallel, in small pages, until the server has ended.
 
-        Each scan sees every item once that nobody changes, and no item twice.
+        Each scan sees every unchanged item once, and no item twice.
         """
         connections = [await Connection.open(*address(server)) for _ in range(_SEGMENTS)]
         still = {
@@ -184,7 +184,7 @@ async def _segment(connection: Connection, segment: int) -> list[str]:
 
 
 async def partition_count(database: IndexedDatabase) -> int:
-    """How many partitions a table of a crowd has: as many as its stream has open shards."""
+    """The number of partitions of a table, which equals the open shards of its stream."""
     count = 0
     with database.running() as server:
         async with connected(server) as connection:

@@ -1,4 +1,4 @@
-"""Everything that the writers' tables and indexes show, compared with what it must be."""
+"""Compares everything that the writers' tables and indexes show with the history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def scan(
 
 
 async def violations(connection: Connection, history: History) -> list[str]:
-    """What is wrong; the history then goes on from what is there. Nobody may write meanwhile."""
+    """The differences; the history then continues from the present state. No writes meanwhile."""
     found: list[str] = []
     whole: dict[str, Item] = {}
     for table in TABLES:
@@ -54,7 +54,7 @@ async def violations(connection: Connection, history: History) -> list[str]:
 
 
 async def _wrong_counts(connection: Connection, table: str, items: list[Item]) -> list[str]:
-    """DynamoDB's counts are hours late; this server's are written with the items."""
+    """DynamoDB's counts are hours late; this server writes them with the items."""
     answer = await connection.call("DescribeTable", {"TableName": table})
     assert answer.status == 200, answer
     described = answer.body["Table"]

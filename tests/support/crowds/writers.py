@@ -1,8 +1,8 @@
-"""Clients that write at random, many at once, and keep an exact history of what they were told.
+"""Many concurrent clients that write at random, and keep an exact history of the answers.
 
-Each has items of its own, and all share some that they change only on the condition of what they
-saw last. Half of what can go wrong shows in an item's attributes, which one write sets together;
-the other half in the local indexes, of which the two tables have every projection.
+Each client has its own items, and all share some that they change only on the condition of the last
+state they saw. An item's attributes show half of the possible errors, because one write sets them
+together. Local indexes show the other half; the two tables have every projection.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ PROJECTIONS: dict[str, Callable[[Item], State]] = {
 
 
 class Place(NamedTuple):
-    """Where an item is."""
+    """The place of an item."""
 
     table: str
     pk: str
@@ -128,7 +128,7 @@ def _key_schema(sort: str) -> list[dict[str, str]]:
 
 
 def all_places(size: int = CROWD_SIZE) -> list[Place]:
-    """Where a crowd's items are, or may be."""
+    """All places where a crowd's items are or may be."""
     collections = {f"writer{number}": _OWN_ITEMS for number in range(size)}
     collections |= {f"shared{number}": _SHARED_ITEMS for number in range(_SHARED_COLLECTIONS)}
     return [
@@ -140,7 +140,7 @@ def all_places(size: int = CROWD_SIZE) -> list[Place]:
 
 
 class Crowd:
-    """Many writers on one server, each on a connection of its own, until the server ends."""
+    """Many writers on one server, each on its own connection, until the server ends."""
 
     def __init__(
         self, history: History, draw: Random, size: int = CROWD_SIZE, *, reads_only: bool = False
@@ -157,7 +157,7 @@ class Crowd:
         self._limit = 0
 
     async def run(self, host: str, port: int) -> None:
-        """Write until the server is gone or ``stopping``."""
+        """Write until the server has ended or ``stopping`` is set."""
         connections = [await Connection.open(host, port) for _ in range(self._size)]
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -177,7 +177,7 @@ class Crowd:
         await self._enough.wait()
 
     def count_answer(self, answer: Answer) -> None:
-        """Note that an answer came."""
+        """Count an answer."""
         self.answers += 1
         if is_refused(answer):
             self.refusals += 1
@@ -196,9 +196,9 @@ class _Writer:
         self._draw = Random(draw.random())
         self._round = draw.randrange(10**9)
         self._writes = 0
-        # The tokens this client saw last; not there: it doesn't know.
+        # The tokens this client saw last; a missing one is unknown.
         self._seen: dict[Place, str | None] = {}
-        # What it put last, to be put once more: a write that changes nothing.
+        # The item it put last, to put it again: a write that changes nothing.
         self._put: dict[Place, Item] = {}
 
     async def run(self) -> None:
@@ -246,7 +246,7 @@ class _Writer:
 
     def _draw_write(self, place: Place) -> Write:
         condition: Anything | Expected = Anything()
-        # Unconditional writes of many clients to one item would explain any end.
+        # Unconditional writes of several clients to one item would explain any result.
         if place in self._seen and (place.pk != self._name or self._draw.random() < 0.5):
             condition = Expected(self._seen[place])
         kind = self._draw.random()
@@ -284,7 +284,7 @@ class _Writer:
         return self._draw.choice(choices)
 
     async def _batch(self) -> None:
-        """BatchWriteItem: not one write, but several at once."""
+        """BatchWriteItem: several independent writes."""
         table = self._draw.choice(TABLES)
         numbers = self._draw.sample(range(_OWN_ITEMS), 3)
         places = [Place(table, self._name, f"{number}") for number in numbers]
@@ -336,7 +336,7 @@ class _Writer:
         await self._read_collection(place.table, place.pk, index)
 
     async def _read_collection(self, table: str, pk: str, index: Index | None) -> None:
-        """One query is a read of every item of the collection, of the missing ones too."""
+        """A query reads every item of the collection, including missing ones."""
         count = _OWN_ITEMS if pk == self._name else _SHARED_ITEMS
         places = [Place(table, pk, f"{number}") for number in range(count)]
         read = Read(f"{table}/{index.name}" if index else None)
@@ -369,7 +369,7 @@ class _Writer:
     async def _ask(
         self, place: Place, request: Write | Read, operation: str, body: dict[str, Any]
     ) -> tuple[Operation, Answer | None]:
-        """Send a request on one item; no answer where it was throttled."""
+        """Send a request on one item; None if it was throttled."""
         noted = self._history.invoke(self._name, place.name, request)
         answer = await self._connection.call(operation, body)
         self._crowd.count_answer(answer)
@@ -389,7 +389,7 @@ class _Writer:
 
 
 class _TableMaker:
-    """One client that makes and deletes tables; in the history a table is an item too."""
+    """One client that creates and deletes tables; in the history, a table is an item, too."""
 
     def __init__(self, crowd: Crowd, connection: Connection, draw: Random) -> None:
         self._crowd = crowd
@@ -432,7 +432,7 @@ class _TableMaker:
         elif answer.error in ("ResourceInUseException", "ResourceNotFoundException"):
             history.answer(noted, Refused())
         elif str(answer.body["message"]).startswith("Nothing was"):
-            # Whoever owns the catalog knows its head, whatever became of earlier commits.
+            # The owner of the catalog knows its head, whatever the outcome of earlier commits.
             assert "is not the expected one" not in answer.body["message"], answer
             history.withdraw(key, noted)
         else:
@@ -501,13 +501,13 @@ def _update_expression(update: Update, names: dict[str, str], values: Item) -> s
 
 
 def is_refused(answer: Answer) -> bool:
-    """Whether the server says that nothing was done, for reasons of its own."""
+    """Whether the server says that it refused the write without any effect."""
     message = str(answer.body.get("message", ""))
     return answer.error in _THROTTLED or message.startswith("Nothing was written")
 
 
 def write_outcome(answer: Answer, images: Images) -> Outcome:
-    """What a write's answer says, where it was not refused as a whole."""
+    """The outcome of a write that was not refused as a whole."""
     if answer.status == 200:
         return Done(images, answer.body.get("Attributes"))
     if answer.error == "ConditionalCheckFailedException":
@@ -522,7 +522,7 @@ def _expect_success(answer: Answer) -> None:
 
 
 async def make_tables(connection: Connection, tables: Sequence[str] = TABLES) -> None:
-    """Make the tables and wait until they are active."""
+    """Create the tables and wait until they are active."""
     for table in tables:
         answer = await connection.call("CreateTable", create_table(table))
         _expect_success(answer)

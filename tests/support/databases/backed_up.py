@@ -1,4 +1,4 @@
-"""Tables of one process that are backed up and restored: their rows, a store that is cut off."""
+"""Tables of one process that are backed up and restored: their rows, and stores that fail."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from tests.support.stores.faulty_store import FaultyStore
 _DEADLINE_SECONDS: Final = 60
 _TABLE_ID_END: Final = 9
 _COLLECTIONS: Final = b"\xff\xff\xff\xff"
-# What the keys of partitions' heads begin with, and of cursors, by which copies are known.
+# The prefix of the keys of partition heads and of cursors, which identify copies.
 CURSORS: Final = b"\x05"
 _HEADS: Final = (b"\x02", CURSORS)
-# It only comes back in errors.
+# Only used in errors.
 ARN: Final = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread/backup/1-a"
 _VOTES = KeyAttribute("votes", "N")
 
 
 class CutStore(FaultyStore):
-    """A store that takes so many commits more, and then none, as if the server had died."""
+    """A store that accepts this many more commits and then none, as if the server had died."""
 
     commits_left: int | None = None
 
@@ -54,7 +54,7 @@ class CutStore(FaultyStore):
 
 
 class WithoutCursors(FaultyStore):
-    """A store in which whoever goes on from a cursor comes no further."""
+    """A store in which work that continues from a cursor makes no progress."""
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         if any(group.head_key[:1] == CURSORS for group in groups):
@@ -63,9 +63,9 @@ class WithoutCursors(FaultyStore):
 
 
 class HoldingCopies(FaultyStore):
-    """A store that has no room for copies of tables, nor for what is restored, until it is told so.
+    """A store that has no space for copies of tables and restored items until told.
 
-    As a full disk, it takes what makes room.
+    Like a full disk, it accepts commits that free space.
     """
 
     is_holding = True
@@ -95,7 +95,7 @@ def indexed_definition(name: str = "Thread") -> TableDefinition:
 
 
 async def write_something(table: Table, source: Random) -> None:
-    """Put or delete an item, which may be in each index or not."""
+    """Put or delete an item, with or without entries in each index."""
     key = thread(f"f{source.randrange(40)}", f"s{source.randrange(40)}")
     if source.randrange(5) == 0:
         await table.write(Delete(key))
@@ -121,13 +121,13 @@ async def filled_table(
 
 
 async def wait_followed(table: Table) -> None:
-    """Wait until the global indexes of a table have all that is in it."""
+    """Wait until a table's global indexes are caught up."""
     for actors in table.followers.indexes.values():
         await actors.wait_caught_up()
 
 
 async def rows_of(store: Store, table_id: int) -> dict[bytes, bytes]:
-    """All rows of a table, its indexes and collection sizes; without what tells of the changes."""
+    """All rows of a table, its indexes and collection sizes, without versions."""
     start, end = key_layout.table_range(table_id)
     found = {}
     while page := await store.durable().page(start, end, max_rows=1_000, max_bytes=1 << 24):
@@ -141,7 +141,7 @@ async def rows_of(store: Store, table_id: int) -> dict[bytes, bytes]:
 
 
 async def counts_of(database: Database, name: str) -> dict[str, tuple[int, int]]:
-    """How many items and bytes a table and its indexes have."""
+    """The numbers of items and bytes of a table and its indexes."""
     state = await database.describe(name)
     return {"": (state.item_count, state.size_bytes)} | {
         index: (counters.item_count, counters.size_bytes)
@@ -169,13 +169,13 @@ async def back_up(database: Database, name: str = "Thread") -> TableBackup:
 async def begin_restore(
     database: Database, backup: TableBackup, name: str = "Restored", **overrides: object
 ) -> None:
-    """Begin to make a table from a backup."""
+    """Start restoring a table from a backup."""
     definition = restored(backup.definition, name, RestoreOverrides(**overrides))  # type: ignore[arg-type]
     await database.restore_table(definition, backup.backup_id, ARN)
 
 
 async def wait_restored(database: Database, name: str = "Restored") -> Table:
-    """Wait until a table that is made from a backup is ACTIVE."""
+    """Wait until a restored table is ACTIVE."""
     with anyio.fail_after(_DEADLINE_SECONDS):
         while database.table_in_any_state(name).definition.status != "ACTIVE":
             await asyncio.sleep(0)

@@ -30,7 +30,7 @@ async def running_database(
     broker: Broker | None = None,
     **settings: Any,
 ) -> AsyncIterator[Database]:
-    """A database with these settings; messages go through their bytes."""
+    """A database with these settings; messages are serialized in between."""
     chosen = DatabaseSettings(**{"copy_messages": True, **settings})
     clock = clock or SystemClock()
     if store is not None:
@@ -49,7 +49,7 @@ async def running_database(
 def table_definition(
     name: str = "Thread", *, local_sort_keys: Sequence[str] = (), partitions: int = 4
 ) -> TableDefinition:
-    """A table of forum (S) and subject (S), with a local index of all on each name given."""
+    """A table with forum (S) and subject (S), and a local index of all attributes per name."""
     forum, subject = KeyAttribute("forum", "S"), KeyAttribute("subject", "S")
     sorts = tuple(KeyAttribute(sort, "N") for sort in local_sort_keys)
     assert partitions == 4, "an on-demand table has four"
@@ -81,16 +81,16 @@ def put(item: Item) -> Put:
 
 
 class SetClock(VirtualClock):
-    """Domain time that passes when the test says so."""
+    """Domain time that the test advances."""
 
     def __init__(self, epoch_seconds: float = 1_795_175_136.489) -> None:
         super().__init__(epoch_seconds)
 
 
 class HeldStore:
-    """A store whose commits become durable when the test says so, and can be made to fail.
+    """A store whose commits become durable when the test says so, and may fail.
 
-    Everything but the moment of durability is the real store's.
+    Everything except the moment of durability is the real store's.
     """
 
     def __init__(self, store: Store) -> None:
@@ -121,23 +121,23 @@ class HeldStore:
         return shown
 
     def hold(self) -> None:
-        """From now on nothing becomes durable."""
+        """Make nothing durable from now on."""
         self._durable_view = self._store.durable()
         self.holding = True
 
     @property
     def held(self) -> int:
-        """How many commits wait."""
+        """The number of waiting commits."""
         return len(self._held)
 
     async def release_first(self) -> None:
-        """The commit that has waited longest becomes durable."""
+        """Make the oldest waiting commit durable."""
         durable, shown = self._held.pop(0)
         await durable
         shown.set_result(None)
 
     async def release(self) -> None:
-        """Everything accepted so far becomes durable."""
+        """Make everything accepted so far durable."""
         held, self._held = self._held, []
         for durable, _ in held:
             await durable

@@ -1,4 +1,4 @@
-"""What is listed of a table's expiry times, and what a rebuild from its items lists."""
+"""The listed expiry times of a table, and a rebuild of the list from its items."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ async def rows_of(store: Store, start: bytes, end: bytes) -> AsyncIterator[Row]:
 
 
 async def listed(store: Store, table_id: int) -> set[bytes]:
-    """The keys of a table's expiry rows, but for those that are always there."""
+    """The keys of a table's expiry rows, without the permanent ones."""
     rows = {row.key async for row in rows_of(store, *key_layout.expiry_range(table_id))}
     return rows - set(key_layout.expiry_ends(table_id))
 
 
 def expirer_of(times: ExpiryTimes, feed: ChangeFeed) -> Follower:
-    """The follower that keeps the list for one log."""
+    """The follower that maintains the list for one log."""
     return Follower("expirer", key_layout.expiry_subscriber(times.table_id), feed, times)
 
 
 def expiry_scan(times: ExpiryTimes, store: Store, ended: Callable[[], None]) -> TableScan:
-    """The scan that lists the times of what is in the table."""
+    """The scan that lists the expiry times of existing items."""
     cursor_key = key_layout.expiry_cursor(times.table_id)
     return TableScan("expiry times", times.table_id, cursor_key, times, store, ended=ended)
 
 
 async def until_nothing_is_listed(store: Store, table_id: int) -> None:
-    """Wait until the expirers have seen that all is deleted."""
+    """Wait until the expirers have seen all deletions."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while await listed(store, table_id):
             await asyncio.sleep(0.001)
 
 
 async def rebuilt(store: Store, definition: TableDefinition, attribute_name: str) -> set[bytes]:
-    """The keys of the rows that its items make."""
+    """The keys of the rows that the items require."""
     prefix = key_layout.row_prefix(definition.table_id)
     reader = ExpiryReader(definition.key_schema, attribute_name)
     found = set()
@@ -69,7 +69,7 @@ async def rebuilt(store: Store, definition: TableDefinition, attribute_name: str
 
 
 async def switch(database: Database, name: str, attribute_name: str, *, enabled: bool) -> None:
-    """As UpdateTimeToLive does."""
+    """Change time to live like UpdateTimeToLive."""
     await database.update_time_to_live(name, TimeToLiveChange(enabled, attribute_name))
 
 
@@ -91,14 +91,14 @@ async def until_listed(table: Table) -> None:
 
 
 async def until_expired(table: Table, count: int) -> None:
-    """Wait until so many expired items are counted, which is a moment after they are gone."""
+    """Wait until this many expired items are counted, shortly after their deletion."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while table.expired_items < count:
             await asyncio.sleep(0.001)
 
 
 async def until_items(database: Database, name: str, count: int) -> None:
-    """Wait until so many items are left."""
+    """Wait until this many items remain."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while (await database.describe(name)).item_count != count:
             await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""A store that fails where a table's rows are read, beyond a page: a fake at the storage port."""
+"""A store that fails to read a table's rows after the first page: a fake of the storage port."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.stores.faulty_store import FaultyStore
 
 
 class FailingView:
-    """A view that fails, when it is told to, where it comes to the second page of a table."""
+    """A view that fails, when enabled, at the second page of a table."""
 
     def __init__(self, view: View, store: FailingPages) -> None:
         self._view = view
@@ -35,7 +35,7 @@ class FailingView:
 
 
 class FailingPages(FaultyStore):
-    """A store of which the rows of a table can't be read beyond a page."""
+    """A store whose tables can't be read beyond the first page."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -43,7 +43,7 @@ class FailingPages(FaultyStore):
         self.failure: Exception | None = None
 
     async def met(self) -> None:
-        """The failure is met."""
+        """Record the failure."""
 
     def durable(self) -> View:
         return FailingView(super().durable(), self)

@@ -1,4 +1,4 @@
-"""Operations that do next to nothing, for tests of what stands around operations."""
+"""Trivial operations, for tests of the code around operations."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ BREAK = Operation("Break", EchoInput, _break)
 async def echo_server(
     *operations: Operation, protocol: Protocol | None = None, **settings: Any
 ) -> AsyncIterator[str]:
-    """A server of the operations above and of those given, on a free port; yields its endpoint.
+    """A server of the operations above and the given ones, on a free port; yields its endpoint.
 
-    Or of another ``protocol``.
+    ``protocol`` replaces the operations' protocol.
     """
     if protocol is None:
         protocol = Protocol(NO_DATABASE, (ECHO, REFUSE, BREAK, *operations), frozenset({"Later"}))

@@ -1,7 +1,7 @@
-"""A sink made for tests: how many items of a table have each value of one string attribute.
+"""A sink made for tests: counts the items of a table by the value of one string attribute.
 
 ``docs/EXTENDING.md`` shows it as an example. ``ItemCounts`` is the sink. ``CountedTable`` attaches
-it to a table: it fills the list with a scan, then has the table's logs followed.
+it to a table: it fills the list with a scan, then follows the table's logs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class CountedTable:
         self.followers = LogFollowers("counter", self.subscriber_id, lambda _: sink, actors)
 
     async def start(self) -> None:
-        """Count from now on, or go on from the checkpoints of an earlier start."""
+        """Start counting, or continue from the checkpoints of an earlier start."""
         followers, table_id = self._table.followers, self._table.definition.table_id
         followers.attach(self.subscriber_id, self)
         cursor_key = key_layout.backfill_cursor(table_id, _SUBSCRIBER_ID)
@@ -89,7 +89,7 @@ class CountedTable:
         await self.followers.close()
 
     async def counts(self) -> Counter[str]:
-        """How many items have each value, as far as the changes are applied."""
+        """The number of items with each value, as of the last applied changes."""
         rows = await self._store.durable().page(
             _ROWS, key_layout.end_of(_ROWS), max_rows=1 << 20, max_bytes=1 << 30
         )

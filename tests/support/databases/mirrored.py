@@ -21,7 +21,7 @@ from dynactor.streams.change_record import ChangeRecord
 
 
 class Told(NamedTuple):
-    """An item as the other system is told of it; without an image it is gone, without a key all."""
+    """An item for the other system; without an image it is deleted, without a key all are."""
 
     key: bytes
     version: int
@@ -29,7 +29,7 @@ class Told(NamedTuple):
 
 
 class Mirror(RoundSink[Told]):
-    """Tells of each change, and of each item of a snapshot."""
+    """Sends each change, and each item of a snapshot."""
 
     contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
 
@@ -47,9 +47,9 @@ class Mirror(RoundSink[Told]):
 
 
 class MirrorSender:
-    """Delivers at least once. Each ``fails_every``-th delivery fails behind half of its messages.
+    """Delivers at least once. Each ``fails_every``-th delivery fails after half of its messages.
 
-    The ``crashes`` are the numbers of deliveries that crash the actor instead.
+    ``crashes`` are the numbers of deliveries that crash the actor instead.
     """
 
     round_bytes = 64 * 1024
@@ -86,7 +86,7 @@ class MirrorSender:
 
 
 class MirrorActor:
-    """The actor that keeps the mirror of one table."""
+    """The actor that maintains the mirror of one table."""
 
     subscription = Subscription.ALL
     contract = Mirror.contract

@@ -1,4 +1,4 @@
-"""Tables whose changes are published to the fake broker, and what a consumer makes of them."""
+"""Tables whose changes are published to the fake broker, and a consumer of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOPIC = "threads"
 
 
 def relay_settings(**settings: Any) -> RelaySettings:
-    """Settings in which nobody waits for long."""
+    """Settings with short waits."""
     quick = {
         "partition_count": 3,
         "first_pause_seconds": 0.001,
@@ -33,7 +33,7 @@ def relay_settings(**settings: Any) -> RelaySettings:
 
 
 async def published_table(database: Database, topic: str = TOPIC) -> Table:
-    """The table Thread, new, its changes published to a topic."""
+    """The new table Thread, with its changes published to a topic."""
     await database.create_table(table_definition())
     await database.change_destination(EnableDestination("Thread", topic))
     return database.table("Thread")
@@ -47,18 +47,18 @@ def relay_of(database: Database, table: Table) -> KafkaRelay:
 
 
 async def write_threads(table: Table, numbers: Iterable[int], *, of_items: int = 7) -> None:
-    """One put after the other, over and over on the same few items; the number is in the item."""
+    """Puts in sequence, repeatedly on the same few items; each item holds the put's number."""
     for number in numbers:
         await table.write(put(item_of(number, of_items)))
 
 
 def item_of(number: int, of_items: int = 7) -> Item:
-    """The item that a number is written to, with the number in it."""
+    """The item of a number, with the number in it."""
     return thread(f"forum {number % of_items}", "subject", n=number)
 
 
 def numbers_by_item(messages: Iterable[KafkaMessage]) -> dict[bytes, list[int]]:
-    """The numbers in the new images, in their order, by the record's key."""
+    """The numbers in the new images in order, by the record's key."""
     found: defaultdict[bytes, list[int]] = defaultdict(list)
     for message in messages:
         found[message.key].append(number_in(message))
@@ -72,7 +72,7 @@ def number_in(message: KafkaMessage) -> int:
 
 
 def without_duplicates(messages: Iterable[KafkaMessage]) -> list[KafkaMessage]:
-    """What is left by a consumer that passes over what is not newer than what it has of a key."""
+    """The records that are newer than the last one of their key."""
     latest: dict[bytes, bytes] = {}
     left = []
     for message in messages:
@@ -84,5 +84,5 @@ def without_duplicates(messages: Iterable[KafkaMessage]) -> list[KafkaMessage]:
 
 
 def in_order(count: int, of_items: int = 7) -> list[list[int]]:
-    """The numbers below ``count`` as each item gets them, sorted by the item's first one."""
+    """The numbers below ``count`` by item, sorted by each item's first one."""
     return [list(range(first, count, of_items)) for first in range(min(count, of_items))]

@@ -1,4 +1,4 @@
-"""Replays of tables to the fake broker, and consumers that apply what comes."""
+"""Replays of tables to the fake broker, and consumers that apply the records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BEGINNING = ReplayStart("beginning")
 async def replay(
     database: Database, start: ReplayStart, topic: str = COPY, **options: Any
 ) -> ReplayProgress:
-    """Begin a replay of the table Thread."""
+    """Start a replay of the table Thread."""
     return await database.start_replay(StartReplay("Thread", topic, start, **options))
 
 
@@ -41,12 +41,12 @@ async def wait_state(database: Database, replay_id: str, *states: ReplayState) -
 
 
 async def wait_done(database: Database, replay_id: str) -> ReplayProgress:
-    """Wait until a replay has published what was asked for."""
+    """Wait until a replay has published everything requested."""
     return await wait_state(database, replay_id, "DONE")
 
 
 async def items_of(table: Table) -> dict[bytes, Any]:
-    """A table's items by their key, as a consumer knows it."""
+    """A table's items by key, as a consumer sees them."""
     page = await read_page(table, ReadRange(key_range.WHOLE, PageRules()))
     assert page.last is None, "it takes more than a page"
     schema = table.definition.key_schema
@@ -55,7 +55,7 @@ async def items_of(table: Table) -> dict[bytes, Any]:
 
 
 class Told:
-    """What a topic has told of the items of a table since its last gaps."""
+    """The items of a table according to a topic, since its last gaps."""
 
     def __init__(self) -> None:
         # Sequence numbers by key.
@@ -66,11 +66,12 @@ class Told:
 
     @classmethod
     def by(cls, broker: FakeBroker, topic: str = COPY) -> Told:
-        """All that is in the topic.
+        """Apply everything in the topic.
 
         Raises:
-            AssertionError: an item is in the snapshot twice, a change in it and behind it, or
-                changes are out of order.
+            AssertionError: the snapshot has an item twice, a change is both in it and after it, or
+                changes are
+            out of order.
         """
         told = cls()
         for number in range(broker.topics[topic].partition_count):
@@ -103,5 +104,5 @@ class Told:
 
     @property
     def items(self) -> dict[bytes, Any]:
-        """The items that are left by what was told."""
+        """The items that remain after all records."""
         return {key: image for key, image in self.images.items() if image is not None}

@@ -1,4 +1,4 @@
-"""Splits of a table's partitions, one after the other."""
+"""Splits of a table's partitions in sequence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _hash(position: bytes) -> int:
 
 @asynccontextmanager
 async def splitting(database: Database, table: Table, partitions: int) -> AsyncIterator[None]:
-    """Within the context partitions are split until there are so many; it ends when there are."""
+    """Split partitions within the context until there are this many."""
     draw = Random(7)
 
     async def split() -> None:
@@ -38,7 +38,7 @@ async def splitting(database: Database, table: Table, partitions: int) -> AsyncI
             try:
                 await halve(database, table, draw.choice(table.record.partitions).number)
             except ResourceInUseException:
-                # A follower of it passes a phase.
+                # A follower of it completes a phase.
                 await asyncio.sleep(0)
             for _ in range(draw.randrange(60)):
                 await asyncio.sleep(0)

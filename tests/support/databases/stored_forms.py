@@ -1,4 +1,4 @@
-"""The records that are stored as maps by the names of their fields, described as text."""
+"""Describes as text the records that are stored as maps by field name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Field(Struct, frozen=True, omit_defaults=True):
-    """What a field of a stored record holds, and whether a record may be without it.
+    """The content of a stored record's field, and whether the field is optional.
 
     ``alternatives`` are those of a literal type.
     """
@@ -20,7 +20,7 @@ class Field(Struct, frozen=True, omit_defaults=True):
 
 
 def fields(forms: Mapping[str, type[Struct]]) -> dict[str, Field]:
-    """All fields of these records, and of the records within them, by path."""
+    """All fields of these records, and of nested records, by path."""
     return {
         path: field
         for name, form in forms.items()
@@ -47,7 +47,7 @@ def _fields(prefix: str, struct: inspection.StructType) -> Iterator[tuple[str, F
 def _records(
     described: inspection.Type, suffix: str
 ) -> Iterator[tuple[inspection.StructType, str]]:
-    """The records within a type, and what their paths go on with."""
+    """The nested records of a type, and the continuation of their paths."""
     match described:
         case inspection.StructType():
             yield described, suffix

@@ -1,4 +1,4 @@
-"""Backups of tables for tests: made, waited for, restored from."""
+"""Backups of tables for tests: creating, waiting, restoring."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.tables.tables import Call, unique_name, wait_until_active
 
 
 def back_up(call: Call, table_name: str, name: str = "before-migration") -> str:
-    """Make a backup of a table and wait until it is AVAILABLE; returns its ARN."""
+    """Create a backup of a table and wait until it is AVAILABLE; returns its ARN."""
     request = {"TableName": table_name, "BackupName": name}
     arn: str = call("CreateBackup", request)["BackupDetails"]["BackupArn"]
     wait_until_available(call, arn)
@@ -18,7 +18,7 @@ def back_up(call: Call, table_name: str, name: str = "before-migration") -> str:
 
 
 def wait_until_available(call: Call, arn: str) -> dict[str, Any]:
-    """Ask until a backup is AVAILABLE, and return its description."""
+    """Poll until a backup is AVAILABLE, and return its description."""
     while True:
         description: dict[str, Any] = call("DescribeBackup", {"BackupArn": arn})
         description = description["BackupDescription"]
@@ -28,7 +28,7 @@ def wait_until_available(call: Call, arn: str) -> dict[str, Any]:
 
 @contextmanager
 def restored(call: Call, arn: str, **overrides: Any) -> Iterator[str]:
-    """A table made from a backup, ACTIVE, that is deleted afterwards."""
+    """A restored table, ACTIVE, that is deleted afterwards."""
     name = unique_name("restored")
     call("RestoreTableFromBackup", {"TargetTableName": name, "BackupArn": arn, **overrides})
     wait_until_active(call, name)
@@ -37,7 +37,7 @@ def restored(call: Call, arn: str, **overrides: Any) -> Iterator[str]:
 
 
 def items_of(call: Call, table_name: str, **members: Any) -> list[dict[str, Any]]:
-    """All items of a table or index, in an order that is the same wherever they come from."""
+    """All items of a table or index in a stable order."""
     items: list[dict[str, Any]] = []
     request = {"TableName": table_name, **members}
     while True:

@@ -1,4 +1,4 @@
-"""Transactions in a test's own process: their steps held, their actions in few words."""
+"""Transactions in the test's own process, with steps that can be held."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def transact(database: Database, *writes: tuple[Table, ActionWrite]) -> Se
 
 
 async def read(database: Database, *items: tuple[Table, Item]) -> list[Item | None]:
-    """These items at one moment."""
+    """Read these items at one moment."""
     found: list[ItemRead] = await database.transactions.read(
         [table_key(table, key) for table, key in items]
     )
@@ -50,7 +50,7 @@ async def read(database: Database, *items: tuple[Table, Item]) -> list[Item | No
 
 
 class SteppedTransactions(Transactions):
-    """Transactions between whose steps something happens.
+    """Transactions with actions between their steps.
 
     The steps: 0, when all have prepared; 1, when all have joined; 2, when it is committed.
     """
@@ -58,7 +58,7 @@ class SteppedTransactions(Transactions):
     between: Callable[[int], Awaitable[None]]
 
     def step(self, between: Callable[[int], Awaitable[None]]) -> None:
-        """Have this done between the steps from now on."""
+        """Run this between the steps from now on."""
         self.between = between
         self._steps = 0
 
@@ -68,7 +68,7 @@ class SteppedTransactions(Transactions):
 
 
 def stepped(database: Database, between: Callable[[int], Awaitable[None]]) -> SteppedTransactions:
-    """Have something done between the steps of the next transaction."""
+    """Run this between the steps of the next transaction."""
     transactions = SteppedTransactions(
         database.actor._store, database.clock, database.settings.account_id, SystemRandom()
     )
@@ -78,7 +78,7 @@ def stepped(database: Database, between: Callable[[int], Awaitable[None]]) -> St
 
 
 async def until(done: Callable[[], bool]) -> None:
-    """Give the loop its turns until something is so; in real time, some seconds."""
+    """Give the loop turns until a condition holds, for a few seconds of real time."""
     async with asyncio.timeout(60):
         while not done():
             await asyncio.sleep(0)

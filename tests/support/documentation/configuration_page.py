@@ -78,7 +78,7 @@ def _row(argument: Argument, told: dict[str, str]) -> str:
 
 
 def _marked_up(description: str) -> str:
-    """A description as Markdown: options as code, nothing taken for markup of its own."""
+    """A description as Markdown, with options as code and special characters escaped."""
     escaped = re.sub(r"([|*_<>~])", r"\\\1", description)
     return re.sub(r"(?<!`)--[a-z][a-z-]*", r"`\g<0>`", escaped)
 

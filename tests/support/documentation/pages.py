@@ -1,4 +1,4 @@
-"""The documentation's pages, and the pieces of programs that they show."""
+"""The documentation's pages, and the programs that they show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.servers.server import PROJECT
 
 DOCS = PROJECT / "docs"
-# The example that a reader pastes names this address.
+# The address in the examples.
 ENDPOINT = "http://127.0.0.1:8000"
 
 _BLOCK = re.compile(
@@ -19,7 +19,7 @@ _BLOCK = re.compile(
 
 
 def pages() -> list[Path]:
-    """Every page: those of the root and those of docs/."""
+    """Every page, in the root and in docs/."""
     return sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")])
 
 
@@ -29,12 +29,12 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def without_blocks(text: str) -> str:
-    """A page's text without what it shows as code."""
+    """A page's text without code blocks."""
     return re.sub(r"`[^`\n]+`", "`code`", _BLOCK.sub("", text))
 
 
 def examples(page: Path) -> dict[str, str]:
-    """The Python blocks with a name in the comment above: ``<!-- example: name -->``."""
+    """The Python blocks that have a name in the comment above: ``<!-- example: name -->``."""
     found = re.findall(
         r"^<!-- example: (.+?) -->\n```python\n(.*?)^```$",
         page.read_text(),

@@ -1,7 +1,7 @@
-"""The compose file: those parts of the Compose specification that it uses, each with its type.
+"""The compose file: the used parts of the Compose specification, with types.
 
-A member that is not here, or of another type, is refused when the file is read.
-Source: https://github.com/compose-spec/compose-spec/blob/main/spec.md
+Reading the file fails on a member that is not defined here, or has another type. Source:
+https://github.com/compose-spec/compose-spec/blob/main/spec.md
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from tests.support.servers.server import PROJECT
 
 COMPOSE_FILE = PROJECT / "compose" / "compose.yaml"
 Duration = Annotated[str, Meta(pattern=r"^([0-9]+(ms|s|m|h))+$")]
-# A version, never "latest": what was tested is what runs.
+# A version, never "latest", so that the tested image is the one that runs.
 Image = Annotated[str, Meta(pattern=r"^[a-z0-9./-]+(:v?[0-9][\w.-]*)?$")]
 Port = Annotated[str, Meta(pattern=r"^127\.0\.0\.1:[0-9]+:[0-9]+$")]
 Volume = Annotated[str, Meta(pattern=r"^[\w./-]+:/[\w./-]+(:ro)?$")]
 
 
 class Build(Struct, forbid_unknown_fields=True):
-    """Where an image comes from; paths are relative to the compose file."""
+    """The source of an image; paths are relative to the compose file."""
 
     context: str
     dockerfile: str
 
 
 class HealthCheck(Struct, forbid_unknown_fields=True):
-    """A command in the container: its exit code tells."""
+    """A command in the container; its exit code is the result."""
 
     test: list[str]
     interval: Duration
@@ -63,10 +63,9 @@ class Compose(Struct, forbid_unknown_fields=True):
 
 
 def read_compose_file(path: Path = COMPOSE_FILE) -> Compose:
-    """The compose file.
+    """Read the compose file.
 
     Raises:
-        msgspec.ValidationError: something in it is not of the specification, or not of the part
-            of it that is known here.
+        msgspec.ValidationError: a part is not in the specification, or not defined here.
     """
     return msgspec.yaml.decode(path.read_bytes(), type=Compose)

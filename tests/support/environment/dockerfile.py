@@ -1,4 +1,4 @@
-"""What a Dockerfile says, so that its commands can be run where no Docker engine is."""
+"""Reads a Dockerfile, so that its commands can run without a Docker engine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 
 class Stage(NamedTuple):
-    """The instructions of one stage, in order: each its name and the rest of its line."""
+    """The instructions of one stage in order: the name and the rest of the line of each."""
 
     instructions: tuple[tuple[str, str], ...]
 
     def all(self, name: str) -> list[str]:
-        """What stands behind every instruction of this name."""
+        """The arguments of every instruction with this name."""
         return [rest for instruction, rest in self.instructions if instruction == name]
 
     @property
@@ -26,7 +26,7 @@ class Stage(NamedTuple):
 
     @property
     def command(self) -> list[str]:
-        """What a container runs: ENTRYPOINT, then CMD; both as JSON."""
+        """The command of a container: ENTRYPOINT, then CMD; both as JSON."""
         (entry_point,), (command,) = self.all("ENTRYPOINT"), self.all("CMD")
         return [*json.loads(entry_point), *json.loads(command)]
 
@@ -40,7 +40,7 @@ class Stage(NamedTuple):
 
     @property
     def copied(self) -> list[tuple[list[str], str]]:
-        """Sources out of the build's context, and where each group of them goes."""
+        """Sources from the build's context, and the target of each group."""
         words = [rest.split() for rest in self.all("COPY") if not rest.startswith("--from")]
         return [(sources, target) for *sources, target in words]
 

@@ -1,4 +1,4 @@
-"""Programs in other languages: the guide's files for them, and how they are run."""
+"""Programs in other languages: the guide's files, and how to run them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def guide_files(language: str) -> Mapping[str, str]:
 
 
 def kept_folder(name: str) -> Path:
-    """A folder that is kept from run to run, so that packages are fetched once."""
+    """A folder that is kept between runs, so that packages are fetched once."""
     folder = user_cache() / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write files, and leave those alone that are there already."""
+    """Write files, except those that exist already."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def run(command: list[str], folder: Path, **environment: str) -> str:
-    """What a command prints; ``dynactor`` is on its path."""
+    """The output of a command; ``dynactor`` is on its path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     path = os.pathsep.join((str(Path(sys.executable).parent), inherited["PATH"]))
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a run of the tests leaves out, for its end: in a parallel run each worker passes it on."""
+"""Tests that a run leaves out, reported at its end; parallel workers pass theirs on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _LINES = pytest.StashKey[set[str]]()
 
 
 def leave_out(config: pytest.Config, line: str) -> None:
-    """Something is not run; the line says what, and why or how it would be."""
+    """Record that a test does not run; the line says why, and how to run it."""
     config.stash.setdefault(_LINES, set()).add(line)
 
 

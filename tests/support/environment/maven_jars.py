@@ -1,4 +1,4 @@
-"""Java programs for tests, as Maven artifacts: fetched by Maven once, kept for the user."""
+"""Java programs for tests, as Maven artifacts: fetched by Maven once, cached for the user."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _DEADLINE_SECONDS: Final = 240
 
 
 class NotFetched(Exception):
-    """The jars are not here and Maven did not bring them; the text says why."""
+    """The jars are missing, and Maven did not fetch them; the text says why."""
 
 
 def user_cache() -> Path:
-    """Where tests keep from run to run what they fetched."""
+    """The directory for downloads that tests keep between runs."""
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dynactor"
 
 
 def jars(pom: Path) -> Path:
-    """The directory with the artifacts that ``pom`` names, and all that they need to run.
+    """The directory with the artifacts that ``pom`` names, and all their dependencies.
 
-    A changed POM gets a directory of its own. Several test runs may ask at once: one fetches,
-    the others wait; a run that is killed in the middle leaves nothing that looks complete.
+    A changed POM gets a new directory. If several test runs need it at once, one fetches and the
+    others wait. A run that is killed leaves no directory that looks complete.
 
     Raises:
-        NotFetched: Java or Maven is not on this machine, or Maven could not fetch something.
+        NotFetched: Java or Maven is missing on this machine, or Maven failed to fetch.
     """
     _require("java")
     digest = sha256(pom.read_bytes()).hexdigest()[:12]
@@ -47,7 +47,7 @@ def jars(pom: Path) -> Path:
 
 
 def class_path(*directories: Path) -> str:
-    """What ``java -cp`` takes: every jar of the directories, and the directories themselves."""
+    """The class path for ``java -cp``: every jar of the directories, and the directories."""
     return ":".join(f"{directory}/*:{directory}" for directory in directories)
 
 

@@ -45,10 +45,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._draws = Random(seed)
         self._now_seconds = 0.0
         self._queues: dict[int, deque[asyncio.Handle]] = {}
-        # When, the order of the calls, for which node, and what.
+        # Time, order of the call, node, and callback.
         self._timers: list[tuple[float, int, int, asyncio.TimerHandle]] = []
         self.numbers = count()
-        # By their addresses, and kept, so that no address stands for two scopes.
+        # By address, and kept alive, so that no two scopes have the same address.
         self.scopes: dict[int, tuple[int, CancelScope]] = {}
         self.set_task_factory(_make_task)
 
@@ -87,7 +87,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             super().run_forever()
 
     def _run_once(self) -> None:
-        """Run one callback; what ``run_forever`` does until it is stopped."""
+        """Run one callback, like ``run_forever`` in a loop."""
         if not any(self._queues.values()):
             if not self._timers:
                 raise Stuck
@@ -117,7 +117,7 @@ def _make_task(loop: asyncio.AbstractEventLoop, work: _Work, **named: Any) -> as
 
 class _SimulatedTask(asyncio.Task[Any]):
     def __init__(self, loop: SimulatedLoop, work: _Work, **named: Any) -> None:
-        # Before the rest, which puts the task into sets.
+        # First, because the rest of this method puts the task into sets.
         self._number = next(loop.numbers)
         super().__init__(work, loop=loop, **named)
 
@@ -140,7 +140,7 @@ def _node(context: Context) -> int:
 def simulated(
     test: Callable[_Arguments, Coroutine[None, None, None]],
 ) -> Callable[_Arguments, None]:
-    """Run a test on a simulated loop, where waits take no time however busy the machine is."""
+    """Run a test on a simulated loop, where waits take no time on any machine."""
 
     @wraps(test)
     def run(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> None:

@@ -1,6 +1,6 @@
-"""An event loop whose clock stands still until the test moves it; its sockets are real.
+"""An event loop whose clock only the test advances; its sockets are real.
 
-So whoever is to be in time is, however busy the machine is.
+So timing does not depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, ParamSpec
 
 _Arguments = ParamSpec("_Arguments")
 
-# What is under way on sockets of this process is done by then.
+# Enough turns to complete work on sockets of this process.
 _TURNS: Final = 50
 _LONGEST_SECONDS: Final = 60
 
@@ -27,7 +27,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         super().__init__()
 
     def time(self) -> float:
-        # A test that failed may wait for time-outs; so in the end time goes on by itself.
+        # A failed test may wait for time-outs, so time finally advances by itself.
         return self.now_seconds + max(0.0, monotonic() - self._began_at - _LONGEST_SECONDS)
 
 
@@ -45,7 +45,7 @@ def on_stepped_time(
 
 
 async def pass_seconds(seconds: float, step_seconds: float = 0.25) -> None:
-    """Let time pass in steps; at each of them all that is due is done."""
+    """Advance time in steps, and run all due callbacks at each of them."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SteppedLoop)
     ends_at = loop.now_seconds + seconds
@@ -56,6 +56,6 @@ async def pass_seconds(seconds: float, step_seconds: float = 0.25) -> None:
 
 
 async def settle() -> None:
-    """Let both sides read and write what they can."""
+    """Let both sides read and write everything they can."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)

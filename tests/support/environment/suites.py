@@ -1,4 +1,4 @@
-"""Test suites of other people: files in a folder, run by a pytest of their own."""
+"""Test suites of users: files in a folder, run by a separate pytest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.servers.server import PROJECT
 
-# Whatever is installed beside: only the plugins that are named.
+# Load only the named plugins, whatever others are installed.
 _ISOLATED = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
@@ -21,7 +21,7 @@ def suite_command(*arguments: str, plugins: tuple[str, ...] = ()) -> list[str]:
 
 
 def suite_environment(**more: str) -> dict[str, str]:
-    """The environment of such a run; the checkout's package is imported."""
+    """The environment of such a run, which imports the checkout's package."""
     return {**os.environ, **_ISOLATED, "PYTHONPATH": str(PROJECT), **more}
 
 

@@ -1,4 +1,4 @@
-"""Load on a table's limits, on virtual time: who offers how much, and what is accepted."""
+"""Load on a table's limits in virtual time: the offered and the accepted units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLE_ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/t"
 INDEX_ARN = f"{TABLE_ARN}/index/i"
 INDEX = "i"
 INDEX_ID = 1
-# Of several clients none is always the first (the golden ratio spreads any number of them).
+# Clients take turns in being first (the golden ratio spreads any number of them evenly).
 _OUT_OF_STEP = 0.618034
 
 
@@ -52,9 +52,9 @@ def limits(
     mode: ThrottlingMode = "enforce",
     saved_seconds: float = BURST_SECONDS,
 ) -> TableLimits:
-    """The limits at time 0 of a new table with partitions 0, 1, …, and of its index ``i`` likewise.
+    """The limits at time 0 of a new table with partitions 0, 1, …, and of its index ``i``.
 
-    Both begin with so many seconds of unused units.
+    Both begin with this many seconds of unused units.
     """
 
     def resource(
@@ -72,7 +72,7 @@ def limits(
 class Writes(NamedTuple):
     """Writes that one client offers, evenly over each second.
 
-    Each takes ``units`` of the table and, where it names a partition of the index, as many there.
+    Each takes ``units`` of the table, and as many of a partition of the index if it names one.
     """
 
     partition: int
@@ -82,14 +82,14 @@ class Writes(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of the load in one second: units accepted of each client, refusals by reason."""
+    """The outcome of the load in one second: accepted units by client, refusals by reason."""
 
     accepted: list[float]
     refused: Counter[str]
 
     @property
     def units(self) -> float:
-        """The units that were accepted of all clients."""
+        """The accepted units of all clients."""
         return sum(self.accepted)
 
 

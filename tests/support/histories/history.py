@@ -1,18 +1,18 @@
-"""What clients asked and were told, key by key, and whether one store can have said all of it.
+"""Requests and answers by key, and a check that one store can have given all the answers.
 
-Every item is a register. A history is linearizable if its operations can be put in one order, each
-at a moment between its request and its answer, in which every answer is what a plain Python model
-says. An operation without an answer (the server died, or said that it does not know) has its
-effect at some moment after its request, or never; never half. What is read after a restart goes
-into the same history: so an answered write that is gone, an unanswered one that is half there, and
-a write that somebody saw before it was taken back all leave a history that has no such order.
+Every item is a register. A history is linearizable if its operations can be put in one order in
+which a plain Python model gives every answer. Each operation takes effect at a moment between its
+request and its answer. An operation without an answer (the server died, or the outcome is unknown)
+has its whole effect at some moment after its request, or never. Reads after a restart are in the
+same history. So a lost acknowledged write, half of an unacknowledged one, or a write that was read
+and then lost all leave a history without such an order.
 
-The search is Wing and Gong's with Lowe's memory of visited configurations. Conditional writes on
-tokens that are never used twice keep it narrow, and so does what answers show of an item: a token
-that an answer still waits for is not written over, where nobody could bring it back.
+The search is Wing and Gong's with Lowe's cache of visited configurations. Conditional writes with
+unique tokens limit it, and so do images in answers: a token that a pending answer needs is not
+overwritten if no other operation can restore it.
 
-Where the store keeps a log of its changes, the order must be that of the log as well: each change
-of the item is its next entry, and nothing else is in it.
+If the store keeps a log of its changes, the order must match the log, too. Each change of the item
+is the log's next entry, and the log has no other entries.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from msgspec import Struct, field
 Item: TypeAlias = dict[str, dict[str, Any]]
 State: TypeAlias = Item | None
 
-# The attribute that conditions name; every write gives it a value of its own.
+# The attribute in conditions; every write gives it a unique value.
 TOKEN = "token"
 
 NEVER = float("inf")
 
-# How much of the order found a violation shows.
+# The number of operations of the found order that a violation shows.
 _SHOWN = 12
 
 
 class Anything(Struct, frozen=True):
-    """The condition of an unconditional write."""
+    """No condition: the write is unconditional."""
 
 
 class Expected(Struct, frozen=True):
-    """The condition that the item has this token; None: that there is no item."""
+    """The condition that the item has this token; None: that it does not exist."""
 
     token: str | None
 
@@ -73,7 +73,7 @@ class Delete(Struct, frozen=True):
 class Read(Struct, frozen=True):
     """A consistent read of the item, through the table or through an index.
 
-    ``index`` names a function of the ``projections`` handed to the checker.
+    ``index`` names a function of the checker's ``projections``.
     """
 
     index: str | None = None
@@ -86,9 +86,9 @@ Images: TypeAlias = Literal["NONE", "ALL_OLD", "ALL_NEW"]
 
 
 class Done(Struct, frozen=True):
-    """A write's good answer.
+    """A successful answer to a write.
 
-    ``returned`` is the image the answer showed, asked for by ``images``.
+    ``returned`` is the image in the answer, requested by ``images``.
     """
 
     images: Images = "NONE"
@@ -96,34 +96,34 @@ class Done(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """The condition failed; with the item that the answer showed, if it was asked for."""
+    """The condition failed; with the item in the answer, if requested."""
 
     shown: bool = False
     item: State = None
 
 
 class Found(Struct, frozen=True):
-    """What a read showed."""
+    """The result of a read."""
 
     item: State
 
 
 class Unanswered(Struct, frozen=True):
-    """No answer, or one that says the outcome is unknown."""
+    """No answer, or one with an unknown outcome."""
 
 
 Outcome: TypeAlias = Done | Refused | Found | Unanswered
 
 
 class Commit(Struct, frozen=True):
-    """One entry of a log: what the item was before the change, and after it."""
+    """One entry of a log: the item before the change, and after it."""
 
     old: State
     new: State
 
 
 class Operation(Struct):
-    """One request on one key, the moments of request and answer on the history's own clock."""
+    """One request on one key, with the times of request and answer on the history's own clock."""
 
     client: str
     request: Request
@@ -133,13 +133,13 @@ class Operation(Struct):
 
 
 class Violation(Struct, frozen=True):
-    """Why a key's history can't be: the longest order found, and what fits nowhere after it."""
+    """Why a key's history is impossible: the longest order found, and the operations after it."""
 
     key: str
     state: State
     fits_nowhere: list[Operation]
     before: list[Operation]
-    # What the log has left at that point, if there is a log.
+    # The rest of the log at that point, if there is a log.
     logged: list[Commit] = []
 
     def __str__(self) -> str:
@@ -158,37 +158,37 @@ class History:
         self.operations: dict[str, list[Operation]] = {}
 
     def tick(self) -> int:
-        """The next moment; every request and every answer has one of its own."""
+        """The next moment; every request and every answer has a unique one."""
         self._now += 1
         return self._now
 
     def invoke(self, client: str, key: str, request: Request) -> Operation:
-        """Note a request before it is sent."""
+        """Record a request before it is sent."""
         operation = Operation(client, request, self.tick())
         self.operations.setdefault(key, []).append(operation)
         return operation
 
     def answer(self, operation: Operation, outcome: Outcome) -> None:
-        """Note the answer as soon as it is there; leave it out where there is none."""
+        """Record the answer as soon as it arrives; omit it if there is none."""
         if not isinstance(outcome, Unanswered):
             operation.answered = self.tick()
         operation.outcome = outcome
 
     def withdraw(self, key: str, operation: Operation) -> None:
-        """Forget an operation that the server said it did not do, such as a throttled one."""
+        """Remove an operation that the server refused without effect, such as a throttled one."""
         self.operations[key].remove(operation)
 
     def observe(self, items: dict[str, Item]) -> None:
-        """Note what a whole scan showed, after a restart, with no other request under way.
+        """Record a whole scan, after a restart and without other requests in flight.
 
-        Every key of the history that the scan does not show was read as missing.
+        Every key of the history that is missing in the scan was read as missing.
         """
         for key in self.operations.keys() | self.initial.keys() | items.keys():
             operation = self.invoke("scan", key, Read())
             self.answer(operation, Found(items.get(key)))
 
     def restart(self, items: dict[str, Item]) -> None:
-        """Begin anew on what the scan showed; ``check`` before."""
+        """Start over from the scanned state; call ``check`` before."""
         self.initial = dict(items)
         self.operations = {}
 
@@ -196,7 +196,7 @@ class History:
 def check(
     history: History, projections: dict[str, Callable[[Item], State]] | None = None
 ) -> list[Violation]:
-    """The keys whose operations have no order, worst first; empty where all is well."""
+    """The keys whose operations have no order, worst first; empty if all have one."""
     found = [
         check_key(key, history.initial.get(key), operations, projections or {})
         for key, operations in history.operations.items()
@@ -213,9 +213,9 @@ def check_key(
 ) -> Violation | None:
     """Search an order of one key's operations, and of its log if there is one.
 
-    A configuration is the set of operations done so far, as the bits of a number, the state, and
-    how many entries of the log led to it. One that used more of what may also never come is no
-    better than another one that used less for the same.
+    A configuration is the set of operations done so far, as bits of a number, the state, and the
+    number of log entries used. If two states are equal, the one that used fewer optional operations
+    is at least as good.
     """
     operations = sorted(operations, key=lambda operation: operation.invoked)
     waiting = _waiting_for_tokens(operations, initial)
@@ -266,9 +266,9 @@ def check_key(
 
 
 def _waiting_for_tokens(operations: Sequence[Operation], initial: State) -> dict[str | None, int]:
-    """By token: the operations, as bits, that must come while the item has it.
+    """By token: the operations, as bits, that must happen while the item has it.
 
-    Left out are tokens that may come back: those that two writes give, and having none.
+    Tokens that may come back are left out: those that two writes set, and the missing token.
     """
     given = Counter(_given_token(operation.request) for operation in operations)
     given[_token(initial)] += 1
@@ -287,7 +287,7 @@ def _given_token(request: Request) -> str | None:
 
 
 def _token_before(operation: Operation) -> str | None:
-    """The token that the item had when the operation came to it, if its outcome tells."""
+    """The token of the item before the operation, if its outcome shows it."""
     request, outcome = operation.request, operation.outcome
     if isinstance(outcome, Found | Refused):
         return _token(outcome.item)
@@ -306,7 +306,7 @@ def _token(state: State) -> str | None:
 
 
 def _last_tried_first(operations: Sequence[Operation], done: int) -> list[int]:
-    """The operations that may come next; those that may also never come are tried last."""
+    """The operations that may come next; optional ones are tried last."""
     return sorted(
         _next(operations, done),
         key=lambda position: (
@@ -322,7 +322,7 @@ def _all_that_only_look(
     state: State,
     projections: dict[str, Callable[[Item], State]],
 ) -> list[int]:
-    """The reads and refusals that the state explains: to do them later than now never helps."""
+    """The reads and refusals that match the state; it is never better to do them later."""
     found: list[int] = []
     again = True
     while again:
@@ -339,7 +339,7 @@ def _all_that_only_look(
 
 
 def _next(operations: Sequence[Operation], done: int) -> list[int]:
-    """The operations that may come next: those asked before any other left was answered."""
+    """The operations that may come next: requested before any other remaining answer."""
     deadline = NEVER
     found = []
     first = (~done & (done + 1)).bit_length() - 1
@@ -377,7 +377,7 @@ def _step(
 
 
 def holds(condition: Anything | Expected, state: State) -> bool:
-    """Whether a write's condition is true of the item."""
+    """Whether a write's condition is true for the item."""
     if isinstance(condition, Anything):
         return True
     return (state[TOKEN]["S"] if state is not None else None) == condition.token
@@ -400,7 +400,7 @@ def apply(request: Put | Update | Delete, state: State) -> State:
 def index_violations(
     name: str, items: Iterable[Item], rows: Iterable[Item], projection: Callable[[Item], State]
 ) -> list[str]:
-    """How an index's rows differ from those that the table's items would make."""
+    """The differences between an index's rows and those that the table's items require."""
     expected = sorted(
         msgspec.json.encode(row, order="sorted")
         for row in map(projection, items)

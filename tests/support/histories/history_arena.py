@@ -1,4 +1,4 @@
-"""A server that is killed and comes back, and the clients that go on where they were."""
+"""A server that is killed and restarted, and clients that continue across restarts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.support.stores.power_loss import PowerLoss
 
 CROWD_SIZE: Final = 32
 
-# Far longer than any delay: what takes longer hangs.
+# Far longer than any delay; anything that takes longer hangs.
 _PATIENCE_SECONDS: Final = 30.0
 _SOON_SECONDS: Final = (0.1, 0.4)
 
 
 class Arena:
-    """One data directory, and the server that runs on it now.
+    """One data directory, and its present server.
 
-    With ``power`` a kill is a power cut: what no sync covered is gone. The last sync before it
-    hangs, so that there is something to lose.
+    With ``power``, a kill is a power cut: writes that no sync covered are lost. The last sync
+    before it hangs, so there is data to lose.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Arena:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The server, until it is killed at the end."""
+        """The server, killed at the end."""
         self._start()
         self._is_up.set()
         try:
@@ -53,16 +53,16 @@ class Arena:
             self._end()
 
     async def kill_and_restart(self) -> None:
-        """Kill the server soon, with all that is under way, and start it again.
+        """Kill the server soon with all its requests in flight, and restart it.
 
-        Clients that have lost it wait for the next one.
+        Clients that lost their connection wait for the next server.
         """
-        # Answers come right behind a sync, when there is least to lose.
+        # Answers arrive right after a sync, when there is least to lose.
         if self._power is not None:
             self._power.hold_syncs()
         await asyncio.sleep(self.draw.uniform(*_SOON_SECONDS))
         self._is_up.clear()
-        # In a thread: a loop that stands still takes lost connections for late answers.
+        # In a thread, because a blocked loop would take lost connections for late answers.
         await asyncio.to_thread(self._end)
         self.kills += 1
         if self._power is not None:
@@ -72,7 +72,7 @@ class Arena:
         self._is_up.set()
 
     async def connect(self) -> Connection:
-        """A connection to the present server, or to the next one if there is none."""
+        """A connection to the present server, or to the next one if it is down."""
         await self._is_up.wait()
         assert self._server is not None
         assert self._server.process.poll() is None, self._server.log
@@ -97,23 +97,23 @@ class Arena:
 
 
 class ArenaClient:
-    """One client: one request at a time, on a new connection where the old one was lost."""
+    """One client: one request at a time, reconnecting after a lost connection."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
         self._connection: Connection | None = None
 
     async def ready(self) -> None:
-        """Be connected: to be awaited before the moment of a request is noted."""
+        """Be connected; call this before recording the time of a request."""
         while self._connection is None:
             try:
                 self._connection = await self._arena.connect()
             except ConnectionLost:
-                # It was killed meanwhile; by now there is another one.
+                # It was killed meanwhile, and the next one is up.
                 continue
 
     async def ask(self, operation: str, body: dict[str, Any]) -> Answer | None:
-        """Send a request; None where no answer came, and nobody knows what became of it."""
+        """Send a request; None without an answer, when its outcome is unknown."""
         await self.ready()
         assert self._connection is not None
         try:
@@ -127,7 +127,7 @@ class ArenaClient:
         return None
 
     async def must(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Send a request that succeeds, outside of all troubles."""
+        """Send a request that must succeed, without any faults active."""
         answer = await self.ask(operation, body)
         assert answer is not None, f"no answer to {operation}"
         assert answer.status == 200, answer
@@ -141,7 +141,7 @@ class ArenaClient:
 
 
 class Progress:
-    """How many operations of a history have succeeded, and who waits for how many."""
+    """The number of successful operations, and the waiters for a number of them."""
 
     def __init__(self, enough: int) -> None:
         self.enough = enough
@@ -160,13 +160,13 @@ class Progress:
         return self.count >= self.enough
 
     async def wait(self, count: int) -> None:
-        """Wait until there are so many; at most one waits for each."""
+        """Wait until there are this many; at most one waiter for each number."""
         if self.count < count:
             await self._milestones.setdefault(count, asyncio.Event()).wait()
 
 
 async def make_tables(client: ArenaClient, tables: list[str]) -> None:
-    """Tables of a string ``pk``, on demand: each has several partitions."""
+    """On-demand tables with a string ``pk``, which have several partitions each."""
     for table in tables:
         await client.must(
             "CreateTable",

@@ -1,7 +1,7 @@
-"""Clients of a bank: transfers, totals, conditional writes and single requests, all at once.
+"""Clients of a bank: concurrent transfers, totals, conditional writes and single requests.
 
-A request that meets another transaction is sent again under a new name, after a random while that
-grows. One that was left without an answer is sent again with its client token, or given up.
+A request that conflicts with another transaction is retried under a new name, after a random and
+growing delay. A request without an answer is retried with its client token, or given up.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _FIRST_WAIT_SECONDS: Final = 0.05
 _LONGEST_WAIT_SECONDS: Final = 2.0
 
 Actions: TypeAlias = list[dict[str, Any]]
-# Sends a request once, under a new name; whether it met another transaction.
+# Sends a request once, under a new name; whether it conflicted with another transaction.
 Attempt: TypeAlias = Callable[[], Awaitable[bool]]
 
 
 class BankCrowd:
     """One history: many clients until ``enough`` operations have succeeded.
 
-    About ``hot_share`` of all operations touch one account; ``get_share`` are single gets.
+    About ``hot_share`` of all operations use one account; ``get_share`` are single gets.
     """
 
     def __init__(self, arena: Arena, enough: int, hot_share: float, get_share: float = 0.3) -> None:
@@ -75,9 +75,9 @@ class BankCrowd:
         self._arena = arena
 
     async def run(self, kills_at: Sequence[int] = (), quiet_rounds: int = 0) -> None:
-        """Make the bank, run the clients, kill at these counts, and read all at the end.
+        """Create the bank, run the clients, kill at these counts, and read everything at the end.
 
-        In each of ``quiet_rounds`` a client that is alone writes the hot account and reads it.
+        In each of ``quiet_rounds``, a single client writes the hot account and reads it.
         """
         client = ArenaClient(self._arena)
         try:
@@ -98,16 +98,16 @@ class BankCrowd:
 
     @property
     def overlapping_on_hot(self) -> int:
-        """How many that were not refused were on the hot account, together with another one."""
+        """The number of unrefused operations on the hot account that overlapped another one."""
         return count_overlapping([each for each in self._on_hot if each.state != "failed"])
 
     @property
     def unknown(self) -> int:
-        """How many transactions were never answered."""
+        """The number of transactions without an answer."""
         return sum(each.state == "unknown" for each in self.history.transactions)
 
     def note_hot(self, transaction: Transaction) -> None:
-        """Note that a transaction is about the hot account."""
+        """Record that a transaction uses the hot account."""
         self._on_hot.append(transaction)
 
     async def _fill(self, client: ArenaClient) -> None:
@@ -124,7 +124,7 @@ class _Client:
         self._number = number
         self._draw = draw
         self._names = 0
-        # What this client saw last.
+        # The values that this client saw last.
         self._seen: dict[str, Value] = {}
 
     async def run(self) -> None:
@@ -154,7 +154,7 @@ class _Client:
             await self._until_done(self._get())
 
     async def read_all(self) -> None:
-        """Read every item when nobody else does anything: no key is held any more."""
+        """Read every item without other activity: all locks are released."""
         try:
             await self._until_done(self._read([*ITEMS, TICKET]))
         finally:
@@ -169,10 +169,10 @@ class _Client:
             retries += 1
         self._crowd.retries.append(retries)
 
-    # What to do: each draws what it is about, once.
+    # The operations: each draws its items once.
 
     def _transfer(self) -> Attempt:
-        """Money from one account to others; perhaps a check, and a register that is put."""
+        """Money from one account to others, possibly with a check and a put register."""
         payer, *receivers = self._draw_items(ACCOUNTS, self._draw.choice((2, 2, 3, 4)))
         amounts = {name: self._draw.randrange(1, 20) for name in receivers}
         paid = sum(amounts.values())
@@ -200,7 +200,7 @@ class _Client:
         return attempt
 
     def _move(self) -> Attempt:
-        """The ticket, deleted here and put there; or looked for, where it was not seen yet."""
+        """Delete the ticket in one place and put it in another, or search it if unseen."""
         if TICKET not in self._seen:
             return self._read([TICKET])
         to = self._draw.choice([0, 1, 2])
@@ -263,7 +263,7 @@ class _Client:
         return attempt
 
     def _update(self) -> Attempt:
-        """A single UpdateItem that shows what was there."""
+        """A single UpdateItem that returns the old item."""
         (name,) = self._draw_items(ITEMS, 1)
         writes = {name: Write()}
 
@@ -275,7 +275,7 @@ class _Client:
         return attempt
 
     def _put(self) -> Attempt:
-        """A single PutItem over what was seen; or a look, where nothing was seen yet."""
+        """A single PutItem over the last seen value, or a read if nothing was seen yet."""
         (name,) = self._draw_items(ITEMS, 1)
         if name not in self._seen:
             return self._read([name])
@@ -290,7 +290,7 @@ class _Client:
 
         return attempt
 
-    # How it is done.
+    # Execution of the operations.
 
     async def _write_one(
         self,
@@ -325,7 +325,7 @@ class _Client:
         body = {"TransactItems": actions, "ClientRequestToken": name}
         answer = await self._client.ask("TransactWriteItems", body)
         while answer is None and self._draw.random() < 0.5:
-            # Whatever became of it, with this token it is done once.
+            # Whatever the outcome of the first attempt, the token makes the retry idempotent.
             answer = await self._client.ask("TransactWriteItems", body)
         if answer is None:
             return False
@@ -367,7 +367,7 @@ class _Client:
                 self._seen.pop(name, None)
 
     def _see_failed(self, transaction: Transaction, shown: Mapping[str, Item | None]) -> None:
-        """A condition was false: nothing was written, and the answer shows why."""
+        """A condition was false: nothing was written, and the answer shows the item."""
         seen = {name: value_of(item) for name, item in shown.items() if item is not None}
         self._history.failed(transaction, seen)
         self._crowd.progress.add()
@@ -376,7 +376,7 @@ class _Client:
         self._seen |= seen
 
     def _is_refused(self, transaction: Transaction, answer: Answer) -> bool:
-        """Whether nothing was done; noted, if the answer is sure of it."""
+        """Whether nothing was done; recorded if the answer is certain."""
         if answer.status == 200:
             return False
         message = str(answer.body.get("message", answer.body.get("Message", "")))
@@ -389,7 +389,7 @@ class _Client:
 
     @staticmethod
     def _is_conflict(answer: Answer | None) -> bool:
-        """Whether the request met a transaction."""
+        """Whether the request conflicted with a transaction."""
         if answer is None:
             return False
         reasons = answer.body.get("CancellationReasons", ())
@@ -398,14 +398,14 @@ class _Client:
         )
 
     def _draw_items(self, items: Mapping[str, Place], count: int, *, more: float = 1) -> list[str]:
-        """Some of them, the hot one among them as often as it should be, or more."""
+        """Random items, with the hot one at least as often as configured."""
         names = self._draw.sample([name for name in items if name != HOT], count)
         if self._draw.random() < self._crowd.hot_share * more:
             names[self._draw.randrange(count)] = HOT
         return names
 
     def _draw_seen(self, names: Sequence[str]) -> str | None:
-        """Sometimes one of them that this client saw."""
+        """Occasionally one of them that this client has seen."""
         seen = [name for name in names if name in self._seen]
         return self._draw.choice(seen) if seen and self._draw.random() < 0.2 else None
 
@@ -421,5 +421,5 @@ def _key_of(item: Item) -> str:
 
 def _value_at(items: Sequence[Item | None], position: int) -> Value:
     item = items[position]
-    # A name that nobody has is found by the checker.
+    # The checker reports a name that no write has.
     return value_of(item) if item is not None else Value(("not there",))

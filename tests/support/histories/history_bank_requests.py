@@ -1,4 +1,4 @@
-"""A bank's items, and the requests on them: every write appends the name of who did it."""
+"""A bank's items, and the requests on them: every write appends its writer's name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.support.histories.history_serial import Value, Write
 TABLES: Final = ("bank-a", "bank-b", "bank-c")
 BALANCE: Final = 100
 
-# Its key in a history: one ticket is at one of several places, wherever it was moved last.
+# Its key in a history: the ticket is in the place where it was moved last.
 TICKET: Final = "ticket"
 
 
 class Place(NamedTuple):
-    """Where an item is."""
+    """The place of an item."""
 
     table: str
     pk: str
@@ -28,11 +28,11 @@ class Place(NamedTuple):
 
 
 def _places(kind: str, count: int) -> list[Place]:
-    """In the tables by turns."""
+    """Alternating between the tables."""
     return [Place(TABLES[number % len(TABLES)], f"{kind}{number}") for number in range(count)]
 
 
-# Twenty items, and eighteen keys of a history: the places of the ticket are one.
+# Twenty items, but eighteen keys of a history, because the ticket's places are one key.
 ACCOUNTS: Final = {place.pk: place for place in _places("account", 14)}
 REGISTERS: Final = {place.pk: place for place in _places("register", 3)}
 ITEMS: Final = ACCOUNTS | REGISTERS
@@ -59,14 +59,14 @@ def value_of(item: Item) -> Value:
 
 
 def last_of(value: Value) -> str:
-    """Who wrote it last."""
+    """The last writer."""
     return value.names[-1] if value.names else ""
 
 
 def ticket_of(found: Sequence[Item | None]) -> Value:
-    """The ticket, of what was at each of its places at one moment."""
+    """The ticket, from the content of all its places at one moment."""
     there = [item for item in found if item is not None]
-    # A name that nobody has is found by the checker.
+    # The checker reports a name that no write has.
     return value_of(there[0]) if len(there) == 1 else Value((f"at {len(there)} places",))
 
 
@@ -92,7 +92,7 @@ def update(place: Place, name: str, write: Write) -> dict[str, Any]:
 
 
 def put(place: Place, name: str, seen: Value, write: Write) -> dict[str, Any]:
-    """A Put over what was seen."""
+    """A Put over the last seen value."""
     return {
         "TableName": place.table,
         "Item": item_of(place, write.apply(name, seen)),
@@ -101,12 +101,12 @@ def put(place: Place, name: str, seen: Value, write: Write) -> dict[str, Any]:
 
 
 def check(place: Place, seen: Value) -> dict[str, Any]:
-    """A ConditionCheck that an item is what was seen."""
+    """A ConditionCheck that an item has the last seen value."""
     return {"TableName": place.table, "Key": place.key, **_if_last(seen)}
 
 
 def move(name: str, seen: Value, to: int) -> list[dict[str, Any]]:
-    """The actions that move the ticket from where it was seen."""
+    """The actions that move the ticket from its last seen place."""
     old, new = TICKET_PLACES[seen.number], TICKET_PLACES[to]
     return [
         {"Delete": {"TableName": old.table, "Key": old.key, **_if_last(seen)}},

@@ -1,6 +1,6 @@
-"""Bugs that the checkers must catch: each breaks one promise of the store or of the coordinator.
+"""Bugs that the checkers must detect: each breaks one promise of the store or the coordinator.
 
-A checker that finds nothing in the histories of these proves nothing with the others.
+A checker that finds nothing in these histories proves nothing with others.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Bug: TypeAlias = Literal[
     "unsynced read",
 ]
 
-# A stale read sees the state of so many syncs ago.
+# A stale read shows the state of this many syncs ago.
 _STALE_STATES: Final = 5
-# One read in this number is stale. A prime, so that each read of a repeated sequence has its turn.
+# One read in this number is stale. It is prime, so each read of a repeated sequence gets its turn.
 _STALE_READS: Final = 7
 _BETWEEN_GROUPS_SECONDS: Final = 0.1
 
 
 class StaleReads(DelayedStore):
-    """One read in seven sees what was durable some syncs ago."""
+    """One read in seven shows the durable state of some syncs ago."""
 
     def __init__(self, inner: Store, delays: Delays) -> None:
         super().__init__(inner, delays)
@@ -54,7 +54,7 @@ class StaleReads(DelayedStore):
 
 
 class LostUpdates(DelayedStore):
-    """Whoever writes decides on what is durable, not on what was accepted last."""
+    """Writers decide on the durable state instead of the last accepted one."""
 
     @property
     def latest(self) -> View:
@@ -62,7 +62,7 @@ class LostUpdates(DelayedStore):
 
 
 class EarlyAnswers(DelayedStore):
-    """A commit is told to be durable before anybody sees it."""
+    """A commit is reported as durable before it is visible."""
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         await super().commit(groups)
@@ -72,7 +72,7 @@ class EarlyAnswers(DelayedStore):
 
 
 class HalfTransactions(DelayedStore):
-    """The groups of one commit are written one by one."""
+    """The groups of one commit are written separately."""
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         for group in groups[:-1]:
@@ -82,7 +82,7 @@ class HalfTransactions(DelayedStore):
 
 
 class UnsyncedReads(DelayedStore):
-    """Reads see what was accepted, durable or not."""
+    """Reads show accepted rows that may not be durable."""
 
     def durable(self) -> View:
         return super().latest
@@ -98,7 +98,7 @@ STORES: Final[dict[Bug, type[DelayedStore]]] = {
 
 
 def answer_before_the_decision() -> None:
-    """A transaction is answered once all partitions have accepted it; the rest comes behind."""
+    """A transaction is answered once all partitions accepted it; the rest happens later."""
     accept, write = coordinator._accepted, Transactions._write_in_several
 
     def accepted(*asked: Any) -> list[Accepted]:
@@ -123,7 +123,7 @@ def answer_before_the_decision() -> None:
 
 
 _prepared: ContextVar[Future[list[Accepted]] | None] = ContextVar("prepared", default=None)
-# A task that nobody keeps may be collected.
+# Tasks without a reference may be garbage-collected.
 _left_alone: set[asyncio.Task[list[Accepted]]] = set()
 
 

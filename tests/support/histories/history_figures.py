@@ -1,4 +1,4 @@
-"""What a history was like, and what many were like together."""
+"""The figures of a history, and of many together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class UnderWay(Protocol):
-    """What is under way from one moment of its history to another."""
+    """An operation from one moment of its history to another."""
 
     invoked: int
     answered: float
@@ -20,23 +20,23 @@ class Figures(Struct, frozen=True):
     """One history. A retry is a request that is sent again because of a conflict."""
 
     operations: int
-    # On the hot item, together with another one.
+    # Operations on the hot item that overlapped another one.
     overlapping: int
     kills: int
     unknown: int
     conflicts: int = 0
-    # Of those who commit: how many transactions the least lucky client committed.
+    # The number of committed transactions of the client with the fewest.
     fewest_commits: int = 0
     retries: tuple[int, ...] = ()
     seconds: float = 0.0
 
     def packed(self) -> str:
-        """As text, to be handed from one process to another."""
+        """The text form, for passing between processes."""
         return msgspec.json.encode(self).decode()
 
 
 def count_overlapping(operations: Sequence[UnderWay]) -> int:
-    """How many operations share a moment with another one."""
+    """The number of operations that overlap another one."""
     moments = sorted(
         (moment, begins, position)
         for position, operation in enumerate(operations)
@@ -55,7 +55,7 @@ def count_overlapping(operations: Sequence[UnderWay]) -> int:
 
 
 def percentile(values: Sequence[int], share: float) -> int:
-    """The smallest value that this share of all does not exceed; 0 of nothing."""
+    """The smallest value that this share of all does not exceed; 0 if there are none."""
     ordered = sorted(values)
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0
 

@@ -1,7 +1,7 @@
-"""Clients that read and write single items as fast as they can, the most of them the same one.
+"""Clients that read and write single items as fast as possible, mostly the same one.
 
-Every write gives the item a token of its own, and most answers show an image: so an order of the
-history is soon found, or soon known not to be there.
+Every write gives the item a unique token, and most answers show an image. So the checker soon finds
+an order of the history, or proves that there is none.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ITEMS_PER_TABLE: Final = 6
 
 
 class Register:
-    """Where an item is."""
+    """The place of an item."""
 
     def __init__(self, table: str, pk: str) -> None:
         self.table = table
@@ -69,9 +69,9 @@ class RegisterCrowd:
         self._arena = arena
 
     async def run(self, kills_at: Sequence[int] = (), quiet_rounds: int = 0) -> None:
-        """Make the tables, run the clients, kill at these counts, and read all at the end.
+        """Create the tables, run the clients, kill at these counts, and read everything at the end.
 
-        In each of ``quiet_rounds`` a client that is alone writes the hot item and reads it.
+        In each of ``quiet_rounds``, a single client writes the hot item and reads it.
         """
         client = ArenaClient(self._arena)
         try:
@@ -99,7 +99,7 @@ class RegisterCrowd:
         return self.registers[0]
 
     def overlapping_on_hot(self) -> int:
-        """How many operations on the hot item were under way together with another one on it."""
+        """The number of operations on the hot item that overlapped another one on it."""
         return count_overlapping(self.history.operations[self.hot.name])
 
 
@@ -110,7 +110,7 @@ class _Client:
         self._name = name
         self._draw = draw
         self._writes = 0
-        # The tokens this client saw last.
+        # The tokens that this client saw last.
         self._seen: dict[str, str | None] = {}
 
     async def run(self) -> None:

@@ -1,16 +1,16 @@
-"""What transactions were told, and whether one order of them explains all of it.
+"""The answers to transactions, and a check that one order of them explains all answers.
 
-A history is strictly serializable if its transactions can be put in one order, each at a moment
-between its request and its answer, in which every answer is what a plain Python model says. A
-single read or write is a transaction too. One without an answer happened if anybody saw a trace of
-it, and then wholly.
+A history is strictly serializable if its transactions can be put in one order in which a plain
+Python model gives every answer. Each takes effect at a moment between its request and its answer. A
+single read or write is a transaction, too. A transaction without an answer happened as a whole if
+any of its effects were seen.
 
-Every write appends the transaction's name to a list in the item, so that whoever reads an item
-reads all of its versions in their order; whatever was not lost is in the list that is read at the
-end. With the versions known, so are the dependencies, as in Adya's thesis and in Elle: who wrote
-what another one replaced (ww) or read (wr), who read what another one replaced (rw), and who was
-answered before another one asked (time). A history has an order if and only if these make no
-circle; the order is then run on the model, and every answer compared.
+Every write appends the transaction's name to a list in the item. So a read of an item shows all of
+its versions in order, and the final list shows all that was not lost. The versions determine the
+dependencies, as in Adya's thesis and in Elle. They are: who replaced a version (ww), who read it
+(wr), who read a version that was replaced (rw), and who was answered before another request (time).
+A history has an order if and only if these form no cycle. The order is then run on the model, and
+every answer compared.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from msgspec import Struct, field
 
 NEVER = float("inf")
 
-# How many transactions of those that have no order are looked at for a short circle.
+# The number of transactions without an order that are searched for a short cycle.
 _STARTS = 100
 
 
 class Value(Struct, frozen=True):
-    """What an item holds: who wrote it, oldest first, and its number."""
+    """The content of an item: its writers, oldest first, and its number."""
 
     names: tuple[str, ...] = ()
     number: int = 0
 
 
 class Write(Struct, frozen=True):
-    """Append the name; add to the number, or put another one in its place.
+    """Append the name; add to the number or replace it.
 
     ``least``: the condition that the number was at least this.
     """
@@ -55,9 +55,9 @@ State: TypeAlias = Literal["done", "failed", "unknown"]
 
 
 class Transaction(Struct):
-    """One request, the moments of request and answer on the history's own clock.
+    """One request, with the times of request and answer on the history's own clock.
 
-    ``reads`` shows items as they were before its own writes.
+    ``reads`` are items before its own writes.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Transaction(Struct):
 
 
 class Anomaly(Struct, frozen=True):
-    """Why a history can't be."""
+    """Why a history is impossible."""
 
     kind: str
     text: str
@@ -79,7 +79,7 @@ class Anomaly(Struct, frozen=True):
 
 
 class SerialHistory:
-    """All transactions on items that had these values; the last ones read every item."""
+    """All transactions on items with these initial values; the last ones read every item."""
 
     def __init__(self, initial: Mapping[str, Value]) -> None:
         self.initial = dict(initial)
@@ -91,19 +91,19 @@ class SerialHistory:
         return self._now
 
     def invoke(self, name: str, writes: Mapping[str, Write] | None = None) -> Transaction:
-        """Note a request before it is sent; no two have one name."""
+        """Record a request before it is sent; names are unique."""
         transaction = Transaction(name, self._tick(), writes or {})
         self.transactions.append(transaction)
         return transaction
 
     def done(self, transaction: Transaction, reads: Mapping[str, Value] | None = None) -> None:
-        """Note a good answer as soon as it is there."""
+        """Record a successful answer as soon as it arrives."""
         transaction.answered = self._tick()
         transaction.state = "done"
         transaction.reads = reads or {}
 
     def failed(self, transaction: Transaction, seen: Mapping[str, Value] | None = None) -> None:
-        """Note that nothing was written; each item that the answer showed is a read of its own."""
+        """Record that nothing was written; each item in the answer is a read of its own."""
         transaction.answered = self._tick()
         transaction.state = "failed"
         for key, value in (seen or {}).items():
@@ -113,10 +113,10 @@ class SerialHistory:
 
 
 def check(history: SerialHistory) -> list[Anomaly]:
-    """Why the history can't be; empty where all is well."""
+    """Why the history is impossible; empty if it is possible."""
     versions, found = _versions(history)
     if found:
-        # The dependencies would be made of what can't be.
+        # The dependencies would include impossible ones.
         return found
     writers = {name for names in versions.values() for name in names}
     committed = [
@@ -139,7 +139,7 @@ _Versions: TypeAlias = dict[str, tuple[str, ...]]
 
 
 def _versions(history: SerialHistory) -> tuple[_Versions, list[Anomaly]]:
-    """The names in each item, in order, and what is wrong with what was read of them."""
+    """The names in each item in order, and impossible reads of them."""
     found: list[Anomaly] = []
     versions: _Versions = {
         key: max((names for _, names in read), key=len)
@@ -165,7 +165,7 @@ def _versions(history: SerialHistory) -> tuple[_Versions, list[Anomaly]]:
 
 
 def _read_names(history: SerialHistory) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
-    """By item: who read it, and the names in it."""
+    """By item: the reader, and the names in it."""
     read: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         key: [("the beginning", value.names)] for key, value in history.initial.items()
     }
@@ -176,7 +176,7 @@ def _read_names(history: SerialHistory) -> dict[str, list[tuple[str, tuple[str, 
 
 
 def _missing(committed: Iterable[Transaction], versions: _Versions) -> Iterator[Anomaly]:
-    """Writes of which nobody saw anything, though somebody read everything at the end."""
+    """Writes without any visible effect, although everything was read at the end."""
     there = {key: frozenset(names) for key, names in versions.items()}
     for transaction in committed:
         missing = [key for key in transaction.writes if transaction.name not in there[key]]
@@ -187,10 +187,10 @@ def _missing(committed: Iterable[Transaction], versions: _Versions) -> Iterator[
 
 
 class _Graph:
-    """Which transaction must come before which, and why.
+    """The transactions that must come before each one, and why.
 
-    Its nodes are the transactions by their places, and behind them one for each answer: whoever
-    was answered comes before it, and it before whoever asked later. So time takes few edges.
+    Its nodes are the transactions by index, followed by one node per answer. The answered
+    transaction comes before that node, and the node before later requests, so time needs few edges.
     """
 
     def __init__(self, committed: list[Transaction], versions: _Versions) -> None:
@@ -206,7 +206,7 @@ class _Graph:
     def _add_dependencies(self, versions: _Versions) -> None:
         places = {transaction.name: place for place, transaction in enumerate(self._committed)}
         writers = {
-            # What was there from the beginning nobody wrote.
+            # The initial values have no writer.
             key: [places.get(name) for name in names]
             for key, names in versions.items()
         }
@@ -244,7 +244,7 @@ class _Graph:
                 self._add(last_answer, place, "time")
 
     def sort(self) -> tuple[list[int], set[int]]:
-        """The transactions in an order, and the nodes for which there is none."""
+        """The transactions in an order, and the nodes without one."""
         waiting_for = Counter(after for edges in self._edges for after in edges)
         ready = deque(node for node in range(len(self._edges)) if not waiting_for[node])
         order: list[int] = []
@@ -261,7 +261,7 @@ class _Graph:
         return order, left
 
     def short_circle(self, nodes: set[int]) -> str:
-        """A circle within these nodes, as short as can soon be found."""
+        """A cycle within these nodes, as short as a quick search finds."""
         starts = sorted(node for node in nodes if node < len(self._committed))
         circles = [self._circle_from(start, nodes) for start in starts[:_STARTS]]
         some = [circle for circle in circles if circle] or [
@@ -270,7 +270,7 @@ class _Graph:
         return self._told(min(some, key=len))
 
     def _circle_from(self, start: int, nodes: set[int]) -> list[int]:
-        """The shortest way from a node to itself; empty if there is none."""
+        """The shortest path from a node to itself; empty if there is none."""
         came_from: dict[int, int] = {}
         waiting = deque([start])
         while waiting:

@@ -1,4 +1,4 @@
-"""The tests' broker for somebody to try: ``python -m tests.support.kafka``, until Ctrl-C."""
+"""The tests' broker for manual tests: ``python -m tests.support.kafka``, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.support.kafka.kafka_broker import running_broker
 
 
 def _main() -> None:
-    """Run a broker with its data in a directory that is gone at the end."""
+    """Run a broker with its data in a temporary directory."""
     with (
         tempfile.TemporaryDirectory(prefix="kafka-") as directory,
         running_broker(Path(directory)) as broker,
     ):
-        # Only now: the broker's process would inherit it.
+        # Blocked only after the start, because the broker's process would inherit it.
         stop_signals = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals)
         servers = broker.bootstrap_servers

@@ -1,8 +1,8 @@
 """A message broker in memory, with the faults of a real one.
 
-It keeps topics of partitions, appends what publishers send, and shows transactions to readers
-once they are committed. It can be away, be silent, refuse, lose acknowledgements, find batches
-too large, and fence.
+It keeps topics of partitions, appends records, and shows transactions to readers once they are
+committed. It can be away, be silent, refuse, lose acknowledgments, reject batches as too large, and
+fence publishers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dynactor.streams.kafka.message import KafkaMessage
 
 
 class Appended(NamedTuple):
-    """A record in a partition, and the transaction that it came in; None for none."""
+    """A record in a partition, and its transaction; None without one."""
 
     message: KafkaMessage
     transaction: int | None
@@ -37,26 +37,26 @@ class FakeBroker:
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
-        # Faults: raised by whatever asks for it.
+        # Faults: an error for every request.
         self.refusal: BrokerError | None = None
-        # Nothing is answered, as long as this is not set.
+        # Unset: no request is answered.
         self.answers = asyncio.Event()
         self.answers.set()
-        # These publishers get none either.
+        # These publishers get no answers either.
         self.stuck: set[FakePublisher] = set()
-        # How many of the next publishers can not be opened.
+        # The number of next publishers that fail to open.
         self.failing_opens = 0
-        # How many of the next publications are taken but not acknowledged.
+        # The number of next publications that are stored but not acknowledged.
         self.lost_acknowledgements = 0
-        # How many of the next publications fail, with nothing taken.
+        # The number of next publications that fail without being stored.
         self.failures = 0
-        # How many of the next answers are cancelled, as by a client library that gives up a future
-        # of its own.
+        # The number of next answers that are canceled, as when a client library gives up an
+        # internal future.
         self.cancelled_answers = 0
-        # How many of the next commits are carried out but not acknowledged.
+        # The number of next commits that succeed but are not acknowledged.
         self.lost_commits = 0
         self.max_batch_bytes = 1 << 62
-        # What happened, and how many of its publishers wait for an answer.
+        # Set on each event, and the number of publishers that wait for an answer.
         self.waiting = 0
         self.opened = 0
         self.open_publishers: set[FakePublisher] = set()
@@ -70,7 +70,7 @@ class FakeBroker:
     # -- for tests --------------------------------------------------------------------------
 
     def partition(self, topic: str, number: int) -> list[KafkaMessage]:
-        """What a consumer that reads committed records finds in a partition."""
+        """The committed records of a partition."""
         return [
             appended.message
             for appended in self._partitions[topic, number]
@@ -78,7 +78,7 @@ class FakeBroker:
         ]
 
     def messages(self, topic: str) -> list[KafkaMessage]:
-        """What such a consumer finds in a topic, partition after partition."""
+        """The committed records of a topic, partition by partition."""
         if topic not in self.topics:
             return []
         return [
@@ -88,7 +88,7 @@ class FakeBroker:
         ]
 
     async def wait_messages(self, topic: str, count: int) -> list[KafkaMessage]:
-        """Wait until a topic has so many records that can be read, and get them."""
+        """Wait until a topic has this many committed records, and return them."""
         while len(found := self.messages(topic)) < count:
             self._changed.clear()
             await self._changed.wait()
@@ -96,7 +96,7 @@ class FakeBroker:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Within the context nobody gets an answer."""
+        """Answer no request within the context."""
         self.answers.clear()
         try:
             yield
@@ -105,7 +105,7 @@ class FakeBroker:
 
     @contextmanager
     def away(self, error: BrokerError | None = None) -> Iterator[None]:
-        """Within the context nobody is let in, and who was in is thrown out."""
+        """Refuse and close all connections within the context."""
         self.refusal = error or Unreachable("nobody is there")
         try:
             yield
@@ -155,7 +155,7 @@ class FakeBroker:
     # -- for its publishers -----------------------------------------------------------------
 
     async def give_up_answer(self) -> None:
-        """Whoever waits for it is told so as if it were cancelled itself."""
+        """The waiter for it gets the same error as if it were canceled itself."""
         if self.cancelled_answers:
             self.cancelled_answers -= 1
             answer = asyncio.get_running_loop().create_future()
@@ -237,7 +237,7 @@ class FakePublisher:
         self._broker.open_publishers.discard(self)
 
     async def _answered(self, delivered: int) -> None:
-        """Wait for the broker; what a failed publisher sends is refused or, worse, taken."""
+        """Wait for the broker; records of a failed publisher are refused or, worse, accepted."""
         await asyncio.sleep(0)
         closed = asyncio.ensure_future(self._closed.wait())
         waiting = [closed]

@@ -1,6 +1,6 @@
-"""What Java's clients make of our records: reference programs, run from their sources.
+"""Java's clients on our records: reference programs, run from their sources.
 
-Each takes lines on its standard input and answers each with a line.
+Each reads lines on its standard input and answers each with a line.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ class Described(msgspec.Struct, frozen=True):
 
 
 class ConnectRecord(msgspec.Struct, frozen=True):
-    """What JsonConverter ``read``, and what ExtractNewRecordState ``passed`` on: or "dropped"."""
+    """The output of JsonConverter (``read``) and ExtractNewRecordState (``passed``)."""
 
     read: Described
     passed: Described | str
 
 
 class JavaFailed(AssertionError):
-    """The program ended with an error; what it printed is in the message."""
+    """The program ended with an error; the message has its output."""
 
 
 def java_partitions(keys: Iterable[bytes], partition_count: int) -> list[int]:
-    """Where Java's default partitioner puts each key."""
+    """The partition of each key by Java's default partitioner."""
     return [int(line) for line in _run(_BROKER, "PartitionOf", [str(partition_count)], keys)]
 
 
 def partitions_of_java_producer(
     broker: BrokerAddress, topic: str, keys: Iterable[bytes]
 ) -> list[int]:
-    """Where a Java producer's records with these keys came to lie in the topic."""
+    """The partitions of the topic that a Java producer chose for these keys."""
     arguments = [broker.bootstrap_servers, topic]
     return [int(line) for line in _run(_BROKER, "ProduceKeys", arguments, keys)]
 
@@ -62,7 +62,7 @@ def read_as_connect(
     """Records, key and value, as a sink of Kafka Connect gets them.
 
     ``schemas`` is JsonConverter's ``schemas.enable``; ``settings`` are those of
-    ExtractNewRecordState, ``_`` standing for a dot.
+    ExtractNewRecordState, with ``_`` for a dot.
 
     Raises:
         JavaFailed: a record could not be read.

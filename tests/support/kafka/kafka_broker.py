@@ -1,7 +1,7 @@
-"""A real Kafka broker for tests: one that is there, or one started here with Java.
+"""A real Kafka broker for tests: an existing one, or one started here with Java.
 
-The one that is started here is a single process in KRaft mode, controller included, which can
-be stopped, killed, suspended and started again on its port and its data.
+A started broker is a single process in KRaft mode, including the controller. It can be stopped,
+killed, suspended and restarted on its port and its data.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from tests.support.environment.maven_jars import class_path, jars
 POM: Final = Path(__file__).parent / "broker.xml"
 GIVEN_BROKER: Final = "DYNACTOR_TEST_KAFKA"
 LARGEST_MESSAGE_BYTES: Final = 8 * 1024 * 1024
-# Compiles little and starts in half of the time; a benchmark runs it without that.
+# Compiles little and starts in half the time; benchmarks run without it.
 QUICK_START: Final = ("-XX:TieredStopAtLevel=1",)
 
 _START_SECONDS: Final = 120
 _STOP_SECONDS: Final = 60
 _STARTED: Final = b"Kafka Server started"
-# Below the ports that the kernel gives to outgoing connections: a client that keeps on trying to
-# reach a stopped broker could be given the broker's own port, and be connected with itself.
+# Below the ephemeral ports of the kernel: otherwise a client that retries to reach a stopped broker
+# could get the broker's own port and connect to itself.
 _PORTS: Final = range(15_000, 30_000)
 
 
 class BrokerAddress(Protocol):
-    """What a test needs that only talks to a broker."""
+    """The address of a broker."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -45,22 +45,21 @@ class BrokerAddress(Protocol):
 
 
 class GivenBroker:
-    """A broker that somebody else runs."""
+    """A broker that runs outside of the tests."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
 
 
 class BrokerDidNotStart(AssertionError):
-    """The broker ended, or was not ready in time; its log is in the message."""
+    """The broker ended, or was not ready in time; the message has its log."""
 
 
 class KafkaBroker:
     """A broker process, its port and its data.
 
-    Invariant: ``bootstrap_servers`` never changes, and data survives whatever ends the process,
-    as far as Kafka keeps it (it does not sync each write: a killed process loses nothing, a power
-    cut might).
+    Invariant: ``bootstrap_servers`` never changes. Data survives restarts as far as Kafka keeps it:
+    it does not sync each write, so a killed process loses nothing, but a power cut might.
     """
 
     def __init__(
@@ -73,8 +72,8 @@ class KafkaBroker:
     ) -> None:
         """A broker that does not run yet; its data directory is formatted.
 
-        Its log goes to ``directory``. ``network_ports`` are those of a listener of its own for
-        clients behind a network: the network's port, by which it calls itself, and its own.
+        Its log goes to ``directory``. ``network_ports`` are those of a separate listener for
+        clients behind a network: the network's port, which it advertises, and its own.
         """
         self._java_options = java_options
         self.bootstrap_servers = bootstrap_servers
@@ -86,12 +85,12 @@ class KafkaBroker:
 
     @property
     def log(self) -> str:
-        """What the broker has written in all its lives."""
+        """The broker's output over all restarts."""
         return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
 
     @property
     def is_running(self) -> bool:
-        """A suspended broker is running, as far as this is concerned."""
+        """Whether the process exists; a suspended broker counts as running."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -101,10 +100,10 @@ class KafkaBroker:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it and wait until it serves; after a stop or a kill: on the same port and data.
+        """Start it and wait until it serves; after a stop or a kill, on the same port and data.
 
         Raises:
-            BrokerDidNotStart: It ended, or took too long.
+            BrokerDidNotStart: it ended, or took too long.
         """
         assert not self.is_running
         with self._log_path.open("ab") as log:
@@ -124,25 +123,25 @@ class KafkaBroker:
             sleep(0.05)
 
     def stop(self) -> None:
-        """End it as an operator does; it writes all down and says good-bye to its clients."""
+        """Stop it as an operator does; it flushes its data and closes its connections."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once (``kill -9``)."""
+        """Kill it immediately (``kill -9``)."""
         self._end(signal.SIGKILL)
 
     def suspend(self) -> None:
-        """Make it unreachable without ending it: connections stay, and nobody answers on them."""
+        """Make it unreachable without ending it: connections stay open, without answers."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a suspended broker go on."""
+        """Resume a suspended broker."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
     def ensure_running(self) -> None:
-        """Undo whatever a test did to it."""
+        """Undo the test's faults."""
         if self.is_running:
             self.resume()
         else:
@@ -150,7 +149,7 @@ class KafkaBroker:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Down within the context, every connection refused; started again behind it."""
+        """Stopped within the context, refusing every connection; restarted afterwards."""
         self.stop()
         try:
             yield
@@ -159,7 +158,7 @@ class KafkaBroker:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Silent within the context, as behind a network that swallows everything."""
+        """Silent within the context, as behind a network that drops all packets."""
         self.suspend()
         try:
             yield
@@ -168,9 +167,9 @@ class KafkaBroker:
 
     @contextmanager
     def network(self) -> Iterator[tuple[Network, GivenBroker]]:
-        """A network to this broker that a test can break, and the broker as seen through it.
+        """A network to this broker that a test can break, and the broker's address behind it.
 
-        Who comes by ``bootstrap_servers`` does not use it.
+        Clients that use ``bootstrap_servers`` bypass it.
         """
         assert self._network_ports is not None
         with Network(*self._network_ports).running() as network:
@@ -180,7 +179,7 @@ class KafkaBroker:
         if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(signal_number)
-        # A suspended process gets no signal but SIGKILL until it goes on.
+        # A suspended process gets only SIGKILL until it is resumed.
         self._process.send_signal(signal.SIGCONT)
         try:
             self._process.wait(_STOP_SECONDS)
@@ -199,13 +198,13 @@ class KafkaBroker:
 def running_broker(
     directory: Path, *, java_options: tuple[str, ...] = QUICK_START, **settings: str
 ) -> Iterator[KafkaBroker]:
-    """A broker of the test's own, with its data in ``directory``; killed at the end.
+    """A broker for one test, with its data in ``directory``; killed at the end.
 
-    ``settings`` are added to its server.properties, ``_`` standing for a dot.
+    ``settings`` are added to its server.properties, with ``_`` for a dot.
 
     Raises:
-        NotFetched: Its jars are not here and could not be had.
-        BrokerDidNotStart: It ended, or took too long.
+        NotFetched: its jars are not available.
+        BrokerDidNotStart: it ended, or took too long.
     """
     port, controller_port, network_port, behind_port = unused_ports(4)
     added = {name.replace("_", "."): value for name, value in settings.items()}
@@ -217,7 +216,7 @@ def running_broker(
     }
     properties = directory / "server.properties"
     properties.write_text("".join(f"{name}={lines[name]}\n" for name in lines))
-    # A letter first: what begins with a hyphen is taken for an option.
+    # A letter first, because a leading hyphen would make it an option.
     cluster_id = "A" + urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")[1:]
     format_data = ("format", "--cluster-id", cluster_id, "--config", str(properties))
     run_kafka_tool("kafka.tools.StorageTool", *format_data)
@@ -234,7 +233,7 @@ def running_broker(
 
 @contextmanager
 def started(broker: KafkaBroker) -> Iterator[KafkaBroker]:
-    """Running within the context, unless the test ends it itself; killed at the end."""
+    """Running within the context, unless the test ends it; killed at the end."""
     try:
         broker.start()
         yield broker
@@ -245,19 +244,19 @@ def started(broker: KafkaBroker) -> Iterator[KafkaBroker]:
 def kafka_command(
     main_class: str, *arguments: str, options: tuple[str, ...] = QUICK_START
 ) -> list[str]:
-    """What runs a program of Kafka's.
+    """The command line of a Kafka program.
 
     Raises:
-        NotFetched: its jars are not here and could not be had.
+        NotFetched: its jars are not available.
     """
     return ["java", "-Xmx512m", *options, "-cp", class_path(jars(POM)), main_class, *arguments]
 
 
 def run_kafka_tool(main_class: str, *arguments: str, **environment: str) -> None:
-    """Run a program of Kafka's to its end; ``environment`` is added to the test's own.
+    """Run a Kafka program to its end; ``environment`` is added to the test's own.
 
     Raises:
-        BrokerDidNotStart: it failed; what it said is in the message.
+        BrokerDidNotStart: it failed; the message has its output.
     """
     done = subprocess.run(
         kafka_command(main_class, *arguments),
@@ -277,7 +276,7 @@ def given_broker() -> GivenBroker | None:
 
 
 def unused_ports(count: int) -> list[int]:
-    """Ports of loopback on which nobody listens, and which no outgoing connection is given."""
+    """Free ports of loopback, outside of the range for outgoing connections."""
     found: list[int] = []
     for port in random.sample(_PORTS, k=len(_PORTS)):
         with socket.socket() as probe:
@@ -303,7 +302,8 @@ def _properties(data: Path, controller_port: int) -> dict[str, str]:
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BEHIND:PLAINTEXT,"
         "CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
-        # A topic that nobody created is a mistake of ours: it would get a default partition count.
+        # Using a topic that nobody created is a bug, because it would get a default partition
+        # count.
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "4",
@@ -311,7 +311,7 @@ def _properties(data: Path, controller_port: int) -> dict[str, str]:
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
-        # A killed broker may come back only when the controller has given up its former life.
+        # A killed broker may come back only after the controller has expired its old session.
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "1000",
         "message.max.bytes": largest,

@@ -1,8 +1,8 @@
-"""A consumer of a table's topic: it reads all that is there and rebuilds the table from it.
+"""A consumer of a table's topic: it reads all records and rebuilds the table from them.
 
-It knows the form ``dynamodb`` and asserts on the way what that form promises: the changes of an
-item come in order and without a hole, whatever comes twice is the same, time to live's removals
-are marked, and Kafka's headers say what the value says.
+It reads the form ``dynamodb`` and checks that form's promises. An item's changes come in order and
+without gaps, duplicates are equal, removals by time to live are marked, and Kafka's headers match
+the value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.kafka.kafka_topics import partition_count
 
 Item = dict[str, Any]
 Isolation = Literal["read_committed", "read_uncommitted"]
-# An item as it is known: its image, or that there is one which was too large for the broker.
+# The known state of an item: its image, or that the image was too large for the broker.
 Known = Item | Literal["omitted"]
 
 _SERVICE: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
@@ -40,17 +40,17 @@ class Consumed(NamedTuple):
 
     @property
     def sequence_number(self) -> int:
-        """As a number, which sorts as the changes of one item were made; 0 for a gap."""
+        """A number, which sorts like the changes of one item; 0 for a gap."""
         return int(self.headers.get("sequence-number", 0))
 
 
 async def read_topic(
     broker: BrokerAddress, topic: str, isolation: Isolation = "read_uncommitted"
 ) -> list[Consumed]:
-    """All that the topic holds at this moment, partition after partition, each in its order.
+    """All present records of a topic, partition by partition, each in order.
 
-    With ``read_committed`` nothing of a transaction that was given up, and nothing behind one
-    that is still open.
+    With ``read_committed``, records of aborted transactions are skipped, and reading stops at an
+    open one.
     """
     consumer = AIOKafkaConsumer(
         bootstrap_servers=broker.bootstrap_servers,
@@ -87,18 +87,18 @@ def _consumed(record: Any) -> Consumed:
 
 
 class Replica:
-    """A table as its topic tells it.
+    """A table according to its topic.
 
-    Invariant: ``items`` is what the records add up to that were applied so far, by the primary
-    key as canonical JSON.
+    Invariant: ``items`` are the result of the applied records, by the primary key as canonical
+    JSON.
     """
 
     def __init__(self) -> None:
         self.items: dict[str, Known] = {}
-        # Changes by event name and origin, those that came twice counted once.
+        # Changes by event name and origin, without duplicates.
         self.events: Counter[tuple[str, str]] = Counter()
         self.duplicates = 0
-        # Changes that a snapshot had shown already.
+        # Changes that a snapshot already included.
         self.overlaps = 0
         self.gaps = 0
         self.tombstones = 0
@@ -107,19 +107,19 @@ class Replica:
         self._snapshot: dict[str, int] = {}
         self._seen: dict[tuple[str, int], bytes] = {}
         self._partition_of: dict[str, int] = {}
-        # A gap is told in each Kafka partition; nothing is known of what lay before it there.
+        # A gap is sent to each Kafka partition; records before it there are void.
         self._after_gap: set[int] = set()
 
     @classmethod
     def of(cls, records: Iterable[Consumed]) -> Replica:
-        """What these records add up to; those of one Kafka partition in their order."""
+        """The result of these records; those of one Kafka partition are in order."""
         replica = cls()
         for record in records:
             replica.apply(record)
         return replica
 
     def apply(self, record: Consumed) -> None:
-        """Take a record in.
+        """Apply a record.
 
         Raises:
             AssertionError: it breaks a promise; the message shows the record.
@@ -136,7 +136,7 @@ class Replica:
         name = canonical(keys)
         key = msgspec.json.decode(record.key)
         assert key.items() <= keys.items(), record
-        # Whatever the key of the records is, one item lies in one Kafka partition.
+        # With any kind of record key, one item is in one Kafka partition.
         assert self._partition_of.setdefault(name, record.partition) == record.partition, record
         number = record.sequence_number
         if value.get("snapshot"):
@@ -167,7 +167,7 @@ class Replica:
         self.events[value["eventName"], record.headers["origin"]] += 1
 
     def _apply_again(self, name: str, number: int, record: Consumed) -> None:
-        """A record that came before: the same, or the order of the item's changes is broken."""
+        """A duplicate record: it is equal, or the order of the item's changes is broken."""
         if (name, number) not in self._seen and number <= self._snapshot.get(name, 0):
             self.overlaps += 1
             return
@@ -176,7 +176,7 @@ class Replica:
         self.duplicates += 1
 
     def _apply_snapshot(self, name: str, number: int, value: Any, record: Consumed) -> None:
-        """An item as it was: of no interest where a later change of it is known already."""
+        """An item of a snapshot, ignored if a later change of it is known."""
         assert value["eventName"] == "INSERT", record
         if number < self._last.get(name, 0):
             return
@@ -204,7 +204,7 @@ class Replica:
             self._snapshot.pop(name, None)
 
     def _may_be_unknown(self, record: Consumed) -> bool:
-        """Behind a gap the whole snapshot may come after the first changes."""
+        """After a gap, the whole snapshot may come after the first changes."""
         return record.partition in self._after_gap
 
     def _note(self, name: str, number: int, record: Consumed) -> None:
@@ -216,7 +216,7 @@ class Replica:
 def as_dynamodb(record: Consumed) -> Consumed:
     """A record of the form ``debezium``, with the key of an item, in the form ``dynamodb``.
 
-    What it does not carry is taken from its headers; what is wrong in it shows there.
+    Missing members are taken from its headers, so errors there show, too.
     """
     if record.value is None:
         return record
@@ -248,12 +248,12 @@ def as_dynamodb(record: Consumed) -> Consumed:
 
 
 def canonical(keys: Item) -> str:
-    """A primary key as text, the same whatever the order of its attributes."""
+    """A primary key as text, independent of the order of its attributes."""
     return msgspec.json.encode(keys, order="sorted").decode()
 
 
 def by_key(items: Iterable[Item], *key_names: str) -> dict[str, Item]:
-    """The items of a scan, as a replica has them."""
+    """The items of a scan in a replica's form."""
     return {canonical({name: item[name] for name in key_names}): item for item in items}
 
 

@@ -1,4 +1,4 @@
-"""A table, and changes of it, for tests of their forms in Kafka."""
+"""A table and its changes, for tests of their forms in Kafka."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ IN_TRANSACTION: Final = change(
 
 
 def stored(record: ChangeRecord) -> StoredItem:
-    """The item as a change left it."""
+    """The item after a change."""
     assert record.new is not None
     return record.new

@@ -1,4 +1,4 @@
-"""A topic held against the history of those who wrote, and its marks of time to live."""
+"""Compares a topic with the writers' history, and checks its marks of time to live."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MILLISECONDS = 1_000
 
 
 class Change(NamedTuple):
-    """A change as a record tells it."""
+    """A change according to a record."""
 
     keys: Item
     number: int
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 def changes_of(records: Iterable[Consumed]) -> list[Change]:
-    """The changes in their order, each once; of records in the form ``dynamodb``."""
+    """The changes in order without duplicates, from records in the form ``dynamodb``."""
     seen: set[tuple[bytes, int]] = set()
     changes = []
     for record in records:
@@ -65,11 +65,11 @@ def changes_of(records: Iterable[Consumed]) -> list[Change]:
 def violations(
     history: History, table: str, changes: Iterable[Change], items: Mapping[str, Item]
 ) -> list[str]:
-    """How the changes of a table differ from what its writers were told.
+    """The differences between the changes of a table and the answers to its writers.
 
     ``items`` are those of the table now, by canonical key. All operations of a key must have an
-    order, in which each change that they make is the next one of the topic, and nothing else is
-    in it but what time to live deleted; and the last is what is in the table.
+    order in which each change is the next one of the topic. All other changes in the topic are
+    deletions by time to live. The last change is the item in the table.
     """
     by_name: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
@@ -91,20 +91,20 @@ def violations(
 
 
 def _swept(change: Change) -> Operation:
-    """What time to live did: at some moment, to this very state of the item."""
+    """Deletions by time to live: at some moment, of this exact state of the item."""
     assert change.old is not None
     return Operation("time to live", Delete(Expected(change.old[TOKEN]["S"])), 0)
 
 
 def _mark_violations(name: str, log: list[Change], operations: list[Operation]) -> list[str]:
-    """What is marked and must not be, or the other way round."""
+    """Changes that are marked by mistake, or not marked."""
     outcomes = [each.outcome for each in operations if isinstance(each.request, Delete)]
     removed = {
         outcome.returned[TOKEN]["S"]
         for outcome in outcomes
         if isinstance(outcome, Done) and outcome.returned is not None
     }
-    # Of a batch's deletes, and of those without an answer, nobody knows what they removed.
+    # The removed items of a batch's deletes, and of unanswered ones, are unknown.
     is_known = all(isinstance(each, Done) and each.images == "ALL_OLD" for each in outcomes)
     found = []
     for change in log:
@@ -115,7 +115,7 @@ def _mark_violations(name: str, log: list[Change], operations: list[Operation]) 
         token = change.old[TOKEN]["S"]
         if change.is_marked:
             expires_ms = int(change.old.get(EXPIRES, {"N": "-1"})["N"]) * _MILLISECONDS
-            # Not later than its time, of which a record tells whole milliseconds.
+            # Not later than its time, which a record gives in whole milliseconds.
             has_expired = 0 <= expires_ms <= change.time_ms
             if token in removed or not has_expired or not may_expire(change.keys):
                 found.append(f"{name}: marked, and not time to live's {change}")

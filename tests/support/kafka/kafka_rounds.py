@@ -1,4 +1,4 @@
-"""A round of publishing: many clients write through trouble, all is published, all is compared."""
+"""A round of publishing: many clients write during faults, then all tables are compared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.1
 
 
 class Serving:
-    """One data directory, and the servers on it that follow each other."""
+    """One data directory, and its servers in sequence."""
 
     def __init__(self, stack: ExitStack, options: tuple[str, ...], directory: Path) -> None:
         self._stack = stack
@@ -49,7 +49,7 @@ class Serving:
         return self._stack.enter_context(running)
 
     async def kill_and_start(self, crowd: ExpiringCrowd) -> None:
-        """End the server while they write, and let them go on with the next one."""
+        """End the server during writes, and continue with the next one."""
         crowd.turn_to(None)
         self.server.kill()
         assert "Traceback" not in self.server.log, self.server.log
@@ -58,7 +58,7 @@ class Serving:
 
 
 class Outcome(NamedTuple):
-    """What came of a round, of all tables; ``found`` are the violations."""
+    """The result of a round over all tables; ``found`` are the violations."""
 
     writes: int
     unanswered: int
@@ -77,7 +77,7 @@ class Outcome(NamedTuple):
 
 
 async def make_tables(connection: Connection) -> list[str]:
-    """Make three tables with time to live."""
+    """Create three tables with time to live."""
     tables = [unique_name("history") for _ in range(3)]
     for table in tables:
         answer = await connection.call("CreateTable", table_definition(table))
@@ -90,7 +90,7 @@ async def make_tables(connection: Connection) -> list[str]:
 
 
 async def active(connection: Connection, table: str) -> None:
-    """Wait until the table's topic is there."""
+    """Wait until the table's topic exists."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             body = {"TableName": table}
@@ -112,7 +112,7 @@ async def writing(crowd: ExpiringCrowd, server: Server) -> AsyncIterator[None]:
 
 
 async def wait_for(holds: Callable[[], object], what: str) -> None:
-    """Ask, in a thread, until it is so."""
+    """Poll in a thread until the condition holds."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not await asyncio.to_thread(holds):
         assert time.monotonic() < deadline, f"still waiting until {what}"
@@ -120,7 +120,7 @@ async def wait_for(holds: Callable[[], object], what: str) -> None:
 
 
 async def all_swept(connection: Connection, tables: list[str]) -> list[dict[str, Item]]:
-    """The tables, once there is nothing in them that expires."""
+    """The tables, once all expiring items are deleted."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             shown = [await scan(connection, table) for table in tables]
@@ -132,7 +132,7 @@ async def all_swept(connection: Connection, tables: list[str]) -> list[dict[str,
 async def read_until_equal(
     broker: KafkaBroker, table: str, items: dict[str, Item], isolation: Isolation
 ) -> tuple[list[Consumed], Replica]:
-    """The topic; Kafka answers a commit before each partition shows it, and that is waited for."""
+    """The topic, once it equals the table: partitions show a commit later than Kafka answers it."""
     deadline = time.monotonic() + VISIBLE_SECONDS
     while True:
         read = await read_topic(broker, f"dynactor.{table}", isolation)
@@ -163,9 +163,9 @@ async def run_round(
     draw: random.Random,
     trouble: Callable[[ExpiringCrowd, Serving], Awaitable[None]],
 ) -> Outcome:
-    """Write through all trouble, wait until all is published, and compare.
+    """Write during all faults, wait until all is published, and compare.
 
-    A broker that runs at the beginning has the topics before anything is written.
+    If the broker runs at the beginning, the topics exist before the first write.
     """
     is_committed = "exactly-once" in options
     isolation: Isolation = "read_committed" if is_committed else "read_uncommitted"

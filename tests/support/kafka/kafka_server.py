@@ -1,4 +1,4 @@
-"""Servers that publish to a real broker, writers beside them, and what a consumer ends with."""
+"""Servers that publish to a real broker, writers, and a consumer's final state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ITEMS = 40
 
 
 def kafka_options(broker: BrokerAddress, *options: str) -> tuple[str, ...]:
-    """Options of ``serve`` that publish all tables, with metrics beside."""
+    """Options of ``serve`` that publish all tables, with metrics enabled."""
     return (
         "--kafka-bootstrap-servers",
         broker.bootstrap_servers,
@@ -42,12 +42,12 @@ def stream_arn(topic: str) -> str:
 
 
 def lag_records(server: Server) -> dict[str, int]:
-    """How many changes of each table are not published, as the metrics have it."""
+    """The number of unpublished changes of each table, from the metrics."""
     return _by_table(server, "dynactor_destination_lag_records")
 
 
 def partition_counts(server: Server) -> dict[str, int]:
-    """How many partitions each table has, as the metrics have it."""
+    """The number of partitions of each table, from the metrics."""
     return _by_table(server, "dynactor_partitions")
 
 
@@ -62,10 +62,10 @@ def _by_table(server: Server, metric: str) -> dict[str, int]:
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Ask until it is so.
+    """Poll until the condition holds.
 
     Raises:
-        AssertionError: it was not so for a long time.
+        AssertionError: it did not hold in time.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not holds():
@@ -92,9 +92,9 @@ def scanned(call: WireClient, table: str) -> list[dict[str, Any]]:
 async def replica_of(
     broker: BrokerAddress, topic: str, server: Server, table: str, isolation: Isolation
 ) -> Replica:
-    """What a consumer that reads the whole topic ends with: the table as it is.
+    """The final state of a consumer that reads the whole topic, which equals the table.
 
-    Kafka answers a commit before each partition shows it: such a consumer waits for that.
+    It polls, because partitions show a commit later than Kafka answers it.
 
     Raises:
         AssertionError: it does not end with the table.
@@ -110,10 +110,10 @@ async def replica_of(
 
 
 class Writer(Thread):
-    """A client that puts, updates and deletes the same few items over and over.
+    """A client that puts, updates and deletes the same few items repeatedly.
 
-    It goes on where the server is killed and another one started: ``endpoint`` is asked for
-    each connection. ``errors`` are answers that no healthy server gives.
+    It continues after the server is killed and restarted: ``endpoint`` is read for each connection.
+    ``errors`` are answers that a healthy server does not give.
     """
 
     def __init__(self, endpoint: Callable[[], str], table: str, seed: int) -> None:
@@ -127,7 +127,7 @@ class Writer(Thread):
         self._ended = False
 
     def end(self) -> None:
-        """Stop, and wait until it has."""
+        """Stop, and wait for the end."""
         self._ended = True
         self.join()
 
@@ -139,7 +139,7 @@ class Writer(Thread):
                     while not self._ended:
                         self._write(call)
             except (OSError, http.client.HTTPException):
-                # The server was killed; whether it wrote that is unknown, and does not matter.
+                # The server was killed; the unknown outcome of the write does not matter.
                 continue
 
     def _write(self, call: WireClient) -> None:

@@ -23,9 +23,9 @@ async def created_topic(
     partition_count: int = 1,
     **configs: str | int,
 ) -> str:
-    """Create a topic and return its name, one that no other test uses if none is given.
+    """Create a topic and return its name, which is unique by default.
 
-    ``configs`` are the topic's own, ``_`` standing for a dot: ``cleanup_policy="compact"``.
+    ``configs`` are the topic's own, with ``_`` for a dot: ``cleanup_policy="compact"``.
     """
     name = name or unique_name("topic")
     texts = {config.replace("_", "."): str(value) for config, value in configs.items()}
@@ -38,7 +38,7 @@ async def created_topic(
 
 
 async def partition_count(broker: BrokerAddress, topic: str) -> int:
-    """How many partitions a topic has; asked again while a broker has only just come back."""
+    """The number of partitions of a topic, polled while a broker has just restarted."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PATIENCE_SECONDS
     while True:
@@ -54,7 +54,7 @@ async def partition_count(broker: BrokerAddress, topic: str) -> int:
 
 
 async def produced(broker: BrokerAddress, topic: str, value: bytes) -> int:
-    """Write one record to partition 0; the offset it got."""
+    """Write one record to partition 0; returns its offset."""
     producer = AIOKafkaProducer(
         bootstrap_servers=broker.bootstrap_servers,
         enable_idempotence=True,

@@ -1,4 +1,4 @@
-"""A server's admin listener: where it is, and the virtual clock there."""
+"""A server's admin listener: its address, and the virtual clock behind it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ask(
     content_type: str | None = JSON,
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """One request; a body that is no text is sent as JSON."""
+    """One request; a body other than text is sent as JSON."""
     headers = {"Host": host, "X-Dynactor-Admin": "1", **(headers or {})}
     if content_type and body is not None:
         headers["Content-Type"] = content_type
@@ -51,7 +51,7 @@ def ask(
 
 
 class ServerClock:
-    """The virtual clock of a server. Each move returns the time then, in epoch seconds."""
+    """The virtual clock of a server. Each move returns the new time in epoch seconds."""
 
     def __init__(self, server: Server) -> None:
         self._port = admin_port(server)
@@ -61,7 +61,7 @@ class ServerClock:
         return self._now(ask(self._port, "/clock"))
 
     def step(self, seconds: float) -> float:
-        """Move it on."""
+        """Advance the clock."""
         return self._now(ask(self._port, "/clock/step", "POST", {"seconds": seconds}))
 
     def set(self, **setting: float | str) -> float:

@@ -1,7 +1,7 @@
-"""A server whose tasks are cancelled: ``python -m tests.support.servers.cancelled_server serve``.
+"""A server whose tasks are canceled: ``python -m tests.support.servers.cancelled_server serve``.
 
 It takes the product's command line. A signal cancels the task group of the connections, as anyio
-does where one of its tasks ends as if it were cancelled.
+does when one of its tasks ends with a cancellation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CANCEL: Final = signal.SIGUSR1
 
 
 class CancelledLanes(FastLanes):
-    """Connections that are cancelled on the signal."""
+    """Connections that are canceled on the signal."""
 
     async def __aenter__(self) -> Self:
         cancel = self._tasks.cancel_scope.cancel
@@ -28,7 +28,7 @@ class CancelledLanes(FastLanes):
 
 
 def _main() -> None:
-    # The product has no door for this: it is what a test alone may do.
+    # The product has no interface for this, because only a test needs it.
     setattr(server, "FastLanes", CancelledLanes)  # noqa: B010
     entry.main()
 

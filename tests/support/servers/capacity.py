@@ -1,4 +1,4 @@
-"""A server that throttles as users meet it, on a virtual clock; its metrics; tables with units."""
+"""A server that throttles like the default, on a virtual clock; its metrics; provisioned tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.tables.tables import definition, wait_until_indexes_active
 START = "2026-03-01T00:00:00Z"
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 PROVISIONED = "ProvisionedThroughputExceededException"
-# More than any burst of the tables here.
+# More than any burst of these tables.
 _MOST_WRITES = 10_000
 
 
@@ -32,7 +32,7 @@ def throughput(read: int, write: int) -> dict[str, int]:
 
 
 def item(pk: str, size_bytes: int = 0, **others: str) -> dict[str, Any]:
-    """An item of that size at least; names and values of one character each are not exact."""
+    """An item of at least that size; names and values of one character are not exact."""
     texts = {"pk": pk, **others}
     made = {name: {"S": text} for name, text in texts.items()}
     room = size_bytes - sum(len(name) + len(text) for name, text in texts.items())
@@ -48,7 +48,7 @@ class CapacityServer:
         self.wire = wire
 
     def table(self, *keys: str, **members: Any) -> str:
-        """Make a table, and wait until it and its indexes are ACTIVE."""
+        """Create a table, and wait until it and its indexes are ACTIVE."""
         request = definition(*(keys or ("pk:S",)), **members)
         name: str = request["TableName"]
         self.wire("CreateTable", request)
@@ -60,21 +60,21 @@ class CapacityServer:
         return self.wire.send("PutItem", {"TableName": name, "Item": item, **members})
 
     def puts_until_refused(self, name: str, made: dict[str, Any] | None = None) -> int:
-        """How many puts of one item are accepted before the first that is not."""
+        """The number of accepted puts of one item before the first refused one."""
         for count in range(_MOST_WRITES):
             if self.put(name, made or item("a")).status != 200:
                 return count
         raise AssertionError("nothing was refused")
 
     def until_refused(self, operation: str, request: dict[str, Any]) -> int:
-        """How often a request is answered before it is refused."""
+        """The number of answered requests before the first refused one."""
         for count in range(_MOST_WRITES):
             if self.wire.send(operation, request).status != 200:
                 return count
         raise AssertionError("nothing was refused")
 
     def metrics(self, name: str, table: str) -> dict[tuple[str, ...], float]:
-        """The samples of a metric of a table, by the values of its other labels in their order.
+        """The samples of a metric of a table, by the values of its other labels in order.
 
         Samples of 0 are left out.
         """
@@ -94,9 +94,9 @@ class CapacityServer:
 def capacity_server(
     *arguments: str, start: str | float = START, data_dir: Path | None = None
 ) -> Iterator[CapacityServer]:
-    """A server whose tables are throttled as its users' are, unless arguments say otherwise.
+    """A server that throttles tables as by default, unless arguments say otherwise.
 
-    New tables have the units of one second, so that tests reach limits with few requests.
+    New tables have the units of one second, so tests reach limits with few requests.
     """
     if "--throttling" not in arguments:
         arguments += ("--throttling", "auto")
@@ -110,7 +110,7 @@ def capacity_server(
 
 
 def reasons(answer: Answer) -> list[tuple[str, str]]:
-    """The reasons of a refusal: which limit, and the resource's name, or the index's."""
+    """The reasons of a refusal: the limit, and the resource's name, or the index's."""
     error = answer.json
     listed = error.get("ThrottlingReasons", error.get("throttlingReasons", []))
     return [(each["reason"], each["resource"].rpartition("/")[2]) for each in listed]

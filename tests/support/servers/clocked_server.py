@@ -12,7 +12,7 @@ from tests.support.servers.server import Server
 
 
 class Clocked:
-    """What is asked of such a server beside DynamoDB's API."""
+    """The operations of such a server besides DynamoDB's API."""
 
     def __init__(self, server: Server, clock: ServerClock) -> None:
         self.server = server
@@ -22,15 +22,15 @@ class Clocked:
 
     @property
     def now(self) -> int:
-        """The time at which the clock stands, in whole seconds."""
+        """The present time in whole seconds."""
         return int(self._clock.now())
 
     def set(self, epoch_seconds: float) -> None:
-        """Set the clock on to a time."""
+        """Advance the clock to a time."""
         self._clock.set(now=epoch_seconds)
 
     def metric(self, name: str, table: str, index: str | None = None) -> float:
-        """A metric of a table, or of an index of it; 0 if it is not there."""
+        """A metric of a table, or of an index of it; 0 if missing."""
         text = ask(self._port, "/metrics").body.decode()
         names = [*([] if index is None else [("index", index)]), ("table", table)]
         labels = ",".join(f'{label}="{value}"' for label, value in names)
@@ -38,7 +38,7 @@ class Clocked:
         return 0.0 if found is None else float(found[1])
 
     def deleted_items(self, table: str) -> int:
-        """How many items of a table time to live has deleted."""
+        """The number of a table's items that time to live has deleted."""
         return int(self.metric("dynactor_time_to_live_deleted_item_count_total", table))
 
 
@@ -46,6 +46,6 @@ class Clocked:
 def clocked_server(
     epoch_seconds: float | str, *arguments: str, data_dir: Path | None = None
 ) -> Iterator[Clocked]:
-    """A server whose clock stands at that time."""
+    """A server whose clock stands still at that time."""
     with server_with_clock(epoch_seconds, *arguments, data_dir=data_dir) as served:
         yield Clocked(*served)

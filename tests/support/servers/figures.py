@@ -1,4 +1,4 @@
-"""A server's figures for its metrics, without a server."""
+"""A server's figures for its metrics, built without a server."""
 
 from __future__ import annotations
 

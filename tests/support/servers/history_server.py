@@ -1,7 +1,7 @@
 """The server with a slow store: ``python -m tests.support.servers.history_server serve …``.
 
-It takes the product's command line. What else is to happen to it comes in an environment
-variable, a ``Trouble`` as JSON.
+It takes the product's command line. Its faults come in an environment variable, a ``Trouble`` as
+JSON.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _VARIABLE: Final = "HISTORY_TROUBLE"
 
 
 class Trouble(Struct, frozen=True):
-    """What happens to a server. The same seed gives the same delays, one after the other."""
+    """The faults of a server. The same seed gives the same sequence of delays."""
 
     seed: int
     most_delay_milliseconds: float = 50
     bug: Bug | None = None
 
     def environment(self) -> Mapping[str, str]:
-        """How the server's process is told."""
+        """The environment variable for the server's process."""
         return {_VARIABLE: msgspec.json.encode(self).decode()}
 
 
@@ -48,7 +48,7 @@ def _main() -> None:
     async def open_delayed(directory: Path, options: RocksOptions) -> Store:
         return kind(await open_rocks(directory, options), delays)
 
-    # The product has no door for this: it is what a test alone may do.
+    # The product has no interface for this, because only a test needs it.
     setattr(running_server, "open_rocks", open_delayed)  # noqa: B010
     entry.main()
 

@@ -1,4 +1,4 @@
-"""A whole server in the test's own process, whose actors a test may disturb or break."""
+"""A whole server in the test's own process, with actors that a test may disturb or break."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def running_in_process(**settings: Any) -> AsyncIterator[tuple[str, int]]:
 
 
 class Asked:
-    """A database in the test's own process, asked as over the wire."""
+    """A database in the test's own process, called as over the wire."""
 
     def __init__(self, database: Database, service: str = "DynamoDB") -> None:
         """``service`` may also be DynamoDBStreams."""
@@ -64,14 +64,14 @@ class Asked:
 
 
 class Crash(Exception):
-    """A follower or a backfill dies with its messages still in the queue."""
+    """A follower or a backfill crashes with its messages still in the queue."""
 
 
 class Trouble:
-    """What may happen to the messages for the partitions of an index.
+    """Faults of the messages for the partitions of an index.
 
-    They are delayed, doubled, and sent again long after they were carried out; and a follower
-    or backfill dies behind a message that it put in a queue, and sends all of it again.
+    They are delayed, duplicated, and sent again long after they were processed. A follower or
+    backfill crashes after a message that it put in a queue, and sends all of it again.
     """
 
     def __init__(self, ask: Ask, draw: Random, backfill_seconds: float = _MOST_SECONDS) -> None:
@@ -80,11 +80,11 @@ class Trouble:
         self._draw = draw
         self._backfill_seconds = backfill_seconds
         self._sent: dict[tuple[GlobalIndexActors, int], list[ApplyChanges]] = {}
-        # A supervisor gives up who dies more often; those of each follower, and of backfills.
+        # A supervisor gives up after more crashes; counted by follower, and for backfills.
         self._crashes_of: dict[tuple[GlobalIndexActors, int], int] = {}
 
     def ask(self, actors: GlobalIndexActors, place: int, message: _Message) -> Asking:
-        """In the place of ``GlobalIndexActors.ask``."""
+        """Replaces ``GlobalIndexActors.ask``."""
         return asyncio.get_running_loop().create_task(self._disturb(actors, place, message))
 
     async def _disturb(self, actors: GlobalIndexActors, place: int, message: _Message) -> None:

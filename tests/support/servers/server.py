@@ -1,4 +1,4 @@
-"""A real server process for tests: started, waited for, stopped."""
+"""A real server process for tests: starting, waiting, stopping."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import IO
 
 PROJECT = Path(__file__).parents[3]
 _LISTENING = re.compile(r"Listening on (http://\S+)")
-# Of a machine that is busy with everything else; who ends without a word is noticed at once.
+# For a busy machine; an exit without a message is noticed immediately.
 _START_DEADLINE_SECONDS = 120
 _STOP_DEADLINE_SECONDS = 30
 _TOLD_LOG_CHARACTERS = 4000
 
 
 class ServerDidNotStart(AssertionError):
-    """The process ended, or said nothing in time; its log is in the message."""
+    """The process ended, or was not ready in time; the message has its log."""
 
 
 class Server:
@@ -33,30 +33,30 @@ class Server:
     def __init__(self, process: subprocess.Popen[str], log: IO[bytes]) -> None:
         self.process = process
         self._log = log
-        # All that it printed up to its readiness.
+        # Its output until it was ready.
         self.announcement = ""
         self.endpoint = self._wait_for_endpoint()
 
     @property
     def log(self) -> str:
-        """All that the process has written to its standard error."""
+        """The process's standard error so far."""
         log = self._log.fileno()
-        # The process writes at the position of the same open file: it must not be moved.
+        # The process shares the position of the open file, so it must not be moved.
         return os.pread(log, os.fstat(log).st_size, 0).decode(errors="replace")
 
     @property
     def fate(self) -> str:
-        """Whether it still runs, and the last that it wrote: for whoever reads of a failed test."""
+        """Whether it still runs, and its last log lines, for the report of a failed test."""
         code = self.process.poll()
         state = "still runs" if code is None else f"ended with {code}"
         return f"the server {state}; its log ends with\n{self.log[-_TOLD_LOG_CHARACTERS:]}"
 
     def stop(self) -> int:
-        """Ask the process to end as an operator does, and return its exit code."""
+        """Stop the process as an operator does, and return its exit code."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the process at once, without any of its own clean-up."""
+        """Kill the process without any clean-up."""
         self._end(signal.SIGKILL)
 
     def _end(self, signal_number: signal.Signals) -> int:
@@ -90,11 +90,11 @@ class Server:
 def serve_command(
     *arguments: str, data_dir: Path | None = None, module: str = "dynactor"
 ) -> list[str]:
-    """What starts a server on a free port; to be run in the project's directory.
+    """The command line of a server on a free port, for the project's directory.
 
     ``module`` takes the product's command line, and may disturb the server that it starts.
 
-    Tables of tests have few units, and tests are in a hurry: throttling only observes, unless
+    Tests use tables with few units and send requests fast, so throttling only observes unless
     ``arguments`` say otherwise.
     """
     if "--throttling" not in arguments:
@@ -104,7 +104,7 @@ def serve_command(
 
 
 def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A command with these arguments, to its end, in an environment that has nothing else."""
+    """Run a command with these arguments to its end, in an otherwise empty environment."""
     return subprocess.run(
         [sys.executable, "-m", "dynactor", *arguments],
         cwd=PROJECT,
@@ -126,9 +126,9 @@ def running_server(
 ) -> Iterator[Server]:
     """A server on a free port of loopback: in memory, or on ``data_dir``.
 
-    ``arguments`` follow ``serve``; ``environment`` is added to the test's own. A test may
-    stop or kill the server itself; what is still running at the end is killed. ``project`` is
-    the source that runs: a test may hand in a changed copy of it. ``module`` as above.
+    ``arguments`` follow ``serve``; ``environment`` is added to the test's own. A test may stop or
+    kill the server itself; a server that is still running at the end is killed. ``project`` is the
+    source to run, such as a changed copy. For ``module``, see ``serve_command``.
     """
     with (
         tempfile.TemporaryFile() as log,

@@ -23,10 +23,11 @@ Image: TypeAlias = Item | None
 
 
 class Written(Struct, frozen=True):
-    """What must be in the directory, as ``write.py`` beside it noted.
+    """The expected content of the directory, as recorded by ``write.py`` beside it.
 
     ``items`` are in the order of a Scan. ``changes`` of a table with a stream have the old and the
-    new image. ``tables`` has members of descriptions, ``states`` what had begun at the end.
+    new image. ``tables`` has members of descriptions, ``states`` the changes that were in progress
+    at the end.
     """
 
     commit: str
@@ -59,13 +60,14 @@ class Written(Struct, frozen=True):
 
 
 def written_by_6ee0983() -> Written:
-    """What commit 6ee0983 wrote."""
+    """The recorded content of commit 6ee0983."""
     return msgspec.json.decode((WRITTEN_BY_6EE0983 / "written.json").read_bytes(), type=Written)
 
 
 def unpack(into: Path) -> Path:
     """A fresh copy of the directory that commit 6ee0983 wrote."""
-    # By hand: extractall takes a filter from Python 3.11.4 on, and warns without one from 3.12 on.
+    # Written out: extractall has a filter from Python 3.11.4 on, and warns without one from 3.12
+    # on.
     with tarfile.open(WRITTEN_BY_6EE0983 / "directory.tar.xz") as archive:
         for entry in archive:
             content = archive.extractfile(entry)
@@ -102,7 +104,7 @@ class Upgraded:
 
 @contextmanager
 def upgraded(written: Written, directory: Path, *options: str) -> Iterator[Upgraded]:
-    """Serve the directory, from the time at which it was left; the clock stands still."""
+    """A server on the directory, from the time of its last write; the clock stands still."""
     start = written.now_epoch_seconds
     with (
         server_with_clock(start, *options, data_dir=directory) as (server, clock),
@@ -124,7 +126,7 @@ def indexes(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def entries(request: dict[str, Any], index: dict[str, Any], items: list[Item]) -> list[Item]:
-    """The entries that an index must have of a table's items, sorted."""
+    """The expected entries of an index for a table's items, sorted."""
     own = attribute_names(index)
     projection = index["Projection"]
     held = {*own, *attribute_names(request), *projection.get("NonKeyAttributes", ())}
@@ -137,7 +139,7 @@ def entries(request: dict[str, Any], index: dict[str, Any], items: list[Item]) -
 
 
 def in_order(items: Iterator[Item] | list[Item]) -> list[Item]:
-    """Items in an order that is the same wherever they come from."""
+    """Items in a stable order."""
     return sorted(items, key=lambda item: msgspec.json.encode(item, order="sorted"))
 
 
@@ -156,7 +158,7 @@ def scanned(call: Call, name: str, **members: Any) -> list[Item]:
 def check_whole(
     call: Call, name: str, request: dict[str, Any], items: list[Item], **members: Any
 ) -> None:
-    """Check that a table has these items, and its indexes the entries of them."""
+    """Check that a table has these items, and its indexes have their entries."""
     assert in_order(scanned(call, name, **members)) == in_order(items), name
     for index in indexes(request):
         found = scanned(call, name, IndexName=index["IndexName"])

@@ -1,4 +1,4 @@
-"""A disk with sectors that can't be read: reads that meet them fail with EIO.
+"""A disk with unreadable sectors: reads of them fail with EIO.
 
     sectors = BadSectors(tmp_path / "sectors")
     with running_server(data_dir=data, environment=sectors.environment()) as server:
@@ -6,7 +6,7 @@
         ...
         sectors.repair()
 
-What a process has in its own memory is not read again, and is not spoiled.
+Data that a process has in memory is not read again, so it is not affected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SOURCE = Path(__file__).with_suffix(".c")
 
 
 class BadSectors:
-    """One range of one file at a time; ``path`` is a file of its own."""
+    """One range of one file at a time; ``path`` is a separate file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
@@ -29,19 +29,19 @@ class BadSectors:
         self.repair()
 
     def environment(self) -> dict[str, str]:
-        """What the server's process needs in its environment."""
+        """The environment that the server's process needs."""
         return {"LD_PRELOAD": str(self._library), "BAD_SECTORS": str(self._path)}
 
     def spoil(self, file: Path, offset: int, length_bytes: int) -> None:
-        """From now on this range of a file can't be read."""
+        """Make this range of a file unreadable."""
         self._set(_BAD.pack(file.stat().st_ino, offset, length_bytes))
 
     def repair(self) -> None:
-        """Everything can be read again."""
+        """Make everything readable again."""
         self._set(bytes(_BAD.size))
 
     def _set(self, content: bytes) -> None:
-        # In place: the process has it in its memory.
+        # In place, because the process has mapped it.
         if not self._path.exists():
             self._path.touch()
         with self._path.open("r+b") as shared:

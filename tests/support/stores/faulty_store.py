@@ -34,7 +34,7 @@ from dynactor.storage.store_figures import StoreFigures
 
 
 class UnreadableView:
-    """A view of which nothing can be read."""
+    """A view whose rows can't be read."""
 
     def __init__(self, error: StoreError) -> None:
         self._error = error
@@ -58,7 +58,7 @@ class FaultyStore:
         self._refusal: StoreError | None = None
         self._unreadable: View | None = None
         self._is_silent = False
-        # The futures that were given out, with those of the store within.
+        # The futures given to callers, with those of the inner store.
         self._held: list[tuple[Future[None], Future[None]]] = []
 
     @property
@@ -97,17 +97,17 @@ class FaultyStore:
         await self._inner.close()
 
     def hold_syncs(self) -> None:
-        """Keep what is durable now as it is for every reader. Only when nothing is on its way."""
+        """Freeze the durable state for all readers. Only while no commit is in flight."""
         if self._durable is None:
             self._durable = self._inner.durable()
 
     @property
     def held_count(self) -> int:
-        """How many commits wait for their sync."""
+        """The number of commits that wait for their sync."""
         return len(self._held)
 
     async def release_syncs(self) -> None:
-        """Show and answer what was held, in its order."""
+        """Publish and complete the held commits in order."""
         held, self._held = self._held, []
         for _, synced in held:
             await synced
@@ -118,7 +118,7 @@ class FaultyStore:
                 answered.set_result(None)
 
     def fail_syncs(self) -> None:
-        """End writing: what is held stays unseen, nobody can tell what will be left of it."""
+        """End writing: held commits stay invisible, and their outcome is unknown."""
         self.hold_syncs()
         self._is_silent = True
         self._refusal = Closed("a sync of the log failed, restart the server: played by a test")
@@ -128,9 +128,9 @@ class FaultyStore:
                 answered.set_exception(Unknown("syncing the log failed: played by a test"))
 
     def refuse_commits(self, error: StoreError, *, is_silent: bool = False) -> None:
-        """Raise this from every commit that would write something.
+        """Raise this from every commit that writes something.
 
-        ``is_silent``: and from who asks whether what was accepted is durable.
+        ``is_silent``: also from commits without groups.
         """
         self._refusal = error
         self._is_silent = is_silent
@@ -144,6 +144,6 @@ class FaultyStore:
         self._unreadable = None
 
     def allow_commits(self) -> None:
-        """Take commits again."""
+        """Accept commits again."""
         self._refusal = None
         self._is_silent = False

@@ -23,18 +23,18 @@ from dynactor.storage.store import Full, Store, StoreError
 
 
 class FullEngine(DiskEngine):
-    """The engine. Space is always reported: others take it and give it back."""
+    """The engine. It always reports free space, because other processes take and free it."""
 
     def __init__(self, directory: Path, options: RocksOptions | None = None) -> None:
         super().__init__(open_data_directory(directory), options or RocksOptions())
         self.is_full = False
-        # What opening for writing is refused with while the disk is full.
+        # The error of opening for writing while the disk is full.
         self.refusal: StoreError = Full("The disk is full: played by a test")
         self.refused_openings = 0
         self.flushes_before_sync = False
 
     def flush(self) -> bool:
-        """Write what is in memory into a table; whether the engine did."""
+        """Flush memory into a table file; whether the engine did."""
         try:
             self.rows.flush(wait=True)
         except Exception as error:

@@ -1,8 +1,7 @@
-"""A store that takes its time: a fake at the storage port that delays what a real one does.
+"""A slow store: a fake at the storage port that delays the answers of a real one.
 
-Every load, page and commit comes some time later than asked for, and a commit becomes durable
-some time after its sync. Nothing else is changed: the order of commits, what is in them, and what
-the two views may show are the real store's.
+Every load, page and commit is delayed, and a commit becomes durable some time after its sync. The
+order and content of commits and the content of the two views stay the real store's.
 """
 
 from __future__ import annotations
@@ -28,26 +27,26 @@ from dynactor.storage.store_figures import StoreFigures
 
 
 class Delays:
-    """Random waits between nothing and ``most_seconds``, most of them short."""
+    """Random delays from zero to ``most_seconds``, most of them short."""
 
     def __init__(self, seed: int, most_seconds: float) -> None:
         self._draw = Random(seed)
         self._most_seconds = most_seconds
 
     async def wait(self) -> None:
-        """Let some time pass."""
+        """Wait for a random time."""
         await asyncio.sleep(self._most_seconds * self._draw.random() ** 3)
 
 
 class DelayedView:
-    """A view whose answers take time; they are of the moment at which it was taken."""
+    """A view with delayed answers, from the moment it was taken."""
 
     def __init__(self, inner: View, delays: Delays) -> None:
         self._inner = inner
         self._delays = delays
 
     def at_hand(self, key: bytes) -> NotAtHand:  # noqa: ARG002 - the port
-        """Nothing is: all takes time."""
+        """Never at hand, because every read takes time."""
         return NOT_AT_HAND
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -64,13 +63,13 @@ class DelayedView:
 
 
 class DelayedStore:
-    """The wrapper; it is a ``Store`` itself. ``durable()`` waits for nothing, as the port says."""
+    """The wrapper; it is a ``Store`` itself. ``durable()`` never waits, as the port requires."""
 
     def __init__(self, inner: Store, delays: Delays) -> None:
         self._inner = inner
         self._delays = delays
         self._shown = inner.durable()
-        # The futures that were given out, with those of the store within.
+        # The futures given to callers, with those of the inner store.
         self._waiting: deque[tuple[Future[None], Future[None]]] = deque()
         self._publisher: asyncio.Task[None] | None = None
 
@@ -108,11 +107,11 @@ class DelayedStore:
         await self._inner.close()
 
     def show(self, view: View) -> None:
-        """Let readers see this from now on."""
+        """Show this state to readers from now on."""
         self._shown = view
 
     async def _publish(self) -> None:
-        """Show and tell what is durable, one delay for all that a sync has made so."""
+        """Publish the durable state, with one delay for all commits of a sync."""
         while self._waiting:
             await asyncio.wait([self._waiting[0][1]])
             await self._delays.wait()

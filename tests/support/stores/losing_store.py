@@ -1,10 +1,10 @@
 """A store that can lose its latest commits: a fake at the storage port.
 
-The real store does so when it is opened again after a full disk: commits that were accepted and
-never became durable are gone, and the heads of their groups are the old ones.
+The real store does so when it is reopened after a full disk. Commits that were accepted and never
+became durable are lost, and the heads of their groups are the old ones.
 
     store = LosingStore(inner)
-    store.remember()      # what is committed from here on can be lost
+    store.remember()      # later commits can be lost
     await store.lose()
 """
 
@@ -24,7 +24,7 @@ class LosingStore(SteppedStore):
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
-        # The values that the commits replaced, by key; None while nothing is remembered.
+        # The values that the commits replaced, by key; None while not recording.
         self._replaced: dict[bytes, bytes | None] | None = None
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
@@ -34,11 +34,11 @@ class LosingStore(SteppedStore):
         return await super().commit(groups)
 
     def remember(self) -> None:
-        """Be able to lose what is committed from now on."""
+        """Record commits from now on, so they can be lost."""
         self._replaced = {}
 
     async def lose(self) -> None:
-        """Take back what was committed since ``remember``, and remember no more."""
+        """Undo all commits since ``remember``, and stop recording."""
         replaced, self._replaced = self._replaced, None
         assert replaced, "there is something to lose"
         (own,) = await self._inner.latest.load([_OWN_HEAD])

@@ -1,8 +1,8 @@
-"""A disk that can lose its power, for tests of durability.
+"""Simulates power cuts of a disk, for tests of durability.
 
-Killing a process proves little: what it wrote stays in the page cache, synced or not. Here a
-small library is preloaded into the server, which notes what each completed sync covered; after
-the server was killed, ``cut`` takes the data directory back to that, as a power cut would:
+Killing a process proves little, because its writes stay in the page cache, synced or not. So a
+small library is preloaded into the server and records the coverage of each completed sync. After
+the server was killed, ``cut`` reverts the data directory to that state, as a power cut would:
 
     power = PowerLoss(work_directory, data_directory)    # both on one file system
     server = start_server(data_directory, env={**os.environ, **power.environment()})
@@ -11,17 +11,16 @@ the server was killed, ``cut`` takes the data directory back to that, as a power
     power.cut(Random(7))
     # start the server again, with power.environment() again, and compare
 
-The model: a file keeps what it held when its last completed sync began; with a ``Random``,
-perhaps some of what was written after it too, the first of it, with a torn end; what was written
-in place ends with a write or a sector. A name (of a new, renamed or
-deleted file) is as it was when its directory's last completed sync began; with a ``Random``,
-perhaps as it was at the end. A file's sync does not make its name durable. A file that is cut
-shorter stays so.
+The model: a file keeps its content from the start of its last completed sync. With a ``Random``, it
+may also keep some of the first later writes, with a torn end; an in-place write is torn at a write
+or a sector. A name (of a new, renamed or deleted file) is as it was at the start of its directory's
+last completed sync. With a ``Random``, it may be as it was at the end. A file's sync does not make
+its name durable. Truncation is always kept.
 
-The same library holds syncs back, makes them fail, and fills the disk while the server runs:
+The same library delays syncs, makes them fail, and fills the disk while the server runs:
 ``hold_syncs``, ``release_syncs``, ``fail_syncs``, ``nearly_fill_disk`` and so on.
 
-Left out: reordered writes inside one file, and mapped memory. One process at a time.
+Not simulated: reordered writes inside one file, and mapped memory. One process at a time.
 """
 
 from __future__ import annotations
@@ -40,23 +39,23 @@ from tests.support.stores.preloaded import library
 
 _POLL_SECONDS = 0.001
 _OVERWRITTEN_HEAD = Struct("=QQQ")
-# What a disk writes whole or not at all.
+# The unit that a disk writes atomically.
 _SECTOR_BYTES = 512
 _SOURCE = Path(__file__).with_suffix(".c")
 
-# What each synced directory held: its inode to its names and their inodes.
+# The content of each synced directory: from its inode to names and their inodes.
 Names: TypeAlias = dict[int, dict[str, int]]
 
 
 class Synced(NamedTuple):
-    """What the last sync of a file covered: its length, and all replaced before this place."""
+    """The coverage of a file's last sync: its length, and all replacements before this position."""
 
     length: int = 0
     overwritten_end: int = 0
 
 
 class Overwritten(NamedTuple):
-    """What a write in place has replaced in a file, and where that is kept."""
+    """The data that an in-place write replaced in a file, and where it is kept."""
 
     place: int
     offset: int
@@ -91,7 +90,7 @@ class PowerLoss:
         self._take_as_durable()
 
     def environment(self) -> dict[str, str]:
-        """What the server's process needs in its environment."""
+        """The environment that the server's process needs."""
         return {
             "LD_PRELOAD": str(self._library),
             "POWER_LOSS_DATA_DIRECTORY": str(self._data),
@@ -99,9 +98,9 @@ class PowerLoss:
         }
 
     def cut(self, random: Random | None = None) -> None:
-        """Take away what no completed sync covered. The server must be dead.
+        """Remove everything that no completed sync covered. The server must be dead.
 
-        Without ``random`` the most is lost that can be; with it, something in between.
+        Without ``random``, as much as possible is lost; with it, a random part.
         """
         synced, names = self._read_trace()
         overwritten = self._read_overwritten()
@@ -127,31 +126,31 @@ class PowerLoss:
             ]
             kept = 0 if random is None else random.randint(0, len(later))
             _write_back(staged, later, kept, random)
-            # What is written behind the end comes after what is written in place.
+            # Appended data comes after in-place writes.
             _truncate(staged, covered.length, random if kept == len(later) else None)
         shutil.rmtree(staging)
         self._take_as_durable()
 
     def hold_syncs(self) -> None:
-        """From now on no sync returns, until they are released."""
+        """Let no sync return until they are released."""
         self._turn(_Switch.HELD, 0)
         self._turn(_Switch.HOLD_SYNCS, 1)
 
     def is_holding(self) -> bool:
-        """Whether a sync was begun and is being held."""
+        """Whether a sync is being held."""
         return self._switches.read_bytes()[_Switch.HELD] == 1
 
     def wait_until_held(self) -> None:
-        """Wait until a sync was begun, and is being held."""
+        """Wait until a sync is being held."""
         while not self.is_holding():
             time.sleep(_POLL_SECONDS)
 
     def release_syncs(self) -> None:
-        """Let held and later syncs go on."""
+        """Let held and later syncs continue."""
         self._turn(_Switch.HOLD_SYNCS, 0)
 
     def fail_syncs(self) -> None:
-        """From now on every sync fails with EIO, the held ones too once they are released."""
+        """Make every sync fail with EIO, including held ones once they are released."""
         self._turn(_Switch.FAIL_SYNCS, 1)
 
     def repair_syncs(self) -> None:
@@ -167,15 +166,15 @@ class PowerLoss:
         self._turn(_Switch.FULL_REPORTED, 1)
 
     def fill_disk(self, percent: int = 100) -> None:
-        """Refuse so many of the writes with ENOSPC, though free space is reported.
+        """Refuse a share of the writes with ENOSPC, while free space is reported.
 
-        With all of them, as if the last of it had gone just after it was looked at. With some, as
-        on a disk whose space others take and give back all the time.
+        Refusing all simulates a disk that filled up right after the check. Refusing some simulates
+        a disk on which other processes use and free space.
         """
         self._turn(_Switch.FULL_PERCENT, percent)
 
     def free_disk(self) -> None:
-        """Give the space back."""
+        """Free the disk."""
         self._turn(_Switch.FULL_REPORTED, 0)
         self._turn(_Switch.FULL_PERCENT, 0)
 
@@ -185,7 +184,7 @@ class PowerLoss:
             file.write(bytes([value]))
 
     def _take_as_durable(self) -> None:
-        """Begin a new trace: what is in the data directory now is synced."""
+        """Start a new trace; the present content of the data directory counts as synced."""
         shutil.rmtree(self._graveyard, ignore_errors=True)
         self._graveyard.mkdir()
         lines = []
@@ -199,7 +198,7 @@ class PowerLoss:
         self._overwritten.write_bytes(b"")
 
     def _read_overwritten(self) -> dict[int, list[Overwritten]]:
-        """What was replaced in each file, by its inode, the oldest first."""
+        """The replaced data of each file, by its inode, oldest first."""
         content = self._overwritten.read_bytes()
         found: dict[int, list[Overwritten]] = {}
         place = 0
@@ -215,7 +214,7 @@ class PowerLoss:
         return found
 
     def _read_trace(self) -> tuple[dict[int, Synced], Names]:
-        """Inode to what is synced, and directory's inode to synced names and their inodes."""
+        """The synced state by inode, and synced names with their inodes by directory's inode."""
         synced: dict[int, Synced] = {}
         names: Names = {}
         latest: dict[int, int] = {}
@@ -223,7 +222,7 @@ class PowerLoss:
             head, *fields = line.removesuffix(b"\0").split(b"\0")
             kind, *numbers = head.split(b" ")
             inode, began, *rest = map(int, numbers)
-            # Of two syncs at a time the one that began first may have ended last.
+            # With concurrent syncs, the one that began first may have ended last.
             if began < latest.get(inode, 0):
                 continue
             latest[inode] = began
@@ -266,7 +265,7 @@ def _names_below(directory: Path) -> Names:
 def _write_back(
     path: Path, overwritten: list[Overwritten], kept: int, random: Random | None
 ) -> None:
-    """Put back what was replaced, but by the first writes, which are kept, and part of one."""
+    """Restore replaced data, except for the first writes, which are kept, and part of one."""
     if kept == len(overwritten):
         return
     with path.open("r+b") as file:

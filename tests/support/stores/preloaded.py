@@ -12,7 +12,7 @@ from tempfile import gettempdir
 
 @cache
 def library(source: Path) -> Path:
-    """The library of a C source, built once for this version of it."""
+    """The library of a C source, built once per version of the source."""
     cache_tag = sysconfig.get_platform()
     stamp = source.stat().st_mtime_ns
     name = source.stem.replace("_", "-")

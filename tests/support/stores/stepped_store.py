@@ -29,7 +29,7 @@ from tests.support.databases.databases import running_database
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
-# A faulty actor may never do what a test waits for.
+# A faulty actor may never do what a test waits for, so waits are limited.
 _LONGEST_SECONDS: Final = 2.0
 
 
@@ -97,7 +97,7 @@ class Gate:
         self._reached = asyncio.Event()
         self._opened = asyncio.Event()
         self._error: Exception | None = None
-        # Futures of commits that became durable, or will, and those that the actors wait for.
+        # The inner futures of commits, and the futures that the actors wait for.
         self._held: list[tuple[Future[None], Future[None]]] = []
 
     @property
@@ -129,7 +129,7 @@ class Gate:
             told.set_exception(error)
 
     def hold(self, durable: Future[None]) -> Future[None]:
-        """Give out another future of a commit, which completes when the gate is open."""
+        """Return another future for a commit, which completes when the gate is open."""
         if self._opened.is_set():
             return durable
         self._reached.set()
@@ -166,7 +166,7 @@ class SteppedStore(FaultyStore):
         return gate
 
     def gate_behind(self, which: Which) -> Gate:
-        """Add a gate that calls reach when the store has carried them out."""
+        """Add a gate that calls reach after the store has processed them."""
         gate = Gate(which)
         self._behind.append(gate)
         return gate
@@ -203,7 +203,7 @@ class SteppedStore(FaultyStore):
         await _pass(self._before, call)
 
     async def end(self, call: Call) -> None:
-        """Pass the gates behind a call."""
+        """Pass the gates after a call."""
         await _pass(self._behind, call)
 
     def open_all(self) -> None:
@@ -216,8 +216,9 @@ async def soon(is_so: Callable[[], bool]) -> None:
     """Wait until a condition holds.
 
     Raises:
-        TimeoutError: it does not hold after some seconds of this process's own time. A busy machine
-            takes nothing of that.
+        TimeoutError: it does not hold after a few seconds of this process's own time, which the
+            load of
+        the machine does not affect.
     """
     began = process_time()
     while not is_so():
@@ -227,7 +228,7 @@ async def soon(is_so: Callable[[], bool]) -> None:
 
 
 async def turns(count: int = 50) -> None:
-    """Let all tasks run that are ready."""
+    """Let all ready tasks run."""
     for _ in range(count):
         await asyncio.sleep(0)
 

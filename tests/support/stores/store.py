@@ -14,7 +14,7 @@ from dynactor.storage.store import Store
 
 @asynccontextmanager
 async def memory_store() -> AsyncIterator[Store]:
-    """An empty store that keeps nothing; the same engine and code path as on disk."""
+    """An empty store in memory, with the same engine and code path as on disk."""
     store = await open_rocks_in_memory()
     try:
         yield store
@@ -36,9 +36,9 @@ async def disk_store(directory: Path) -> AsyncIterator[Store]:
 async def postgresql_store(url: str) -> AsyncIterator[Store]:
     """The store in this database.
 
-    A task of its own holds it: a fixture may end in another task than it began in.
+    A separate task holds it, because a fixture may end in another task than it began in.
     """
-    # The client library is there only where such tests run.
+    # The client library is installed only where such tests run.
     from dynactor.storage.postgresql.store import open_postgresql  # noqa: PLC0415
 
     opened: asyncio.Future[Store] = asyncio.get_running_loop().create_future()

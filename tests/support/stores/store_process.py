@@ -1,17 +1,17 @@
-"""A store in a process of its own, so that it can be killed and its disk be made to fail.
+"""A store in a separate process, so that tests can kill it and make its disk fail.
 
-The process reads one command a line and answers each with one line:
+The process reads one command per line and answers each with one line:
 
     write KEY VALUE     commit one row; "accepted", or the error's name
     wait KEY            wait until that commit is durable; "durable", or the error's name
-    pour KEY COUNT      commit COUNT rows of 1 KB, waiting for none; "accepted", or the error
-    fill KEY COUNT      write and wait, COUNT rows of 1 KB under KEY/0, KEY/1, …
+    pour KEY COUNT      commit COUNT rows of 1 KB without waiting; "accepted", or the error
+    fill KEY COUNT      write COUNT rows of 1 KB under KEY/0, KEY/1, … and wait
     drop KEY            delete the rows KEY/0, KEY/1, … and wait
-    durable KEY         the value under KEY in the durable view, or "-"
-    latest KEY          as the owner sees it
+    durable KEY         the value of KEY in the durable view, or "-"
+    latest KEY          the value of KEY in the owner's view
     hold                keep the durable view
-    held KEY            the value under KEY in the view that is kept, or "-"
-    count KEY           how many rows the durable view has under KEY/
+    held KEY            the value of KEY in the kept view, or "-"
+    count KEY           the number of rows under KEY/ in the durable view
     close
 """
 
@@ -65,7 +65,7 @@ class StoreProcess:
             text=True,
             bufsize=1,
         )
-        # "open", or the error that kept it from opening.
+        # "open", or the error of opening.
         self.opening = self._answer()
 
     def __enter__(self) -> Self:
@@ -168,7 +168,7 @@ async def _load(view: View, key: str) -> str:
 
 
 async def _serve(directory: Path, memtable_bytes: int) -> None:
-    # What was let go of must be gone: the collector may come late, or not at all.
+    # Released objects must be freed without the garbage collector, which may run late or never.
     gc.disable()
     options = RocksOptions(
         reserve_bytes=1 << 20,

@@ -1,4 +1,4 @@
-"""A partition's log without a partition: for tests of those who follow it."""
+"""A partition's log without a partition, for tests of its followers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PartitionLog:
         self.feed.begin(begins_at)
 
     async def write(self, counter: int) -> None:
-        """Make a record durable and tell the feed, as a partition does."""
+        """Make a record durable and notify the feed, as a partition does."""
         number = self.feed.partition_number
         record = change(thread("EC2", "a"), None, {}, SequenceNumber(number, counter))
         head = b"head %d" % number

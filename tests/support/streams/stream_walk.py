@@ -1,4 +1,4 @@
-"""A stream read from its beginning through all its shards, and held against the history."""
+"""Reads a stream from its beginning through all shards, and compares it with the history."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ async def walk(connection: Connection, arn: str, name_of: Callable[[Item], str])
             answer = await _ask(connection, "GetRecords", {"ShardIterator": iterator})
             records += [_record(each, name_of) for each in answer["Records"]]
             iterator = answer.get("NextShardIterator")
-            # An open shard has no end; nobody writes while a stream is walked.
+            # An open shard has no end; no writes happen while a stream is read.
             if not answer["Records"] and "EndingSequenceNumber" not in shard["SequenceNumberRange"]:
                 break
     return records
 
 
 def parents_first(shards: Iterable[Shard]) -> list[Shard]:
-    """The shards, each behind its parent; one whose parent is gone begins a line."""
+    """The shards, each after its parent; one whose parent is deleted begins a line."""
     waiting = {shard["ShardId"]: shard for shard in shards}
     ordered: list[Shard] = []
     while waiting:
@@ -95,7 +95,7 @@ def _record(record: dict[str, Any], name_of: Callable[[Item], str]) -> Record:
 
 
 def stream_violations(records: Sequence[Record], items: Mapping[str, Item]) -> list[str]:
-    """How a whole stream differs from what any history of a table with these items leaves."""
+    """The differences between a whole stream and any history that leads to these items."""
     found: list[str] = []
     if len({record.event_id for record in records}) != len(records):
         found.append("two records have one event id")
@@ -119,7 +119,7 @@ def stream_violations(records: Sequence[Record], items: Mapping[str, Item]) -> l
 
 
 class Ledger:
-    """What a stream has shown so far of each item, through restarts of the server.
+    """The records of each item in a stream so far, over restarts of the server.
 
     ``projections`` are those of the reads in the history.
     """
@@ -135,9 +135,9 @@ class Ledger:
         operations: Mapping[str, Sequence[Operation]],
         items: Mapping[str, Item],
     ) -> list[str]:
-        """How a whole stream differs from the history since the last call, and from its own past.
+        """The differences between a whole stream, the new history, and the stream's past.
 
-        ``initial`` and ``operations`` are the history's, ``items`` what is in the table now.
+        ``initial`` and ``operations`` are the history's since the last call, ``items`` what is in the table now.
         """
         found = stream_violations(records, items)
         by_name: defaultdict[str, list[Record]] = defaultdict(list)

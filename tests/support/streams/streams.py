@@ -1,4 +1,4 @@
-"""Tables with a stream, and a reader that takes all there is in one, for wire tests."""
+"""Tables with a stream, and a reader of all its records, for wire tests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def iterator_of(
 def drained(
     streams: WireClient, iterator: str | None, **members: Any
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The records from an iterator up to the first empty page or the end, and where to go on."""
+    """The records from an iterator up to the first empty page or the end, and the next iterator."""
     records: list[dict[str, Any]] = []
     while iterator is not None:
         answer = streams("GetRecords", {"ShardIterator": iterator, **members})
@@ -57,7 +57,7 @@ def drained(
 
 
 def records_of(streams: WireClient, arn: str) -> list[dict[str, Any]]:
-    """All records of a stream that can be read now, shard after shard."""
+    """All readable records of a stream, shard by shard."""
     return [
         record
         for shard in shards_of(streams, arn)

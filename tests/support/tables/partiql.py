@@ -1,4 +1,4 @@
-"""PartiQL statements for tests, and the requests that other operations take for the same."""
+"""PartiQL statements for tests, and the equivalent requests of other operations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def execute(wire: WireClient, text: str, *parameters: Any, **members: Any) -> li
 def pages(
     wire: WireClient, text: str, *parameters: Any, **members: Any
 ) -> Iterator[dict[str, Any]]:
-    """All answers to a statement, each but the first by the NextToken of the one before."""
+    """All answers to a statement; each request has the NextToken of the previous answer."""
     request = statement(text, *parameters, **members)
     while True:
         answer = wire("ExecuteStatement", request)
@@ -69,7 +69,7 @@ def pages(
 
 
 def request_of(table: str, **expressions: str) -> dict[str, Any]:
-    """The members of a Query or Scan; values stand in its expressions as literals.
+    """The members of a Query or Scan; values are literals in its expressions.
 
     ``key``, ``where`` and ``columns`` are its key condition, filter and projection.
     """
@@ -88,7 +88,7 @@ def request_of(table: str, **expressions: str) -> dict[str, Any]:
         return name
 
     for name, expression in expressions.items():
-        # Positions in paths of a projection are no values.
+        # Positions in paths of a projection are not values.
         written = expression if name == "columns" else _LITERAL.sub(placeholder, expression)
         request[names[name]] = written
     if values:

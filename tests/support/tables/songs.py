@@ -11,7 +11,7 @@ from tests.support.clients.clients import WireClient
 from tests.support.tables.partiql import typed
 from tests.support.tables.tables import global_index, local_index, table
 
-# Names begin with the letter that stands for the artist or song in the tables of cases.
+# Names begin with the letter of the artist or song in the tables of cases.
 SONGS: tuple[dict[str, Any], ...] = (
     {
         "artist": "Acme",
@@ -63,10 +63,10 @@ SONGS: tuple[dict[str, Any], ...] = (
 
 @contextmanager
 def songs_table(wire: WireClient) -> Iterator[str]:
-    """The table, filled, its global indexes caught up.
+    """The filled table, with its global indexes caught up.
 
-    ``by-album`` is a local index that holds keys alone; ``by-genre`` and ``by-genre-keys`` are
-    global ones, by genre and plays, that hold everything and keys alone.
+    ``by-album`` is a local index that holds only keys. ``by-genre`` and ``by-genre-keys`` are
+    global ones, by genre and plays, that hold everything and only keys.
     """
     with table(
         wire,

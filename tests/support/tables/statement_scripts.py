@@ -1,9 +1,9 @@
 """Scripts of PartiQL statements and their outcomes, from text files.
 
-A statement stands at the left margin, its outcome indented below it, a line for each part, which
-begins with a word that says what it is. A line ``DynamoDB Local: reason`` says that that server
-answers otherwise, and why. Lines that begin with ``#`` are comments, with ``@`` settings for all
-statements that follow: ``@before {'n': 1}``.
+A statement begins at the left margin. Its outcome is indented below it, one line per part; the
+first word of a line names the part. A line ``DynamoDB Local: reason`` explains why that server
+answers differently. Lines that begin with ``#`` are comments, with ``@`` settings for all later
+statements: ``@before {'n': 1}``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Scripted(NamedTuple):
     settings: dict[str, str]
 
     def parts(self, word: str) -> list[str]:
-        """What stands behind this word in the lines of the outcome."""
+        """The text after this word in the lines of the outcome."""
         found = [line for line in self.outcome if line.split(" ", 1)[0] == word]
         return [line.removeprefix(word).strip() for line in found]
 
     def part(self, word: str) -> str | None:
-        """What stands behind this word, if a line begins with it."""
+        """The text after this word, if a line begins with it."""
         return next(iter(self.parts(word)), None)
 
 

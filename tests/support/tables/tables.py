@@ -1,4 +1,4 @@
-"""Tables for tests: names that nobody else has, definitions in one line."""
+"""Tables for tests: unique names, definitions in one line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-# Names are unique over runs too: an endpoint given by hand keeps its tables.
+# Names are unique over runs, too, because an endpoint given by the user keeps its tables.
 _RUN = uuid4().hex[:8]
 _numbers = count(1)
 
@@ -16,7 +16,7 @@ Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 def unique_name(prefix: str = "table") -> str:
-    """A table name, partition key or attribute value that was never given before."""
+    """A table name, partition key or attribute value that was never used before."""
     return f"{prefix}-{_RUN}-{next(_numbers)}"
 
 
@@ -43,7 +43,7 @@ def global_index(
 ) -> dict[str, Any]:
     """A global secondary index of a table's definition.
 
-    Keys are a partition and perhaps a sort attribute, or written ``name:HASH``, ``name:RANGE``.
+    Keys are a partition and an optional sort attribute, or written ``name:HASH``, ``name:RANGE``.
     """
     schema = (
         [
@@ -72,8 +72,8 @@ def definition(
 ) -> dict[str, Any]:
     """A CreateTable request, on demand unless ``members`` say otherwise.
 
-    Keys are written ``name:type``, first those of the table, then those that only indexes
-    use: two table keys if there are two or more, unless ``KeySchema`` is given.
+    Keys are written ``name:type``, first the table's, then those that only indexes use. With two or
+    more, the table has two keys, unless ``KeySchema`` is given.
     """
     typed = [key.split(":") for key in keys]
     request = {
@@ -91,7 +91,7 @@ def definition(
 
 
 def wait_until_active(call: Call, name: str) -> dict[str, Any]:
-    """Ask until the table is ACTIVE, and return its description."""
+    """Poll until the table is ACTIVE, and return its description."""
     while True:
         description: dict[str, Any] = call("DescribeTable", {"TableName": name})["Table"]
         if description["TableStatus"] == "ACTIVE":
@@ -99,7 +99,7 @@ def wait_until_active(call: Call, name: str) -> dict[str, Any]:
 
 
 def wait_until_indexes_active(call: Call, name: str) -> dict[str, Any]:
-    """Ask until the table and all its global indexes are ACTIVE, and none is left to delete."""
+    """Poll until the table and all its global indexes are ACTIVE, and none is in deletion."""
     while True:
         description = wait_until_active(call, name)
         indexes = description.get("GlobalSecondaryIndexes", [])

@@ -1,4 +1,4 @@
-"""Transactions for tests: requests in few words, and what they are cancelled for."""
+"""Transactions for tests: short forms of requests, and cancellation reasons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.tables.partiql import typed
 
 
 class Reason(NamedTuple):
-    """One reason of a cancelled transaction."""
+    """One reason of a canceled transaction."""
 
     code: str
     message: str | None = None
@@ -21,7 +21,7 @@ FAILED = Reason("ConditionalCheckFailed", "The conditional request failed")
 
 
 def put(table: str, condition: str = "", **attributes: Any) -> dict[str, Any]:
-    """A put of Python's own values, perhaps on a condition without values."""
+    """A put of Python's own values, with an optional condition without values."""
     action: dict[str, Any] = {"TableName": table, "Item": typed(attributes)}
     if condition:
         action["ConditionExpression"] = condition
@@ -59,7 +59,7 @@ def get(table: str, **key: Any) -> dict[str, Any]:
 
 
 def with_item(action: dict[str, Any]) -> dict[str, Any]:
-    """The same action, which shows the item if its condition is false."""
+    """The same action, which returns the item if its condition is false."""
     ((kind, members),) = action.items()
     return {kind: members | {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}}
 
@@ -85,7 +85,7 @@ def cancelled(
     operation: str = "TransactWriteItems",
     **members: Any,
 ) -> list[Reason]:
-    """The reasons of a transaction that must be cancelled; its message tells their codes."""
+    """The reasons of a transaction that must be canceled; its message lists their codes."""
     name = "TransactStatements" if operation == "ExecuteTransaction" else "TransactItems"
     answer = wire.send(operation, {name: list(actions), **members})
     assert answer.status == 400, answer.body

@@ -1,4 +1,4 @@
-"""Time to live through DynamoDB's API: switched on and off, swept and waited for."""
+"""Time to live through DynamoDB's API: enabling, disabling, sweeping, waiting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEADLINE_SECONDS = 30.0
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Ask until it holds."""
+    """Poll until it holds."""
     deadline = monotonic() + DEADLINE_SECONDS
     while not condition():
         assert monotonic() < deadline, "it did not become true"
@@ -33,7 +33,7 @@ def status(call: Call, name: str) -> str:
 
 
 def switch(call: Call, name: str, attribute_name: str, *, enabled: bool = True) -> None:
-    """Switch time to live on or off, and wait until that is done."""
+    """Enable or disable time to live, and wait for completion."""
     asked = specification(attribute_name, enabled=enabled)
     call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": asked})
     wait_until(lambda: status(call, name) == ("ENABLED" if enabled else "DISABLED"))
@@ -59,10 +59,10 @@ def scanned(call: Call, name: str, **members: Any) -> list[Item]:
 
 
 def wait_swept(call: Call, name: str, partition: Item, sort_name: str, expired: Item) -> None:
-    """Wait until a sweep has passed a partition key's items whose time was before.
+    """Wait until a sweep has passed a partition key's items with earlier times.
 
-    It puts an item of that partition key, expired at the last moment, and waits until it is gone:
-    a sweep goes through a partition key's items in the order of their times.
+    It puts an item of that partition key, expired at the last moment, and waits for its deletion. A
+    sweep processes a partition key's items in the order of their times.
     """
     key = partition | {sort_name: {"S": unique_name("swept")}}
     put_all(call, name, key | expired)
