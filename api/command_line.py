@@ -105,10 +105,10 @@ app.command(
     name="clock",
     help="Read or move the clock of a server that was started with --virtual-clock.",
 )
-
-
-app.register_install_completion_command(
-    help="Install completion of commands and options for bash, zsh or fish."
+app.command(
+    "dynactor.api.commands.install_completion:install_completion",
+    name="--install-completion",
+    help="Install completion of commands and options for bash, zsh or fish.",
 )
 
 

@@ -22,5 +22,7 @@ def serve(options: ServeOptions | None = None) -> None:
     # Options are checked, and help is printed, without the server.
     from dynactor.api.serve.service import run  # noqa: PLC0415
 
+    # Else the next collection would look at all that the imports made: 20 ms.
+    gc.freeze()
     gc.enable()
     run(options)

@@ -7,17 +7,18 @@ alone take that a server imports. The commands ask an address where nobody liste
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 from typing import Final
 
 import psutil
 
+from tests.load.peers.servers import process_seconds, user_environment
 from tests.support.servers.server import PROJECT
 
 _FLOOR: Final = "import aiohttp.web, msgspec, anyio, uvloop, rocksdict"
@@ -65,11 +66,10 @@ def _round(checkouts: dict[str, Path]) -> dict[str, float]:
 
 def _seconds(command: list[str], folder: Path) -> float:
     """The processor time of a command to its end."""
-    before = os.times()
-    subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, check=False)
-    after = os.times()
-    children = after.children_user - before.children_user
-    return children + after.children_system - before.children_system
+    before = getrusage(RUSAGE_CHILDREN)
+    subprocess.run(command, cwd=folder, env=user_environment(), capture_output=True, check=False)
+    after = getrusage(RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _server(checkout: Path) -> tuple[float, float]:
@@ -78,23 +78,18 @@ def _server(checkout: Path) -> tuple[float, float]:
     with subprocess.Popen(
         command,
         cwd=checkout,
-        env=_environment(),
+        env=user_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("Listening on ")
-        server = psutil.Process(process.pid)
-        times, memory = server.cpu_times(), server.memory_info()
+        seconds = process_seconds(process.pid)
+        memory = psutil.Process(process.pid).memory_info()
         process.send_signal(signal.SIGTERM)
         process.wait()
-    return times.user + times.system, memory.rss / (1 << 20)
-
-
-def _environment() -> dict[str, str]:
-    """The machine's, in which Python keeps what it has compiled, as it does for users."""
-    return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return seconds, memory.rss / (1 << 20)
 
 
 if __name__ == "__main__":

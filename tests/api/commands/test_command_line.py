@@ -155,3 +155,10 @@ def test_an_unknown_option_is_told_without_a_traceback():
 
 def test_the_version_is_told():
     assert run_command("--version").stdout.strip()
+
+
+def test_completion_is_installed_for_a_shell(tmp_path: Path):
+    done = run_command("--install-completion", "--shell", "bash", HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    [script] = tmp_path.glob(".local/share/bash-completion/completions/dynactor")
+    assert "--kafka-bootstrap-servers" in script.read_text()

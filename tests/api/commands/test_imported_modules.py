@@ -109,6 +109,7 @@ def test_a_command_imports_no_more_than_it_may(arguments: tuple[str, ...]):
     allowed_packages, allowed_modules = COMMANDS[arguments]
     assert packages(modules) - surplus() <= allowed_packages
     assert {name for name in modules if name.startswith("dynactor")} <= allowed_modules
+    assert "cyclopts.completion" not in modules
 
 
 def test_insights_imports_neither_the_server_nor_its_libraries():
