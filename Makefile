@@ -9,6 +9,7 @@
 #   make test-prometheus            the dashboard and alerts, with a real Prometheus
 #   make test-npm, test-maven, test-go   the guide's tests in other languages, by these tools
 #   make test-pythons               most tests on every other Python 3.11 to 3.13 of the machine
+#   make docs                       the documentation's site, in build/site
 #   make pages                      docs/CONFIGURATION.md again, from the options
 #   make dist                       the wheel and the sdist, checked, in dist/
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
@@ -37,7 +38,7 @@ WORKERS ?= 2
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test pages kafka test-kafka test-store test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test docs pages kafka test-kafka test-store test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -147,6 +148,11 @@ install-load: $(VENV)/.loads
 compare: $(VENV)/.loads
 	@$(BIN)/python -m tests.load peers $(ARGS)
 
+# Strict: a dead link or anchor ends it. Then tests look for fonts and scripts from elsewhere.
+docs: $(VENV)/.documents
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@$(BIN)/pytest -q tests/site $(ARGS)
+
 # The page that is generated from the options. A test compares them.
 pages: $(VENV)/.develops
 	@$(BIN)/python -m tests.support.documentation.configuration_page
@@ -197,6 +203,10 @@ $(VENV)/.develops: $(VENV)/.runs pyproject.toml constraints.txt
 
 $(VENV)/.stores: $(VENV)/.develops pyproject.toml constraints.txt
 	@$(INSTALL) --group store
+	@touch $@
+
+$(VENV)/.documents: $(VENV)/.develops
+	@$(INSTALL) --group docs
 	@touch $@
 
 $(VENV)/.loads: $(VENV)/.runs pyproject.toml constraints.txt

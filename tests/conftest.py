@@ -38,6 +38,8 @@ _NEEDING_TOOLS = {
     "DYNACTOR_TEST_KAFKA=host:port",
     Path(__file__).parent / "prometheus": "tests/prometheus: needs Prometheus; run it by make "
     "test-prometheus, which takes that of the machine, or fetches Debian's package",
+    Path(__file__).parent / "site": "tests/site: needs MkDocs; run it by make docs, which "
+    "installs it",
 }
 _LEFT_OUT = "left_out"
 
