@@ -137,7 +137,8 @@ class Ledger:
     ) -> list[str]:
         """The differences between a whole stream, the new history, and the stream's past.
 
-        ``initial`` and ``operations`` are the history's since the last call, ``items`` what is in the table now.
+        ``initial`` and ``operations`` are the history's since the last call, ``items`` what is in
+        the table now.
         """
         found = stream_violations(records, items)
         by_name: defaultdict[str, list[Record]] = defaultdict(list)
