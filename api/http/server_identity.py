@@ -8,7 +8,7 @@ from msgspec import Struct
 
 IDENTITY_PATH: Final = "/_dynactor"
 
-StoreKind: TypeAlias = Literal["memory", "disk"]
+StoreKind: TypeAlias = Literal["memory", "disk", "postgresql"]
 
 
 class ServerIdentity(Struct, frozen=True):

@@ -21,6 +21,7 @@ from dynactor.api.admin.secret_file import BadSecretFile, read_secret
 from dynactor.api.commands.times import parse_time
 from dynactor.api.http.access_keys import BadCredentialsFile, read_access_keys
 from dynactor.api.http.browser_access import Access
+from dynactor.api.http.server_identity import StoreKind
 from dynactor.api.http.signature import AccessKey
 from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.kafka_options import KafkaOptions
@@ -96,6 +97,10 @@ class ServeOptions:
 
     in_memory: Annotated[bool, Parameter(group=_DATA, negative=())] = False
     """Keep data in memory only. The data is lost when the server stops."""
+
+    store: Annotated[str | None, Parameter(group=_DATA)] = None
+    """URL of a PostgreSQL database that keeps the data, such as postgresql://user@host/dynactor.
+    Needs the extra dynactor[postgresql]."""
 
     cache_mib: Annotated[int | None, Parameter(group=_DATA)] = None
     """Memory for cached data, in MiB, at least 1. Default: a sixteenth of the memory of the machine
@@ -248,7 +253,8 @@ class ServeOptions:
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
-        if not self.in_memory and not can_sync():
+        self._check_store()
+        if self.store_kind == "disk" and not can_sync():
             raise ConfigurationError(
                 "Data can be kept on Linux and macOS alone: of this system it is not known how to "
                 "make it durable. Start with --in-memory, or in a container"
@@ -323,6 +329,20 @@ class ServeOptions:
                     "https://app.example.com, or * for all"
                 )
 
+    def _check_store(self) -> None:
+        """Options of the embedded engine have no effect on PostgreSQL."""
+        if self.store is None:
+            return
+        for option, is_given, instead in (
+            ("--data-dir", self.data_dir is not None, "the data are in PostgreSQL"),
+            ("--in-memory", self.in_memory, "the data are in PostgreSQL"),
+            ("--cache-mib", self.cache_mib is not None, "set shared_buffers of PostgreSQL"),
+            ("--backup-dir", self.backup_dir is not None, "use PostgreSQL's own backups"),
+            ("--serve-backup", self.serve_backup, "restore PostgreSQL's own backup"),
+        ):
+            if is_given:
+                raise ConfigurationError(f"--store and {option} don't go together: {instead}")
+
     def _check_backup_dir(self) -> None:
         """Backups can be asked for, and are no part of what they are backups of."""
         if self.backup_dir is None:
@@ -389,9 +409,16 @@ class ServeOptions:
         return transaction_steps_delay(self.transaction_delay)
 
     @property
+    def store_kind(self) -> StoreKind:
+        """The kind of store that keeps the data."""
+        if self.store is not None:
+            return "postgresql"
+        return "memory" if self.in_memory else "disk"
+
+    @property
     def data_directory(self) -> Path | None:
-        """Where data is kept; None for memory."""
-        if self.in_memory:
+        """The directory of the data on disk, else None."""
+        if self.store_kind != "disk":
             return None
         return (self.data_dir or _default_data_dir()).expanduser().absolute()
 

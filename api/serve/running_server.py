@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from functools import partial
 from typing import Final
 
@@ -33,7 +39,7 @@ from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.namespaces import settle_separation
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
-from dynactor.storage.store import Store
+from dynactor.storage.store import CannotOpen, Store
 from dynactor.streams.kafka.broker import Broker
 
 # The share of memory for large requests as they are sent; decoded ones are several times as large.
@@ -170,9 +176,7 @@ def _http_settings(
         region=options.region,
         access=options.access,
         drain_seconds=options.drain_seconds,
-        identity=ServerIdentity(
-            __version__, "memory" if options.in_memory else "disk", admin_endpoint
-        ),
+        identity=ServerIdentity(__version__, options.store_kind, admin_endpoint),
         admin_is_everywhere=admin is not None and listens_everywhere(admin),
         large_requests_bytes=memory_bytes() // _LARGE_REQUESTS_SHARE,
         unsent_answers_bytes=memory_bytes() // _UNSENT_ANSWERS_SHARE,
@@ -219,6 +223,10 @@ def _listen_for_admin(options: ServeOptions) -> socket.socket:
 
 @asynccontextmanager
 async def _store(options: ServeOptions) -> AsyncIterator[Store]:
+    if options.store is not None:
+        async with _open_postgresql(options.store) as store:
+            yield store
+        return
     directory = options.data_directory
     if directory is not None and not options.serve_backup:
         refuse_backup(directory)
@@ -233,3 +241,28 @@ async def _store(options: ServeOptions) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+def _open_postgresql(url: str) -> AbstractAsyncContextManager[Store]:
+    """The store in PostgreSQL, whose driver is an extra.
+
+    Raises:
+        CannotOpen: the driver is missing.
+    """
+    try:
+        from dynactor.storage.postgresql.store import open_postgresql  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise CannotOpen(
+            f"--store needs {error.name}: install it by pip install 'dynactor[postgresql]'"
+        ) from error
+    return open_postgresql(url)
+
+
+def data_place(options: ServeOptions) -> str:
+    """The place of the data, for messages; it shows no password."""
+    if options.store is not None:
+        from dynactor.storage.postgresql.address import parse_address  # noqa: PLC0415
+
+        return parse_address(options.store).shown
+    directory = options.data_directory
+    return "memory, gone when the server stops" if directory is None else str(directory)

@@ -19,10 +19,10 @@ from dynactor.api.serve.kafka_options import KafkaOptionsError
 from dynactor.api.serve.logs import configure_logs
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.parent_watch import end_with_parent
-from dynactor.api.serve.running_server import RunningServer, running_server
+from dynactor.api.serve.running_server import RunningServer, data_place, running_server
 from dynactor.api.serve.service_manager import tell_service_manager
 from dynactor.storage.open_files import open_files_limit, raise_open_files_limit
-from dynactor.storage.store import CannotOpen, Damaged, Full
+from dynactor.storage.store import CannotOpen, Damaged, Full, Unavailable
 from dynactor.streams.kafka.broker import Refused
 
 # As many as a few hundred connections and the files of a large store take.
@@ -45,14 +45,22 @@ def run(options: ServeOptions) -> None:
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
         anyio.run(serve_until_signal, options, backend_options=backend_options)
-    except (CannotListen, CannotOpen, Damaged, Full, KafkaOptionsError, Refused) as error:
+    except (
+        CannotListen,
+        CannotOpen,
+        Damaged,
+        Full,
+        KafkaOptionsError,
+        Refused,
+        Unavailable,
+    ) as error:
         _give_up(str(error))
     except _EndedUnasked:
         _log.critical("ended_unasked", reason="a part of the server was cancelled: a bug")
         sys.exit(1)
     except ClockBehindData as error:
         _give_up(
-            f"The virtual clock of {options.data_directory} stands at "
+            f"The virtual clock of {data_place(options)} stands at "
             f"{iso_time(error.stored_epoch_seconds)}, and time never goes back to the real one: "
             "add --virtual-clock now to go on from there, or take another --data-dir"
         )
@@ -105,7 +113,7 @@ def _warn_of_few_files() -> None:
 
 def _announce(running: RunningServer, options: ServeOptions) -> None:
     endpoint = running.endpoint
-    place = options.data_directory or "memory, gone when the server stops"
+    place = data_place(options)
     everywhere = " and all other addresses of this machine" if running.is_everywhere else ""
     admin = running.admin_endpoint
     keys = options.credentials_file

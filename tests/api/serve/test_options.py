@@ -131,3 +131,25 @@ def test_a_transactions_delay_between_its_steps_is_fixed_or_drawn():
 def test_a_cache_of_no_size_is_refused(mib: int):
     with pytest.raises(ConfigurationError, match="--cache-mib must be at least 1"):
         ServeOptions(cache_mib=mib)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("data_dir", Path("/data")),
+        ("in_memory", True),
+        ("cache_mib", 64),
+        ("backup_dir", Path("/backups")),
+        ("serve_backup", True),
+    ],
+)
+def test_options_of_the_embedded_store_contradict_postgresql(option: str, value: object):
+    name = option.replace("_", "-")
+    with pytest.raises(ConfigurationError, match=f"--store and --{name} don't go together"):
+        ServeOptions(store="postgresql://host/data", **{option: value})
+
+
+def test_a_store_in_postgresql_needs_no_directory():
+    options = ServeOptions(store="postgresql://host/data")
+    assert options.data_directory is None
+    assert options.store_kind == "postgresql"

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -178,6 +179,12 @@ class Postgresql:
         """The URL of a schema; a new one by default."""
         schema = schema or f"test{next(self._numbers)}_{os.getpid()}"
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}?schema={schema}"
+
+    def place_options(self, data_dir: Path | None) -> list[str]:
+        """Options of ``serve``: the schema for a data directory, or a new one that may be reset."""
+        if data_dir is None:
+            return ["--store", self.url(), "--allow-reset"]
+        return ["--store", self.url(f"dir_{sha256(bytes(data_dir)).hexdigest()[:16]}")]
 
     def _command(self, program: str, *arguments: str | Path) -> list[str]:
         command = [str(self._programs / program), *map(str, arguments)]

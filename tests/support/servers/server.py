@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -21,6 +21,14 @@ _LISTENING = re.compile(r"Listening on (http://\S+)")
 _START_DEADLINE_SECONDS = 120
 _STOP_DEADLINE_SECONDS = 30
 _TOLD_LOG_CHARACTERS = 4000
+
+
+def _embedded(data_dir: Path | None) -> list[str]:
+    return ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
+
+
+# The options for the data of a server; with --store postgresql those of a schema.
+place_options: Callable[[Path | None], list[str]] = _embedded
 
 
 class ServerDidNotStart(AssertionError):
@@ -99,7 +107,7 @@ def serve_command(
     """
     if "--throttling" not in arguments:
         arguments += ("--throttling", "observe")
-    place = ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
+    place = place_options(data_dir)
     return [sys.executable, "-m", module, "serve", "--port", "0", *place, *arguments]
 
 
