@@ -26,7 +26,7 @@ class CatalogOwner:
         self._head_bytes: bytes | None = None
 
     def adopt(self, loaded: Catalog) -> None:
-        """Take over the head as it is stored."""
+        """Adopt the stored head."""
         self.head, self._head_bytes = loaded.head, loaded.head_bytes
 
     async def settle(self) -> None:
@@ -49,7 +49,7 @@ class CatalogOwner:
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Write a table's record, with other rows that go with it; return once it is durable.
+        """Write a table's record with other rows; return once it is durable.
 
         Raises:
             StoreError: as the store's ``commit``.
@@ -60,7 +60,7 @@ class CatalogOwner:
     async def delete(
         self, record: TableRecord, *, puts: Sequence[tuple[bytes, bytes]], logs: Sequence[int]
     ) -> None:
-        """Take a table away with all its rows, and these of its logs.
+        """Delete a table with all its rows, and the rows of these logs.
 
         Raises:
             StoreError: as the store's ``commit``.
@@ -74,7 +74,7 @@ class CatalogOwner:
             key_layout.checkpoint_range(record.definition.table_id),
             key_layout.expiry_range(record.definition.table_id),
             key_layout.balance_range(record.definition.table_id),
-            # What can still be read of its logs is known to its streams.
+            # The streams know which parts of its logs can still be read.
             key_layout.trim_range(record.definition.table_id),
         ]
         range_deletes += [key_layout.change_range(number) for number in logs]
@@ -88,7 +88,7 @@ class CatalogOwner:
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Change other rows that belong to the catalog: streams, logs' ends, backups of tables.
+        """Change other rows of the catalog: streams, ends of logs, backups of tables.
 
         Raises:
             StoreError: as the store's ``commit``.
@@ -115,5 +115,5 @@ class CatalogOwner:
         except Unknown:
             self.is_in_doubt = True
             raise
-        # Not before: a store that opens again after a full disk has no commit that failed.
+        # Only now: a store that reopens after a full disk has lost the failed commit.
         self.head, self._head_bytes = head, head_bytes

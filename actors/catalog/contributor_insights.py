@@ -1,8 +1,7 @@
 """Switches Contributor Insights of tables and of their global indexes.
 
-What is recorded lives in memory, with the table's limits (``dynactor.actors.table.traffic``); that
-it is recorded stands in the table's record. It belongs to the database's actor, which alone calls
-it.
+The counts are kept in memory, with the table's limits (``dynactor.actors.table.traffic``). The
+setting is in the table's record. Only the database's actor calls this part.
 """
 
 from __future__ import annotations
@@ -21,36 +20,37 @@ from dynactor.model.tables.table import ContributorInsightsMode
 
 
 class SwitchedInsights(Struct, frozen=True):
-    """How Contributor Insights stands after a request; the mode is None where it never had one."""
+    """The state of Contributor Insights after a request; the mode is None if it was never set."""
 
     status: ContributorInsightsStatus
     mode: ContributorInsightsMode | None
 
 
 class UpdateContributorInsights(Message[SwitchedInsights], frozen=True):
-    """Switch Contributor Insights of a table, or of the index that is named."""
+    """Switch Contributor Insights of a table, or of the named index."""
 
     table_name: str
     index_name: str | None
     enabled: bool
-    # None: as it was, or DynamoDB's default.
+    # None: the present mode, or DynamoDB's default.
     mode: ContributorInsightsMode | None = None
 
 
 class ContributorInsightsSwitch:
-    """Switches it."""
+    """Carries out the switch."""
 
     def __init__(self, owner: CatalogOwner, clock: Clock) -> None:
         self._owner = owner
         self._clock = clock
 
     async def update(self, table: Table, message: UpdateContributorInsights) -> SwitchedInsights:
-        """Switch it; done, durably, when this returns.
+        """Switch it, durably.
 
-        The status that is answered is a passing one if anything was changed.
+        The returned status is a transitional one if anything was changed.
 
         Raises:
-            ResourceNotFoundException: the table or index is not there, or is being made or deleted.
+            ResourceNotFoundException: the table or index does not exist, or is being created or
+            deleted.
             StoreError: nothing was changed.
         """
         old = table.definition

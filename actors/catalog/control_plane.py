@@ -1,8 +1,8 @@
-"""The door of the control plane: what requests read of it without asking the database's actor.
+"""The read side of the control plane, which bypasses the database actor's mailbox.
 
-The actor alone changes streams, destinations, replays, backups of tables and splits; a change is a
-message, asked through its ``Ref``. A read here takes no turn in its mailbox. It shows frozen values
-as they are at this moment, so nobody changes the actor's state through them.
+Only the actor changes streams, destinations, replays, backups of tables and splits; a change is a
+message through its ``Ref``. Reads here wait for no mailbox. They return frozen values of this
+moment, so no reader can change the actor's state.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class StreamReads(Protocol):
     """The streams, and their durable records."""
 
     def all(self) -> Sequence[Stream]:
-        """The streams that can be read, by table and label."""
+        """The readable streams, by table and label."""
         ...
 
     def find(self, table_name: str, label: str) -> Stream | None:
-        """The stream of that table with that label."""
+        """The stream of this table with this label."""
         ...
 
     def tail(self, shard: Shard) -> int:
@@ -52,7 +52,7 @@ class DestinationReads(Protocol):
     async def progress(
         self, table: Table, destination: StreamingDestination
     ) -> RelayProgress | None:
-        """How far a destination's relay has come; None if it has none."""
+        """The progress of a destination's relay; None if it has no relay."""
         ...
 
 
@@ -60,14 +60,14 @@ class ReplayReads(Protocol):
     """The replays of tables' changes."""
 
     def all(self) -> Sequence[ReplayProgress]:
-        """The jobs, the newest last."""
+        """All replays, the newest last."""
         ...
 
     def find(self, replay_id: str) -> ReplayProgress:
-        """A job.
+        """A replay.
 
         Raises:
-            ResourceNotFoundException: there is none, or it ended long ago.
+            ResourceNotFoundException: it does not exist, or ended long ago.
         """
         ...
 
@@ -81,7 +81,7 @@ class BackupReads(Protocol):
         ...
 
     def find(self, backup_id: TableBackupId) -> TableBackup | None:
-        """The backup of that id."""
+        """The backup with this id."""
         ...
 
 
@@ -90,16 +90,16 @@ class SplitReads(Protocol):
 
     @property
     def splits(self) -> Mapping[SplitReason, int]:
-        """How many partitions were split since the server started, by reason."""
+        """Number of partitions that were split since the server started, by reason."""
         ...
 
     def growing(self, table: Table) -> tuple[int, ...]:
-        """The ids of a table's indexes, 0 for itself, that have too few partitions."""
+        """The ids of a table's indexes, 0 for the table, that have too few partitions."""
         ...
 
 
 class ControlPlane(NamedTuple):
-    """The door: all that may be read."""
+    """Everything that may be read."""
 
     streams: StreamReads
     destinations: DestinationReads

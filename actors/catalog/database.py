@@ -1,4 +1,4 @@
-"""The database, as requests see it: its tables, and changes of them, asked of its actor."""
+"""The database, as requests see it: its tables, and changes of them through its actor."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from dynactor.streams.kafka.broker import Broker
 
 
 class Database:
-    """The tables. Requests find theirs here; changes of tables go through the actor's mailbox."""
+    """The tables. Requests read and write them directly; changes of tables go to the actor."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Database:
         self.settings = settings
         self.clock = clock
         self._store = store
-        # Who moves the clock, if it is virtual.
+        # Moves the clock, if it is virtual.
         self.clock_control = clock_control
         self._tables = Tables()
         self.balances = BalanceWriter(
@@ -106,7 +106,7 @@ class Database:
         )
         self.actor = DatabaseActor(environment, settings, self._tables, broker)
         self._ref = self.actor.ref
-        # The door: what is read without a turn in the actor's mailbox.
+        # Reads that bypass the actor's mailbox.
         door = self.actor.control_plane
         self.streams = door.streams
         self.destinations = door.destinations
@@ -127,10 +127,10 @@ class Database:
         )
 
     def table(self, name: str) -> Table:
-        """The table of that name, for reads and writes.
+        """The table with this name, for reads and writes.
 
         Raises:
-            ResourceNotFoundException: there is none, or it is being made or deleted.
+            ResourceNotFoundException: it does not exist, or is being created or deleted.
         """
         table = self.usable_table(name)
         if table is None:
@@ -138,14 +138,14 @@ class Database:
         return table
 
     def usable_table(self, name: str) -> Table | None:
-        """The table of that name; None if there is none, or it is being made or deleted."""
+        """The table with this name; None if it does not exist, or is being created or deleted."""
         table = self._tables.get(name)
         if table is None or table.definition.status in ("CREATING", "DELETING"):
             return None
         return table
 
     def mailbox_lengths(self) -> dict[str, int]:
-        """How many messages wait for each actor that a database has one of, by its kind."""
+        """Number of messages that wait for each single actor of the database, by its kind."""
         lengths = {
             "database": len(self.actor.mailbox),
             "burst_balances": len(self.balances.mailbox),
@@ -156,14 +156,14 @@ class Database:
 
     @property
     def partition_splits(self) -> Mapping[SplitReason, int]:
-        """How many partitions were split since the server started, by reason."""
+        """Number of partitions that were split since the server started, by reason."""
         return dict(self._splits.splits)
 
     def table_in_any_state(self, name: str) -> Table:
-        """The table of that name, though it may be in the making.
+        """The table with this name, even while it is being created.
 
         Raises:
-            ResourceNotFoundException: there is none.
+            ResourceNotFoundException: it does not exist.
         """
         return self._tables.named(name)
 
@@ -187,10 +187,10 @@ class Database:
         return structs.replace(state, growing=self._splits.growing(table))
 
     async def create_table(self, definition: TableDefinition) -> TableState:
-        """Make a table.
+        """Create a table.
 
         Raises:
-            ResourceInUseException: there is one of that name.
+            ResourceInUseException: the name is in use.
         """
         return await self._ask(CreateTable(definition))
 
@@ -207,38 +207,38 @@ class Database:
         """Delete a table.
 
         Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
-                made or deleted.
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
+                or deleted.
             ValidationException: it is protected against deletion.
         """
         return await self._ask(DeleteTable(name))
 
     async def create_table_backup(self, name: str, backup_name: str) -> TableBackup:
-        """Begin a backup of a table: all that was answered before is going to be in it.
+        """Start a backup of a table; it will contain all writes that were answered before.
 
         Raises:
-            TableNotFoundException, TableInUseException: no such table, or it is being made or
+            TableNotFoundException, TableInUseException: no such table, or it is being created or
                 deleted.
         """
         return await self._ask(CreateTableBackup(name, backup_name))
 
     async def delete_table_backup(self, backup_id: TableBackupId, arn: str) -> TableBackup:
-        """Delete a backup of a table; returns what it was. Errors name it by its ARN.
+        """Delete a backup of a table; returns its last description. Errors name it by its ARN.
 
         Raises:
-            BackupNotFoundException, BackupInUseException: there is none, or it is being made, or
-                restored from.
+            BackupNotFoundException, BackupInUseException: it does not exist, or is being created or
+                restored.
         """
         return await self._ask(DeleteTableBackup(backup_id, arn))
 
     async def restore_table(
         self, definition: TableDefinition, backup_id: TableBackupId, arn: str
     ) -> TableState:
-        """Make a table from a backup; it is not ACTIVE before it is whole. Errors name the ARN.
+        """Create a table from a backup; it is ACTIVE once it is complete. Errors name the ARN.
 
         Raises:
-            TableAlreadyExistsException, TableInUseException: there is one of that name.
-            BackupNotFoundException, BackupInUseException: no such backup, or it is being made.
+            TableAlreadyExistsException, TableInUseException: the name is in use.
+            BackupNotFoundException, BackupInUseException: no such backup, or it is being created.
             LimitExceededException: too many tables are being restored.
         """
         return await self._ask(RestoreTable(definition, backup_id, arn))
@@ -246,30 +246,30 @@ class Database:
     async def change_destination(
         self, message: EnableDestination | DisableDestination | UpdateDestination
     ) -> StreamingDestination:
-        """Switch the publishing of a table's changes on or off, or change it.
+        """Start or stop publishing a table's changes, or change the settings.
 
         Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
-                made or deleted.
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
+                or deleted.
             ValidationException: as ``destination_rules``.
         """
         return await self._ask(message)
 
     async def start_replay(self, message: StartReplay) -> ReplayProgress:
-        """Publish a table's changes to a topic once more.
+        """Publish a table's changes to a topic again.
 
         Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
-                made or deleted.
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
+                or deleted.
             ValidationException: as ``Replays.start``.
         """
         return await self._ask(message)
 
     async def cancel_replay(self, replay_id: str) -> ReplayProgress:
-        """End a replay where it is.
+        """Stop a replay.
 
         Raises:
-            ResourceNotFoundException: there is none.
+            ResourceNotFoundException: it does not exist.
         """
         return await self._ask(CancelReplay(replay_id))
 
@@ -286,7 +286,7 @@ class Database:
 
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or it can't be split
-                at this moment.
+                now.
             ValidationException: it can't be split there.
         """
         return await self._ask(SplitPartition(name, number, at, share, index_id))
@@ -295,7 +295,7 @@ class Database:
         """Switch a table's time to live on or off.
 
         Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it is being made
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
                 or deleted.
             ValidationException: as ``dynactor.model.tables.time_to_live.changed``.
         """
@@ -314,7 +314,7 @@ class Database:
     def contributor_insights_status(
         self, insights: ContributorInsights | None
     ) -> ContributorInsightsStatus:
-        """How Contributor Insights stands now."""
+        """The present state of Contributor Insights."""
         return contributor_insights.status_of(
             insights, self.clock.now_epoch_seconds(), self.settings.table_transition_seconds
         )
@@ -340,14 +340,14 @@ async def open_database(
 ) -> AsyncIterator[Database]:
     """A running database over an open store, which stays open when this ends.
 
-    With a broker, changes of tables can be published. Of several databases with one virtual clock,
-    one keeps the clock; ``has_other_data`` tells it that another one has tables.
+    Changes of tables can be published if there is a broker. If several databases share a virtual
+    clock, one of them stores it; ``has_other_data`` says whether another one has tables.
 
     Raises:
         StoreError: the catalog can't be read.
-        ClockBehindData: the data is of a virtual time that is still to come.
+        ClockBehindData: the data has a virtual time in the future.
     """
-    # Outside the group, which would hide what is wrong with the catalog in an ExceptionGroup.
+    # Outside the group, which would wrap the catalog's error in an ExceptionGroup.
     loaded = await catalog.load(store.latest)
     loaded_balances = await burst_balances.load(store.latest)
     clock_control = None

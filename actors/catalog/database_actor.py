@@ -1,8 +1,8 @@
-"""The database's actor: carries out changes of tables, one message after the other.
+"""The database's actor: carries out changes of tables, one message after another.
 
-The work is done by parts that only this actor calls: tables, logs, streams, splits, indexes, time
-to live, destinations, replays, insights, backups of tables, restored tables and disk space. The
-actor tells itself when the next phase of one of these is due.
+Parts that only this actor calls do the work: tables, logs, streams, splits, indexes, time to live,
+destinations, replays, insights, backups of tables, restored tables and disk space. The actor sends
+itself a message when the next phase of one of these is due.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ from dynactor.storage.store import Conflict, Fenced, StoreError, Unknown
 from dynactor.streams.kafka.broker import Broker
 
 _MAILBOX_MESSAGES: Final = 1_000
-# A message that the store refused is tried again after so long.
+# Pause before a message that the store refused is tried again.
 _AGAIN_SECONDS: Final = 1.0
-# Number of times that a message is handled again because of a conflict.
+# Maximum number of repetitions of a message because of a conflict.
 _MOST_CONFLICTS: Final = 3
 # The outcome of a commit whose sync failed, or whose connection was lost.
 _UNKNOWN: Final = "Whether this was changed is unknown"
@@ -94,7 +94,7 @@ class CatchUp(Message[None], frozen=True):
     """The store may hold another catalog than memory: load it again."""
 
 
-# Messages that the actor sends itself: nobody else would repeat them.
+# Messages that the actor sends itself, and that no client would repeat.
 _OWN_MESSAGES: Final = (
     EndPhase,
     EndReplay,
@@ -104,9 +104,9 @@ _OWN_MESSAGES: Final = (
 
 
 class DatabaseActor:
-    """Carries out changes of tables, one message after another; it alone adds and removes tables.
+    """Carries out changes of tables, one after another; only this actor adds and removes tables.
 
-    Others send messages through ``ref``, and read through the door, ``control_plane``.
+    Others send messages through ``ref``, and read through ``control_plane``.
     """
 
     name = "database"
@@ -130,7 +130,7 @@ class DatabaseActor:
         self._time_to_live = TimeToLivePhases(self._owner, environment, settings.time_to_live)
         self._insights = ContributorInsightsSwitch(self._owner, clock)
         self._streams = StreamRegistry(self._owner, store, settings.streams)
-        # Where a number of partitions is set, none are made for throughput.
+        # A fixed number of partitions disables growth for throughput.
         grows = settings.partitions_per_table is None
         self._splits = Splitter(self._owner, store, self._streams, clock, grows=grows)
         self._space = SpaceReclaimer(self._owner, environment, self.tell)
@@ -202,7 +202,7 @@ class DatabaseActor:
             stored_phase=time_to_live_phases.stored_phase,
             tell=self._tell_later,
         )
-        # Whether the actor ran before and did not end: its memory may be half changed.
+        # Whether an earlier run crashed: memory may be half changed.
         self._crashed = False
         # Whether the store may hold another catalog than memory.
         self._is_behind = False
@@ -225,7 +225,7 @@ class DatabaseActor:
         try:
             envelope.answer(await self._handle_past_conflicts(envelope.message))
         except InternalServerError as error:
-            # A partition of the table passed on the store's error.
+            # A partition of the table has passed on the store's error.
             envelope.refuse(error)
             self._try_again(envelope, error)
         except DynamoDBError as error:
@@ -237,14 +237,14 @@ class DatabaseActor:
             envelope.refuse(InternalServerError(f"{known}: {error}"))
             self._try_again(envelope, error)
         if not self._is_current:
-            # At once, not with the next change, which may be hours away.
+            # At once: the next change may be hours away.
             if isinstance(envelope.message, CatchUp):
                 self._tell_later(_AGAIN_SECONDS, CatchUp())
             elif was_current:
                 self.tell(CatchUp())
 
     async def _handle_past_conflicts(self, message: Message[object]) -> object:
-        """Carry out a message, again if the catalog is not the one that the actor knows."""
+        """Carry out a message, and repeat it if the stored catalog is not the known one."""
         for conflicts in count():
             try:
                 await self._catch_up()
@@ -259,14 +259,14 @@ class DatabaseActor:
 
     @property
     def _is_current(self) -> bool:
-        """Whether memory is known to hold the stored catalog."""
+        """Whether memory is known to match the stored catalog."""
         return not self._is_behind and not self._owner.is_in_doubt
 
     async def _catch_up(self) -> None:
-        """Load the catalog if the store may hold another one than memory.
+        """Load the catalog if it may differ from memory.
 
-        A commit of unknown outcome has told partitions and followers of a change that may not be
-        stored, so all tables start again whatever its outcome.
+        After a commit of unknown outcome, partitions and followers may use a change that is not
+        stored. So all tables start again, whatever the outcome.
 
         Raises:
             StoreError, DynamoDBError: memory may still be behind.
@@ -281,7 +281,7 @@ class DatabaseActor:
             _log.warning("catalog_loaded_again")
 
     async def adopt(self, loaded: Catalog) -> None:
-        """Take over the stored catalog: at start, and whenever memory may be behind it."""
+        """Adopt the stored catalog: at start, and whenever memory may be behind it."""
         self._owner.adopt(loaded)
         self._forget_phases()
         self._table_machine.forget()
@@ -292,7 +292,7 @@ class DatabaseActor:
         for record in loaded.tables:
             table = self._tables.get(record.definition.name)
             if table is not None:
-                # It may have been left half deleted, or another one's place taken.
+                # It may be half deleted, or another table may have its name now.
                 await self._restores.forget(table)
                 await table.close()
             table = self._tables[record.definition.name] = Table(
@@ -308,7 +308,7 @@ class DatabaseActor:
         await self._space.resume()
 
     async def keep_streams(self) -> float:
-        """Have shards rolled and logs trimmed; returns after how many seconds to do it again."""
+        """Roll shards and trim logs; returns after how many seconds to do it again."""
         try:
             await self.ref.ask(KeepStreams(), always=True)
         except MailboxClosed:
@@ -319,12 +319,12 @@ class DatabaseActor:
         return self._settings.keep_streams_seconds
 
     async def _begin(self, table: Table) -> None:
-        """Put to work what a table's record says, and wait for the end of a passing state."""
+        """Start everything that a table's record requires, and the timer of its state."""
         await self._put_to_work(table)
         await self._table_machine.resume(_subject(table))
 
     async def _put_to_work(self, table: Table) -> None:
-        """Start who follows a table's changes, and have its parts go on in their phases."""
+        """Start the followers of a table's changes, and resume the phases of its parts."""
         await self._destinations.resume(table)
         if table.definition.records_changes or table.record.ended_logs:
             self._streams.attach(await table.followers.feeds())
@@ -363,12 +363,12 @@ class DatabaseActor:
                     self._restores.check_indexes(table)
                 else:
                     await self._restores.machine.end(message)
-                    # Also if the message comes again, because the store refused just this.
+                    # Also if the message is a repetition, because the store refused this last time.
                     if self._find(message.subject) is not None:
                         await self._put_to_work(table)
 
     def _forget_phases(self, table_id: int | None = None) -> None:
-        """Forget what was put to work, because it has stopped: of a table, or of all."""
+        """Forget the phases of a table, or of all tables, because their work has stopped."""
         self._destinations.machine.forget(table_id)
         self._index_machine.forget(table_id)
         self._index_update_machine.forget(table_id)
@@ -403,7 +403,7 @@ class DatabaseActor:
                 return await self._splits.split(self._tables.settled(message.name), message)
             case GrowTable():
                 table = self._tables.same(message.name, message.table_id)
-                # One at a time: others' messages come between.
+                # One split at a time: other messages come between.
                 if table is not None and await self._splits.grow(table):
                     self.tell(message)
                 return None
@@ -492,7 +492,7 @@ class DatabaseActor:
         await self._drop(table, (await state_of(table)).size_bytes)
 
     async def _drop(self, table: Table, size_bytes: int) -> None:
-        """Take a table away; who follows it goes on if the store refuses."""
+        """Delete a table; its followers continue if the store refuses."""
         try:
             await self._table_changes.drop(table, size_bytes)
         except Unknown:
@@ -509,7 +509,7 @@ class DatabaseActor:
         await self._give_up_restoring(table)
 
     async def _give_up_restoring(self, table: Table) -> TableState:
-        """Take away a table that is not whole."""
+        """Delete an incomplete table."""
         state = await state_of(table)
         await self._restores.forget(table)
         await self._drop(table, state.size_bytes)
@@ -518,7 +518,7 @@ class DatabaseActor:
         )
 
     async def _check_destinations(self) -> None:
-        """Cut off who takes no changes; the room that they took on the disk is given back."""
+        """Cut off destinations that lag too far behind, and reclaim their disk space."""
         self._replays.check()
         now = self._clock.now_epoch_seconds()
         for table in list(self._tables.values()):
@@ -527,7 +527,7 @@ class DatabaseActor:
         self._check_destinations_later()
 
     def _check_destinations_later(self) -> None:
-        # The actor may adopt the catalog again and again: one check follows another all the same.
+        # One timer only, because the actor may adopt the catalog repeatedly.
         if self._next_check is not None:
             self._next_check.cancel()
         seconds = self._settings.relays.check_seconds
@@ -538,7 +538,7 @@ class DatabaseActor:
         self.tell(GrowTable(table.definition.table_id, table.definition.name))
 
     def _try_again(self, envelope: Envelope, error: Exception) -> None:
-        """Have what the actor tells itself come once more, unless it has another owner now."""
+        """Repeat an own message later, unless the work has another owner now."""
         if not isinstance(envelope.message, _OWN_MESSAGES):
             return
         if is_fenced(error):
@@ -554,13 +554,13 @@ class DatabaseActor:
         asyncio.get_running_loop().call_later(seconds, self.tell, message)
 
     def tell(self, message: Message[Any]) -> None:
-        """Put a message into the mailbox, however full it is; its reply is for nobody."""
+        """Put a message into the mailbox, even if it is full, and ignore its reply."""
         if not self.mailbox.closed:
-            # An error in its reply is dealt with where it happens.
+            # The actor handles errors of its own messages itself.
             self.ref.tell(message, always=True)
 
     async def close(self) -> None:
-        """Stop all partitions; every write taken is answered first."""
+        """Stop all partitions, after their accepted writes are answered."""
         await self._table_backups.close()
         await self._restores.close()
         await asyncio.gather(*(table.close() for table in self._tables.values()))

@@ -1,4 +1,4 @@
-"""What may be set for a database."""
+"""The settings of a database."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dynactor.storage.namespaces import Namespace
 
 
 class DatabaseSettings(Struct, frozen=True):
-    """What may be set for a database.
+    """The settings of a database.
 
-    ``table_transition_seconds`` is how long a table stays CREATING, UPDATING or DELETING;
-    ``partitions_per_table`` overrides DynamoDB's formula and ``copy_messages`` sends every
-    message through its bytes, both for tests.
+    ``table_transition_seconds`` is the time that a table stays CREATING, UPDATING or DELETING. Both
+    of these are for tests: ``partitions_per_table`` overrides DynamoDB's formula, and
+    ``copy_messages`` serializes and decodes every message.
     """
 
     region: str = "us-east-1"
@@ -28,30 +28,30 @@ class DatabaseSettings(Struct, frozen=True):
     table_transition_seconds: float = 0.0
     partitions_per_table: int | None = None
     copy_messages: bool = False
-    # How long an index that is added stays in its first phase (S182).
+    # The time that an added index stays in its first phase (S182).
     index_allocation_seconds: float = 0.05
     index_lag: IndexLag = NO_LAG
-    # How long a read of a global index waits, at most, for what was answered before it.
+    # Maximum time that a read of a global index waits for earlier writes.
     index_reads_wait_seconds: float = 0.0
     streams: StreamSettings = StreamSettings()
     time_to_live: TimeToLiveSettings = TimeToLiveSettings()
-    # How often shards are rolled and logs trimmed, in domain time and in real time.
+    # The interval of rolling shards and trimming logs, in domain time and in real time.
     keep_streams_seconds: float = 30.0
     relays: RelaySettings = RelaySettings()
     splits: SplitSettings = SplitSettings()
-    # How throughput limits are kept where a table's tag says nothing else.
+    # The mode of throughput limits for tables without a tag.
     throttling: ThrottlingSetting = "auto"
-    # The unused units with which a new provisioned table or index begins, in seconds.
+    # The unused units of a new provisioned table or index, in seconds.
     initial_burst_seconds: float = BURST_SECONDS
-    # How often in a day units may be taken away from a table or index before once an hour.
+    # Number of times a day that units of a table or index may be lowered before the hourly limit.
     throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
-    # How long a transaction waits between its steps, for tests.
+    # The pause of each transaction between its steps, for tests.
     transaction_delay: IndexLag = NO_LAG
-    # Whether the keys of some requests are recorded where Contributor Insights is off.
+    # Whether keys of some requests are counted while Contributor Insights is off.
     key_traffic: bool = True
-    # Whose tables these are; None if nothing is kept apart. ARNs of other regions name nothing.
+    # The owner of the tables; None without namespaces. ARNs of other regions are unknown.
     namespace: Namespace | None = None
-    # What the names of all Kafka topics begin with, where another database has the plain names.
+    # The prefix of all Kafka topics, if another database has the plain names.
     topic_namespace: str = ""
-    # Seed of ids and of the jitter of retries, for tests; without one they are unpredictable.
+    # Seed of ids and of the jitter of retries, for tests; without a seed they are unpredictable.
     seed: int | None = None

@@ -20,14 +20,14 @@ from dynactor.storage.namespaces import Namespace, Separation, StoreSlice, store
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
-# Each takes some memory, though it has no table.
+# Each uses some memory, even without a table.
 MOST_NAMESPACES: Final = 1_000
 
 
 class Databases:
-    """The open databases. One of a namespace is opened when it is first asked for.
+    """The open databases. A namespace's database is opened at its first use.
 
-    ``home`` is the database of the configured region. It alone keeps the virtual clock.
+    ``home`` is the database of the configured region. Only it stores the virtual clock.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Databases:
 
     @property
     def by_namespace(self) -> dict[Namespace, Database]:
-        """The open databases that requests can reach; none if nothing is kept apart."""
+        """The open databases that requests can reach; empty without namespaces."""
         return dict(self._open)
 
     def namespace(self, region: str, access_key_id: str) -> Namespace:
@@ -61,7 +61,7 @@ class Databases:
         return self._open.get(namespace)
 
     async def open(self, namespace: Namespace) -> Database:
-        """The database of a namespace, opened if it is not.
+        """The database of a namespace; opened if it is not open.
 
         Raises:
             LimitExceededException: too many are open.
@@ -80,11 +80,11 @@ class Databases:
             opening = asyncio.get_running_loop().create_future()
             self._opening[namespace] = opening
             self._group.start_soon(self._keep_open, namespace, opening)
-        # Others wait for the same one.
+        # Other requests wait for the same opening.
         return await asyncio.shield(opening)
 
     def close(self) -> None:
-        """Have all but the home closed."""
+        """Close all databases but the home."""
         self._closing.set()
 
     async def _keep_open(self, namespace: Namespace, opening: asyncio.Future[Database]) -> None:
@@ -108,7 +108,7 @@ class Databases:
             if not opening.done():
                 opening.cancel()
         if is_ended:
-            # It has given up, and the server can't go on without it.
+            # It was given up, and the server can't continue without it.
             self._group.cancel_scope.cancel()
 
 
@@ -125,7 +125,7 @@ async def open_databases(
 
     Raises:
         StoreError: a catalog can't be read.
-        ClockBehindData: the data is of a virtual time that is still to come.
+        ClockBehindData: the data has a virtual time in the future.
     """
     if separation == "shared":
         async with open_database(store, settings, clock, broker) as home:
@@ -159,7 +159,7 @@ async def open_databases(
                 yield databases
             finally:
                 databases.close()
-    # The group would have made an ExceptionGroup of it.
+    # The group would have wrapped it in an ExceptionGroup.
     if failure is not None:
         raise failure
 

@@ -1,6 +1,6 @@
-"""How a table comes to keep to a new definition.
+"""Changes a table's definition.
 
-Its partitions are told, where it concerns them, then it is stored.
+The partitions get the new definition if it concerns them, then it is stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynactor.storage.store import StoreError, Unknown
 
 
 class Stored(NamedTuple):
-    """A table's record, and other rows that are to be stored with it."""
+    """A table's record, and other rows to store with it."""
 
     record: TableRecord
     puts: Sequence[tuple[bytes, bytes]] = ()
@@ -41,10 +41,10 @@ async def redefine(
     definition: TableDefinition,
     storing: _Storing = _record_alone,
 ) -> dict[int, int]:
-    """Have a table keep to a definition; it is durable when this returns.
+    """Change a table's definition, durably.
 
-    ``storing`` gets the record with that definition and what this returns, and says what is
-    stored.
+    ``storing`` gets the record with that definition and the returned counters; it returns the rows
+    to store.
 
     Returns:
         The counter of the last change under the old definition, by partition number.
@@ -62,7 +62,7 @@ async def redefine(
     except Unknown:
         raise
     except (StoreError, DynamoDBError):
-        # What follows the table still must not miss what is written from now on.
+        # Existing followers must not miss any later write.
         with suppress(DynamoDBError):
             await table.redefine(old)
         raise
@@ -89,9 +89,9 @@ async def store(
 
 
 def without_followers(record: TableRecord, gone: Collection[bytes]) -> TableRecord:
-    """The record of a table whose ended logs nobody reads under these ids.
+    """The record of a table without these subscribers of its ended logs.
 
-    Whoever begins under an id that was in use before begins with the logs that grow.
+    A subscriber that reuses an id starts with the growing logs.
     """
     return _with_ended_logs(
         record, lambda log: tuple(each for each in log.subscribers if each not in gone)
@@ -101,7 +101,7 @@ def without_followers(record: TableRecord, gone: Collection[bytes]) -> TableReco
 def with_follower(
     record: TableRecord, subscriber: bytes, partition_numbers: Collection[int]
 ) -> TableRecord:
-    """The record of a table of whose ended logs those with these numbers are kept for somebody."""
+    """The record of a table with a new subscriber of these ended logs."""
     return _with_ended_logs(
         record,
         lambda log: (

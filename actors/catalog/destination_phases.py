@@ -1,15 +1,15 @@
 """Takes the destinations of tables through their phases.
 
-A destination is ENABLING until its topic is there, then ACTIVE. The positions from which its
-changes are recorded are its relay's first checkpoints, in the batch that begins it; the relay
-publishes from them whenever the broker is there, or is there again. One that is switched off is
-DISABLING while it is given what was recorded until then, within a deadline, and then DISABLED.
+A destination is ENABLING until its topic exists, then ACTIVE. The commit that begins it stores the
+positions from which changes are recorded, as its relay's first checkpoints. The relay publishes
+from them whenever the broker is available. A destination that is switched off is DISABLING until
+its recorded changes are published, within a deadline, and then DISABLED.
 
-One that leaves more untaken than a configured bound is cut off, or its logs would fill the disk:
-it is BROKEN, and nothing is recorded for it. When its broker is there again it is ENABLING once
-more: its topic is told of the gap and given every item, and then what was changed since.
+A destination that lags by more than a configured bound is cut off, because its logs would fill the
+disk: it is BROKEN, and nothing is recorded for it. When its broker is available again, it is
+ENABLING once more: its topic gets a gap marker, every item, and then the changes since.
 
-It belongs to the database's actor, which alone calls what changes something.
+Only the database's actor calls the methods that change something.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class EnableDestination(Message[StreamingDestination], frozen=True):
 
 
 class DisableDestination(Message[StreamingDestination], frozen=True):
-    """Publish no more changes of a table to a topic."""
+    """Stop publishing a table's changes to a topic."""
 
     name: str
     topic: str
 
 
 class UpdateDestination(Message[StreamingDestination], frozen=True):
-    """Write times of this precision."""
+    """Change the precision of published times."""
 
     name: str
     topic: str
@@ -74,11 +74,11 @@ class UpdateDestination(Message[StreamingDestination], frozen=True):
 
 
 class CheckDestinations(Message[None], frozen=True):
-    """It is time to see whether a destination is to be cut off, or a replay to be ended."""
+    """Check whether to cut off a destination, or to end a replay."""
 
 
 class TableDestination(Struct, frozen=True):
-    """A destination of a table, as it is stored."""
+    """A destination of a table, as stored."""
 
     table: Table
     destination: StreamingDestination
@@ -92,7 +92,7 @@ class TableDestination(Struct, frozen=True):
 class DestinationPhases:
     """Changes destinations; its machine takes them through their phases.
 
-    Without a broker relays publish nothing, and hold what was recorded.
+    Without a broker relays publish nothing, and recorded changes are kept.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class DestinationPhases:
         self._settings = publishing.settings
         self._environment = publishing.kafka
         self._tables = tables
-        # The number of partitions of a topic, as its relay has found it, by subscriber.
+        # The number of partitions of each topic that its relay has found, by subscriber.
         self._partition_counts: dict[bytes, int] = {}
         self.machine = PhaseMachine(
             "destination",
@@ -122,7 +122,7 @@ class DestinationPhases:
         )
 
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
-        """The relay at work for a destination."""
+        """The active relay of a destination."""
         following = table.followers.following(_subscriber(table.definition, destination))
         if isinstance(following, ActorFollowing) and isinstance(following.actor, KafkaRelay):
             return following.actor
@@ -131,7 +131,7 @@ class DestinationPhases:
     async def progress(
         self, table: Table, destination: StreamingDestination
     ) -> RelayProgress | None:
-        """How far a destination's relay has come; None if it has none."""
+        """The progress of a destination's relay; None if it has no relay."""
         relay = self.relay(table, destination)
         if relay is None:
             return None
@@ -156,10 +156,9 @@ class DestinationPhases:
         return relay.problem if told is None else f"{told}. {relay.problem}"
 
     def wanted(self, definition: TableDefinition) -> str | None:
-        """The topic that a table is to get of its own: where all are published and it has none.
+        """The topic of a table's own that it still needs, if all tables are published.
 
-        A table that is made from a backup gets it when it is whole: what it begins with is no
-        change.
+        A restored table gets its topic when it is complete: its first items are no changes.
         """
         if not self._settings.all_tables or self._environment is None or definition.destinations:
             return None
@@ -168,7 +167,7 @@ class DestinationPhases:
         return rules.default_topic(self._settings.topic_prefix, definition.name)
 
     async def resume(self, table: Table) -> None:
-        """Put the destinations of a table to work, at start and after it was changed."""
+        """Resume the destinations of a table, at start and after a change."""
         for destination in table.definition.destinations:
             await self.machine.resume(_subject(table.definition, destination))
 
@@ -194,7 +193,7 @@ class DestinationPhases:
         return destination
 
     async def disable(self, table: Table, message: DisableDestination) -> StreamingDestination:
-        """Record nothing more for a topic.
+        """Stop recording for a topic.
 
         Raises:
             ValidationException: as ``destination_rules.disabling``.
@@ -208,7 +207,7 @@ class DestinationPhases:
         return destination
 
     async def update(self, table: Table, message: UpdateDestination) -> StreamingDestination:
-        """Write times of another precision.
+        """Change the precision of published times.
 
         Raises:
             ValidationException: as ``destination_rules.updated``.
@@ -223,7 +222,7 @@ class DestinationPhases:
         return structs.replace(destination, status="UPDATING")
 
     async def check(self, table: Table, now_epoch_seconds: float) -> bool:
-        """Cut off the destination of a table if it has not taken too much; whether it was."""
+        """Cut off the destination of a table if it lags too far behind; return whether it was."""
         for destination in table.definition.destinations:
             relay = self.relay(table, destination)
             if relay is not None and destination.publishes:
@@ -248,7 +247,7 @@ class DestinationPhases:
         return f"changes were not taken for more than {settings.retention_seconds} seconds"
 
     async def _cut_off(self, table: Table, destination: StreamingDestination, reason: str) -> None:
-        """Record nothing more for a destination, and hold nothing for it."""
+        """Stop recording for a destination, and keep no logs for it."""
         broken = structs.replace(
             destination,
             status="BROKEN",
@@ -272,7 +271,7 @@ class DestinationPhases:
         await self.machine.resume(_subject(table.definition, broken))
 
     async def drain(self, table: Table) -> None:
-        """Publish what a table has recorded, as far as the broker takes it within a deadline."""
+        """Publish a table's recorded changes, up to a deadline."""
         with anyio.move_on_after(self._settings.draining_seconds):
             for destination in table.definition.destinations:
                 relay = self.relay(table, destination)
@@ -280,20 +279,20 @@ class DestinationPhases:
                     await relay.drain()
 
     async def close(self) -> None:
-        """Let go of the broker; the relays have ended."""
+        """Close the broker; the relays have ended."""
         if self._environment is not None:
             await self._environment.shared.close()
 
     async def _record_for(
         self, table: Table, definition: TableDefinition, destination: StreamingDestination
     ) -> None:
-        """Tell the partitions, and store from where on each has recorded, with the record."""
+        """Tell the partitions, and store their first recorded positions with the record."""
         feeds = await table.followers.live_feeds()
         heads = await table.heads()
         subscriber = _subscriber(definition, destination)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
-            # Of partitions that were split, the counters may be those of a new table.
+            # After a split, the counters may be those of new partitions.
             has_items = any(head.item_counts.get(TABLE_INDEX_ID) for head in heads)
             was_written = has_items or any(counters.values())
             needs_snapshot = was_written and self._settings.snapshot == "initial"
@@ -305,7 +304,7 @@ class DestinationPhases:
             record = structs.replace(record, definition=rules.with_destination(definition, begun))
             return Stored(
                 definition_commit.without_followers(record, [subscriber]),
-                # What came since then is counted as taken: a moment's records.
+                # Changes since then are counted as published: those of a moment.
                 puts=first_checkpoints(
                     subscriber,
                     counters,
@@ -318,7 +317,7 @@ class DestinationPhases:
     # -- phases -----------------------------------------------------------------------------
 
     async def _relay(self, thing: TableDestination, over: Callable[[], None]) -> None:
-        """Publish what is recorded, unless a relay does so already."""
+        """Publish the recorded changes, unless a relay is already running."""
         table, destination = thing.table, thing.destination
         if table.followers.following(thing.subscriber) is not None:
             return
@@ -352,7 +351,7 @@ class DestinationPhases:
         self._supervisor.start(relay)
 
     async def _go_on(self, thing: TableDestination, over: Callable[[], None]) -> None:
-        """Publish on; the topic was settled before."""
+        """Continue to publish; the topic was settled before."""
         del over
         await self._relay(thing, _nothing)
 
@@ -373,7 +372,7 @@ class DestinationPhases:
 
     async def _drain_and_tell(self, table: Table, over: Callable[[], None]) -> None:
         await self.drain(table)
-        # If the table was closed meanwhile, its phases were forgotten and this has no effect.
+        # If the table was closed meanwhile, its phases were forgotten, and this has no effect.
         over()
 
     async def _end(self, thing: TableDestination) -> str:
@@ -394,7 +393,7 @@ class DestinationPhases:
         contract = relay_contract(self._settings)
         waiting = BrokenDestination(
             destination.topic,
-            # Nobody is told: they were when it was cut off, and will be when it goes on.
+            # No gap marker: the topic got one when it was cut off, and gets one when it continues.
             KafkaSender(
                 session,
                 KafkaSink(self._publishing.source(table.definition), self._settings, contract),
@@ -406,7 +405,7 @@ class DestinationPhases:
         self._supervisor.start(waiting)
 
     async def _mend(self, thing: TableDestination) -> str:
-        """Record again for a destination that was cut off, and give it everything."""
+        """Record again for a destination that was cut off, and publish every item to it."""
         table = thing.table
         mended = structs.replace(
             thing.destination,
@@ -421,7 +420,7 @@ class DestinationPhases:
     async def _put(
         self, table: Table, definition: TableDefinition, *, forgotten: bytes | None = None
     ) -> None:
-        """Have a table keep to a definition, and perhaps forget a relay's checkpoints."""
+        """Change a table's definition, and delete a relay's checkpoints if asked."""
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             del counters

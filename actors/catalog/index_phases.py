@@ -1,9 +1,9 @@
 """The phases of global secondary indexes.
 
-An added index is CREATING while its resources are allocated (Backfilling false), CREATING while
-it is filled (Backfilling true), then ACTIVE (S182-S207). The positions from which its changes
-are recorded are kept as its followers' first checkpoints, in the batch that begins the filling:
-the followers start when the filling has ended, and what they repeat makes the end right.
+An added index is CREATING while its resources are allocated (Backfilling false), CREATING while it
+is filled (Backfilling true), then ACTIVE (S182-S207). The commit that begins the filling stores the
+positions from which changes are recorded, as its followers' first checkpoints. The followers start
+when the filling has ended, and the changes that they repeat correct the index.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from dynactor.storage.catalog import TableRecord
 
 
 class TableIndex(Struct, frozen=True):
-    """A global index of a table, as it is stored."""
+    """A global index of a table, as stored."""
 
     table: Table
     index: GlobalIndex
 
 
 def stored_phase(thing: TableIndex) -> str:
-    """The phase of an index as its definition says."""
+    """The phase of an index, by its definition."""
     table, index = thing.table, thing.index
     if index.status == "DELETING":
         return "DELETING"
@@ -48,14 +48,14 @@ def stored_phase(thing: TableIndex) -> str:
 
 
 def stored_update(thing: TableIndex) -> str:
-    """The phase of an index's throughput, which may change while the index is filled."""
+    """The phase of an index's throughput, which may change during the filling."""
     index = thing.index
     is_updating = index.status == "UPDATING" and index.backfilling is not False
     return "UPDATING" if is_updating else "SETTLED"
 
 
 class IndexPhases:
-    """What begins and ends the phases of indexes."""
+    """Starts and ends the phases of indexes."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class IndexPhases:
         supervisor: Supervisor,
         grow: Callable[[Table], None],
     ) -> None:
-        """``grow`` has a table divided as its throughput needs."""
+        """``grow`` divides a table as its throughput requires."""
         self._owner = owner
         self._supervisor = supervisor
         self._grow = grow
@@ -73,7 +73,7 @@ class IndexPhases:
     ) -> Mapping[str, Phase[TableIndex]]:
         """The table of phases."""
         return {
-            # Until its table has the items of a backup.
+            # Until the table has the items of its backup.
             "WAITING": Phase(),
             "ALLOCATING": Phase(
                 ("FILLING",), seconds=allocation_seconds, leave=self._begin_backfill
@@ -96,7 +96,7 @@ class IndexPhases:
     async def _begin_backfill(self, thing: TableIndex) -> str:
         table, index = thing.table, thing.index
         filling = structs.replace(index, backfilling=True)
-        # While its resources were allocated the table itself was UPDATING.
+        # While its resources were allocated, the table was UPDATING.
         definition = after_update(_with_index(table.definition, filling))
         subscriber = key_layout.index_subscriber(definition.table_id, index.definition.index_id)
 
@@ -104,7 +104,7 @@ class IndexPhases:
             return Stored(record, puts=first_checkpoints(subscriber, counters))
 
         await definition_commit.redefine(self._owner, table, definition, storing)
-        # It may have more throughput now than its partitions can take.
+        # It may have more throughput now than its partitions can serve.
         self._grow(table)
         return "FILLING"
 
@@ -113,13 +113,13 @@ class IndexPhases:
         table.followers.start_index(index).backfill(over)
 
     async def _catch_up(self, thing: TableIndex, over: Callable[[], None]) -> None:
-        """Apply the changes since the index began."""
+        """Apply the changes since the filling started."""
         await self._follow_logs(thing)
         actors = thing.table.followers.indexes[thing.index.definition.index_id]
         self._supervisor.run_aside(_wait_caught_up, actors, over)
 
     async def _activate(self, thing: TableIndex) -> str:
-        # An index whose throughput is being changed is ACTIVE when that is over.
+        # An index whose throughput is being changed becomes ACTIVE after that change.
         status: IndexStatus = "UPDATING" if thing.index.status == "UPDATING" else "ACTIVE"
         await self._put(thing.table, structs.replace(thing.index, status=status, backfilling=None))
         return "FOLLOWED"
@@ -190,13 +190,13 @@ async def _end_backfill(thing: TableIndex) -> str:
 
 async def _wait_caught_up(actors: GlobalIndexActors, over: Callable[[], None]) -> None:
     await actors.wait_caught_up()
-    # Not so if a follower was given up or stopped: its changes are missing.
+    # Not if a follower was given up or stopped, because its changes are missing.
     if actors.follows_all:
         over()
 
 
 def find(table: Table, index_id: int) -> TableIndex | None:
-    """An index of a table; None if there is no such index."""
+    """An index of a table; None if it does not exist."""
     for index in table.definition.global_indexes:
         if index.definition.index_id == index_id:
             return TableIndex(table, index)
@@ -204,7 +204,7 @@ def find(table: Table, index_id: int) -> TableIndex | None:
 
 
 def _with_index(definition: TableDefinition, index: GlobalIndex) -> TableDefinition:
-    """A definition in which the index is in this state."""
+    """The definition with this state of the index."""
     return structs.replace(
         definition,
         global_indexes=tuple(

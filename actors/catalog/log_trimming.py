@@ -1,6 +1,6 @@
-"""Trims the logs of tables: away goes what every follower has passed and no stream shows.
+"""Trims the logs of tables: records that all followers have passed and no stream shows.
 
-It belongs to the database's actor, which alone calls it.
+Only the database's actor calls it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dynactor.storage import key_layout
 
 
 class LogTrimmer:
-    """Trims all logs now and then, and those of one table at once."""
+    """Trims all logs periodically, and the logs of one table immediately."""
 
     def __init__(
         self,
@@ -29,9 +29,9 @@ class LogTrimmer:
         self._space = space
 
     async def keep(self, now_epoch_seconds: float) -> None:
-        """Roll shards that are old, forget what ended long ago, trim what nobody needs.
+        """Roll old shards, forget old streams, and trim records without readers.
 
-        Space that a full disk did not give back is tried for again.
+        Retry to reclaim space that a full disk refused.
         """
         self._space.begin_again()
         await self._streams.roll(now_epoch_seconds)
@@ -41,12 +41,12 @@ class LogTrimmer:
             if not self._streams.attached(numbers):
                 continue
             await self._trim(table, now_epoch_seconds)
-            # What was recorded before the last follower went is gone with this.
+            # This deletes the records from before the last follower ended.
             if not table.definition.records_changes and not self._streams.shows(numbers):
                 self._streams.detach(numbers)
 
     async def give_back(self, table: Table, now_epoch_seconds: float) -> None:
-        """Trim the logs of a table, and have the room that they took on the disk given back."""
+        """Trim the logs of a table, and reclaim their disk space."""
         await self._trim(table, now_epoch_seconds, gives_back=True)
 
     async def _trim(
@@ -66,7 +66,7 @@ class LogTrimmer:
             if gives_back:
                 self._space.begin(log)
             ended = table.record.ended_log(feed.partition_number)
-            # Not before its parent's: an empty log between two others keeps their order.
+            # Only after its parent's: an empty log between two others keeps their order.
             is_first = feed.parent is None
             if (
                 ended

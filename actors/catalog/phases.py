@@ -1,13 +1,13 @@
-"""The machine that takes the things in the catalog through their phases.
+"""The machine that takes things of the catalog through their phases.
 
-A kind of thing, such as a global index, has a table of phases: what a phase puts to work, what
-ends it, what is stored then, and which phases may follow. The machine starts each phase once,
-ends it once, and knows a late message from a current one.
+A kind of thing, such as a global index, has a table of phases: what a phase starts, what ends it,
+what is stored then, and which phases may follow. The machine starts and ends each phase once, and
+distinguishes a late message from a current one.
 
-What is stored is the only truth. After a crash, or when the stored phase has changed, a thing
-enters the phase that is stored for it. ``leave`` commits the next phase before it is entered, so
-that a crash between the two repeats the start and nothing else. If the store refuses, the thing
-stays in its phase and the same message ends it later.
+The stored phase is the only truth. After a crash, or when the stored phase has changed, a thing
+enters its stored phase. ``leave`` commits the next phase before it is entered, so a crash between
+the two repeats only the start. If the store refuses, the thing stays in its phase, and the same
+message ends it later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dynactor.actors.runtime.mailbox import Message
 
 T = TypeVar("T")
 
-# What ``leave`` returns, and ``then`` names, for a thing that no longer exists.
+# The name in ``leave`` and ``then`` for a thing that no longer exists.
 GONE: Final = None
 
 
@@ -34,7 +34,7 @@ class Subject(NamedTuple):
 
 
 class EndPhase(Message[None], frozen=True):
-    """The phase that something has entered with this number is over.
+    """The phase that a thing has entered with this number is over.
 
     Numbers rise and are not stored. A message for a phase that was left has no effect.
     """
@@ -47,11 +47,10 @@ class EndPhase(Message[None], frozen=True):
 class Phase(NamedTuple, Generic[T]):
     """One phase of a kind of things.
 
-    ``start`` puts to work what the phase needs, and calls the function that it gets when the
-    phase is over. It may find its work started already. ``seconds`` ends the phase after that
-    time. ``leave`` stores the next phase and returns its name, one of ``then``. A phase with
-    ``stored_as`` is known in memory only: another phase's name is stored for it, and a restart
-    begins with that one.
+    ``start`` starts the work of the phase, and calls the given function when the phase is over. The
+    work may be running already. ``seconds`` ends the phase after that time. ``leave`` stores the
+    next phase and returns its name, one of ``then``. A phase with ``stored_as`` is known in memory
+    only: another phase's name is stored for it, and a restart begins with that one.
     """
 
     then: tuple[str | None, ...] = ()
@@ -62,16 +61,16 @@ class Phase(NamedTuple, Generic[T]):
 
 
 class _Entered(NamedTuple):
-    """The phase that a thing is in, and the number that it was entered with."""
+    """The present phase of a thing, and the number of its entry."""
 
     name: str
     number: int
 
 
 class PhaseMachine(Generic[T]):
-    """Moves things of one kind to their next phases. The database's actor alone calls it.
+    """Moves things of one kind to their next phases. Only the database's actor calls it.
 
-    Invariant: a thing with an entry in ``_entered`` has what its phase needs at work.
+    Invariant: the work of the phase of each thing in ``_entered`` is running.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class PhaseMachine(Generic[T]):
         stored_phase: Callable[[T], str],
         tell: Callable[[float, Message[Any]], None],
     ) -> None:
-        """``find`` returns a thing as it is stored, None if it is gone.
+        """``find`` returns the stored thing, None if it no longer exists.
 
         ``tell`` sends a message to the database's actor after a number of seconds.
         """
@@ -98,10 +97,10 @@ class PhaseMachine(Generic[T]):
         self._entered: dict[Subject, _Entered] = {}
 
     async def resume(self, subject: Subject) -> None:
-        """Enter the stored phase of a thing unless it is in it: at start and after each change.
+        """Enter the stored phase of a thing unless it is entered: at start and after each change.
 
         Raises:
-            StoreError, DynamoDBError: what the phase needs can't be started.
+            StoreError, DynamoDBError: the phase's work can't be started.
         """
         thing = self._find(subject)
         if thing is None:
@@ -113,10 +112,10 @@ class PhaseMachine(Generic[T]):
             await self._enter(subject, thing, stored)
 
     async def restart(self, subject: Subject) -> None:
-        """Enter the stored phase of a thing again, because what it needs has been stopped.
+        """Enter the stored phase of a thing again, because its work has been stopped.
 
         Raises:
-            StoreError, DynamoDBError: what the phase needs can't be started.
+            StoreError, DynamoDBError: the phase's work can't be started.
         """
         self._entered.pop(subject, None)
         await self.resume(subject)
@@ -126,7 +125,7 @@ class PhaseMachine(Generic[T]):
 
         Raises:
             StoreError, DynamoDBError: the next phase is not stored, or can't be started. The same
-                message goes on from there.
+                message continues from there.
         """
         subject = message.subject
         entered = self._entered.get(subject)
@@ -137,7 +136,7 @@ class PhaseMachine(Generic[T]):
             del self._entered[subject]
             return False
         name: str | None = self._stored_phase(thing)
-        # Not so if an earlier attempt has stored the next phase and could not start it.
+        # An earlier attempt may have stored the next phase without starting it.
         if name == self._stored_name(entered.name):
             phase = self._phases[entered.name]
             assert phase.leave is not None
@@ -152,7 +151,7 @@ class PhaseMachine(Generic[T]):
         return True
 
     def forget(self, table_id: int | None = None) -> None:
-        """Forget the phases of a table's things, or of all things, as what they need has stopped.
+        """Forget the phases of a table's things, or of all things, because their work has stopped.
 
         ``resume`` enters them again.
         """

@@ -1,9 +1,9 @@
-"""Keeps the replays: jobs that publish a table's changes, or items and changes, to some topic.
+"""The replays: jobs that publish a table's changes again, with or without its items.
 
-A job lives as long as the server runs. While it does, its table's changes are recorded, and the
-logs are kept from where it is.
+A job ends with the server at the latest. Until then its table's changes are recorded, and the logs
+are kept from its position on.
 
-This part belongs to the database's actor, which alone calls what changes something.
+Only the database's actor calls the methods that change something.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _log = structlog.get_logger("kafka")
 
 
 class StartReplay(Message[ReplayProgress], frozen=True):
-    """Publish a table's changes to a topic once more."""
+    """Publish a table's changes to a topic again."""
 
     name: str
     topic: str
@@ -51,13 +51,13 @@ class StartReplay(Message[ReplayProgress], frozen=True):
 
 
 class CancelReplay(Message[ReplayProgress], frozen=True):
-    """Publish nothing more."""
+    """Stop publishing."""
 
     replay_id: str
 
 
 class EndReplay(Message[None], frozen=True):
-    """A replay has nothing more to do."""
+    """A replay has ended."""
 
     table_id: int
     name: str
@@ -65,14 +65,14 @@ class EndReplay(Message[None], frozen=True):
 
 
 class Replays:
-    """The jobs that run, and the last ones that ended."""
+    """The running jobs, and the last ones that ended."""
 
     def __init__(self, publishing: Publishing) -> None:
         self._publishing = publishing
         self._owner = publishing.owner
         self._environment = publishing.environment
         self._replays: dict[str, Replay] = {}
-        # The ids of those whose changes are recorded, and whose checkpoints are stored.
+        # The ids of jobs whose changes are recorded, and whose checkpoints are stored.
         self._recording: set[str] = set()
 
     # -- for requests -----------------------------------------------------------------------
@@ -85,7 +85,7 @@ class Replays:
         """A job.
 
         Raises:
-            ResourceNotFoundException: there is none, or it ended long ago.
+            ResourceNotFoundException: it does not exist, or ended long ago.
         """
         return self._named(replay_id).progress
 
@@ -94,16 +94,16 @@ class Replays:
     async def start(
         self, table: Table, message: StartReplay, tables: Iterable[Table]
     ) -> ReplayProgress:
-        """Begin a job.
+        """Start a job.
 
         Raises:
-            ValidationException: there is no Kafka, the topic is not free for it, or the logs do
-                not go back so far.
+            ValidationException: there is no Kafka, the topic can't be used, or the logs do not go
+                back that far.
             StoreError: nothing was changed.
         """
         kafka = self._publishing.needed_kafka()
         self._check_topic(message.topic, tables)
-        # The place in the logs first: a refusal changes nothing.
+        # Find the positions in the logs first, so that a refusal changes nothing.
         positions, is_whole = await self._positions(table, message.start)
         replay_id = random_uuid(self._environment.randomness).hex
         definition = table.definition
@@ -123,15 +123,15 @@ class Replays:
         self._replays[replay_id] = replay
         table.followers.attach(subscriber, ActorFollowing(replay, self._environment.supervisor))
         self._environment.supervisor.start(replay)
-        # An actor that crashes too often ends without a word.
+        # An actor that is given up ends without a message.
         replay.mailbox.when_closed().add_done_callback(lambda _: self._publishing.tell(told))
         return replay.progress
 
     async def cancel(self, message: CancelReplay) -> ReplayProgress:
-        """End a job where it is.
+        """Stop a job.
 
         Raises:
-            ResourceNotFoundException: there is none.
+            ResourceNotFoundException: it does not exist.
         """
         replay = self._named(message.replay_id)
         await self._environment.supervisor.stop(replay)
@@ -140,7 +140,7 @@ class Replays:
         return replay.progress
 
     async def end(self, table: Table, message: EndReplay) -> None:
-        """A job is over: nothing is recorded or kept for it any more."""
+        """Stop recording and keeping changes for a job that is over."""
         if message.replay_id not in self._recording:
             return
         subscriber = key_layout.replay_subscriber(message.table_id, message.replay_id)
@@ -158,7 +158,7 @@ class Replays:
         self._recording.discard(message.replay_id)
 
     async def forget(self, table: Table) -> None:
-        """Record nothing for jobs that ended with the server; nobody works for the table yet."""
+        """Stop recording for jobs that ended with the server; the table has no actors yet."""
         if not table.definition.is_replayed:
             return
         definition = structs.replace(table.definition, is_replayed=False)
@@ -166,11 +166,11 @@ class Replays:
         try:
             await definition_commit.store(self._owner, table, definition, range_deletes=[rows])
         except StoreError as error:
-            # A server starts on a full disk too. What is recorded needlessly is trimmed.
+            # A server starts on a full disk, too. Unneeded records are trimmed.
             _log.info("replays_not_forgotten", table=table.definition.name, error=str(error))
 
     def check(self) -> None:
-        """End the jobs for which more is kept than their contract allows."""
+        """End the jobs that keep more of the logs than their contract allows."""
         for replay in self._replays.values():
             if not replay.is_over and replay.contract.is_delayed_too_long(replay.lag_bytes):
                 replay.give_up()
@@ -223,10 +223,10 @@ class Replays:
     async def _record(
         self, table: Table, subscriber: bytes, positions: Mapping[int, int] | None
     ) -> Collection[int]:
-        """Have changes recorded, whoever else follows the table or ceases to.
+        """Record changes for a job, independently of other followers.
 
-        The job's checkpoints are stored with that: the logs are kept from there on. Without
-        ``positions`` they are where the changes begin that are recorded for it.
+        The same commit stores the job's checkpoints, so the logs are kept from there on. Without
+        ``positions`` the job starts with the first change that is recorded for it.
 
         Returns:
             The numbers of the logs that it follows.
@@ -239,10 +239,10 @@ class Replays:
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             first = counters if positions is None else positions
             followed.extend(first)
-            # Durable with it is all that was accepted before: a snapshot shows it.
+            # All writes accepted before are durable with it, so a snapshot shows them.
             return Stored(
                 definition_commit.with_follower(record, subscriber, first),
-                # Bytes that were recorded before are kept for somebody else.
+                # Bytes that were recorded before are kept for other followers.
                 puts=first_checkpoints(subscriber, first, logged_bytes),
             )
 
@@ -258,7 +258,7 @@ class Replays:
         *,
         is_whole: bool,
     ) -> ReplayPlace:
-        """What a job works for."""
+        """The parameters of a job."""
         definition = table.definition
         heads = await table.heads()
         return ReplayPlace(
@@ -275,7 +275,7 @@ class Replays:
     async def _positions(
         self, table: Table, start: ReplayStart
     ) -> tuple[dict[int, int] | None, bool]:
-        """The first position of a job in each log, and whether the table has nothing before it.
+        """The first position of a job in each log, and whether these cover all changes.
 
         None for a snapshot, which has positions of its own.
         """
@@ -308,7 +308,7 @@ class Replays:
         return positions, is_whole
 
     async def _time_of(self, name: str, logs: list[LogReach], number: SequenceNumber) -> int:
-        """When a change was made.
+        """The time of a change.
 
         Raises:
             ValidationException: no log has it.
@@ -331,7 +331,7 @@ def _is_whole(logs: Sequence[LogReach]) -> bool:
 
 
 def _too_far_back(name: str, logs: Sequence[LogReach]) -> ValidationException:
-    """What is told of a place that the logs don't have."""
+    """The error for a position that the logs no longer contain."""
     if all(log.after == log.last for log in logs):
         return ValidationException(
             f"No changes of table {name} are kept: changes are recorded while a stream, a "

@@ -1,9 +1,9 @@
-"""Gives back the disk space of ranges that were deleted, which may take minutes.
+"""Reclaims the disk space of deleted ranges, which may take minutes.
 
-What is still to be given back is durable: a row for each range is written in the batch that deletes
-it, and goes when the space is back. However often the server stops or dies, the next start goes on.
+The work is durable: the commit that deletes a range writes a row for it, which is deleted when the
+space is reclaimed. After a stop or crash the next start continues.
 
-It belongs to the database's actor, which alone calls it.
+Only the database's actor calls it.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from dynactor.storage.store import Closed, Full, Retry, Row, StoreError, Unknown
 
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1 << 20
-# Deleted rows are compacted away at once where so much is freed.
+# Deletions of at least this size are compacted at once.
 LARGE_BYTES: Final = 16 * MIB
 
-# Where it starts, and its end, which is excluded.
+# The start of a range, and its end, which is excluded.
 _Range: TypeAlias = tuple[bytes, bytes]
 
 _log = structlog.get_logger("actors")
 
 
 class EndReclaim(Message[None], frozen=True):
-    """The disk space of this range is back."""
+    """The disk space of this range is reclaimed."""
 
     start: bytes
     end: bytes
 
 
 class SpaceReclaimer:
-    """Reclaims one range after another, beside everything else.
+    """Reclaims one range after another, in the background.
 
-    ``tell(message)`` has the database's actor call ``end``.
+    ``tell(message)`` makes the database's actor call ``end``.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class SpaceReclaimer:
         self._store = environment.store
         self._supervisor = environment.supervisor
         self._tell = tell
-        # In the order in which they were asked for.
+        # In the order of the requests.
         self._waiting: dict[_Range, None] = {}
         self._at_work: _Range | None = None
-        # Ranges to try again: the disk was too full, or the store was not ready.
+        # Ranges to retry: the disk was too full, or the store was not ready.
         self._put_off: dict[_Range, None] = {}
 
     async def resume(self) -> None:
-        """Go on with all that is still to be given back: at start, and after a crash."""
+        """Continue with all pending ranges: at start, and after a crash."""
         start, end = key_layout.RECLAIMS
         while rows := await self._store.latest.page(
             start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
@@ -70,19 +70,19 @@ class SpaceReclaimer:
             start = rows[-1].key + b"\x00"
 
     def begin(self, key_range: _Range) -> None:
-        """Give back a range's space in the background; the batch that deleted it is durable."""
+        """Reclaim a range's space in the background; the commit that deleted it is durable."""
         self._put_off.pop(key_range, None)
         if not self._waiting and self._at_work is None:
             self._supervisor.run_aside(self._work)
         self._waiting[key_range] = None
 
     def begin_again(self) -> None:
-        """Try again what the store had no space or time for."""
+        """Retry the ranges that the store refused."""
         for key_range in list(self._put_off):
             self.begin(key_range)
 
     async def end(self, message: EndReclaim) -> None:
-        """Forget a range, durably, unless more of it was deleted meanwhile.
+        """Delete the row of a range, unless more of it was deleted meanwhile.
 
         Raises:
             StoreError: nothing was changed.
@@ -105,7 +105,7 @@ class SpaceReclaimer:
         try:
             await self._store.reclaim(*key_range)
         except Closed:
-            # The next start goes on.
+            # The next start continues.
             return
         except StoreError as error:
             _log.warning("space_not_given_back", error=str(error))
@@ -116,6 +116,6 @@ class SpaceReclaimer:
 
 
 def reclaim_row(key_range: _Range) -> Row:
-    """The row to be put in the batch that deletes a range whose disk space is to come back."""
+    """The row to put in the commit that deletes a range to reclaim."""
     start, end = key_range
     return Row(key_layout.reclaim(start), end)

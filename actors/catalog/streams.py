@@ -1,7 +1,7 @@
-"""Keeps the DynamoDB streams: their windows over the logs, and how long the logs are kept.
+"""The DynamoDB streams: their windows over the logs, and the retention of the logs.
 
-It belongs to the database's actor, which alone calls what changes something. Reading is for
-everybody: it looks at durable records and waits for nobody.
+Only the database's actor calls the methods that change something. Any request may read: reads use
+durable records and never wait.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ _decoder = msgpack.Decoder(Stream)
 
 
 class StreamSettings(Struct, frozen=True):
-    """How long an open shard grows, and how long records can be read."""
+    """The time that an open shard grows, and the retention of records."""
 
     shard_roll_seconds: float = 4 * 60 * 60
     retention_seconds: float = _DAY_SECONDS
 
 
 class StreamRegistry:
-    """All streams that can be read.
+    """All readable streams.
 
-    Invariant: what is in memory is what is durable, but that records are gone for readers, and
-    that a shard shows no more of them, before it is durable; refused, it is undone.
+    Invariant: memory matches the durable streams, with one exception. Deleted records, and the end
+    of a shard, are hidden from readers before the change is durable; if it is refused, that is
+    undone.
     """
 
     def __init__(self, owner: CatalogOwner, store: Store, settings: StreamSettings) -> None:
@@ -51,13 +52,13 @@ class StreamRegistry:
         self._store = store
         self._settings = settings
         self._streams: dict[tuple[str, str], Stream] = {}
-        # Where shards end whose closing is on its way to the disk, by shard id: what becomes
-        # durable meanwhile is their children's, or nobody's.
+        # The ends of shards whose closing is being committed, by shard id. Later changes belong to
+        # their children, or to no shard.
         self._closing: dict[str, int] = {}
         self._feeds: dict[int, ChangeFeed] = {}
 
     async def load(self, view: View) -> None:
-        """Read the streams: at start, and after a crash of the database's actor."""
+        """Load the streams: at start, and after a crash of the database's actor."""
         self._streams.clear()
         start, end = key_layout.STREAMS
         while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
@@ -68,11 +69,11 @@ class StreamRegistry:
     # -- for requests -----------------------------------------------------------------------
 
     def all(self) -> Sequence[Stream]:
-        """The streams that can be read, by table and label."""
+        """The readable streams, by table and label."""
         return [self._streams[key] for key in sorted(self._streams)]
 
     def find(self, table_name: str, label: str) -> Stream | None:
-        """The stream of that table with that label."""
+        """The stream of this table with this label."""
         return self._streams.get((table_name, label))
 
     def tail(self, shard: Shard) -> int:
@@ -87,7 +88,8 @@ class StreamRegistry:
         self, shard: Shard, after: int, *, max_records: int, max_bytes: int
     ) -> list[ChangeRecord]:
         """The first durable records of a shard with counters above ``after``."""
-        # Taken before the first await: a roll that comes between hands over what is newer.
+        # Read before the first await: if the shard is rolled meanwhile, newer records belong to its
+        # child.
         last = self.tail(shard)
         feed = self._feeds.get(shard.partition_number)
         if feed is None:
@@ -109,7 +111,7 @@ class StreamRegistry:
     # -- for the database's actor -----------------------------------------------------------
 
     def attach(self, feeds: Iterable[ChangeFeed]) -> None:
-        """These logs are kept: their tails are known."""
+        """These logs are kept; their tails are known."""
         self._feeds.update((feed.partition_number, feed) for feed in feeds)
 
     def attached(self, partition_numbers: Iterable[int]) -> bool:
@@ -117,12 +119,12 @@ class StreamRegistry:
         return any(number in self._feeds for number in partition_numbers)
 
     def detach(self, partition_numbers: Iterable[int]) -> None:
-        """These partitions are gone, or record nothing; what their logs hold can still be read."""
+        """These partitions are deleted, or record nothing; their logs can still be read."""
         for number in partition_numbers:
             self._feeds.pop(number, None)
 
     def free_label(self, table_name: str, now_epoch_seconds: float) -> str:
-        """A label for a stream of a table: a later time if one of its name has this one."""
+        """A label for a stream of a table: a later time if its time is in use."""
         at = now_epoch_seconds
         while self.find(table_name, label := shards.stream_label(at)) is not None:
             at += _MILLISECOND_SECONDS
@@ -147,16 +149,17 @@ class StreamRegistry:
     def disabled(
         self, table: TableDefinition, tails: Mapping[int, int], now_epoch_seconds: float
     ) -> Stream | None:
-        """A table's stream as it is once disabled; None if it has none that is enabled.
+        """A table's stream after it is disabled; None if no stream is enabled.
 
-        ``tails`` are counters that are durable; it ends there, or with what is durable by now.
+        ``tails`` are durable counters; the stream ends there, or at later ones that are durable by
+        now.
         """
         if table.stream is None:
             return None
         stream = self.find(table.name, table.stream.label)
         if stream is None or stream.disabled_epoch_seconds is not None:
             return None
-        # What has become durable behind these tails was perhaps shown.
+        # Records after these tails may have been shown already.
         ends = {
             shard.partition_number: max(tails[shard.partition_number], self.tail(shard))
             for shard in stream.shards
@@ -166,7 +169,7 @@ class StreamRegistry:
 
     @contextmanager
     def closing(self, stream: Stream) -> Iterator[None]:
-        """While a stream is on its way to the disk, whose shards end now: they show no more."""
+        """Hide the records after the ends of a stream's shards while these are being committed."""
         self._closing = {
             shard.shard_id: shard.last for shard in stream.shards if shard.last is not None
         }
@@ -178,13 +181,13 @@ class StreamRegistry:
     def split(
         self, table_id: int, parent: int, last: int, children: tuple[int, int], now: float
     ) -> list[Stream]:
-        """The streams that show a partition's log, as they are once it is split."""
+        """The streams that show a partition's log, after its split."""
         of_table = [stream for stream in self.all() if stream.table_id == table_id]
         split = [shards.split(stream, parent, last, children, now) for stream in of_table]
         return [new for new, old in zip(split, of_table, strict=True) if new.shards != old.shards]
 
     def remember(self, stream: Stream) -> None:
-        """A stream was written."""
+        """A stream was written, durably."""
         self._streams[stream.table_name, stream.label] = stream
 
     def shows(self, partition_numbers: Iterable[int]) -> bool:
@@ -192,9 +195,9 @@ class StreamRegistry:
         return any(map(self._shows, partition_numbers))
 
     async def roll(self, now_epoch_seconds: float) -> None:
-        """Close the open shards that are old enough, each with a child behind it.
+        """Close the open shards that are old enough, each with a child after it.
 
-        Those that were closed a day ago are forgotten.
+        Shards that were closed a day ago are forgotten.
         """
         for stream in self.all():
             if stream.disabled_epoch_seconds is not None:
@@ -210,12 +213,12 @@ class StreamRegistry:
                 await self._replace(kept)
 
     async def expire(self, now_epoch_seconds: float) -> None:
-        """Forget streams that ended a day ago, with logs that nobody else shows."""
+        """Forget streams that ended a day ago, with logs that no other stream shows."""
         for stream in self.all():
             ended = stream.disabled_epoch_seconds
             if ended is None or now_epoch_seconds - ended < self._settings.retention_seconds:
                 continue
-            # Before it is durable: no reader may miss a record without being told.
+            # Before it is durable: no reader may skip a record without an error.
             del self._streams[stream.table_name, stream.label]
             orphaned = {
                 shard.partition_number
@@ -238,10 +241,10 @@ class StreamRegistry:
         *,
         puts: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Delete the records of a log that nobody needs any more.
+        """Delete the records of a log that have no readers any more.
 
-        ``floor`` is the counter that every follower has passed; where a stream shows the log,
-        records are kept for a day besides. ``puts`` go with what is deleted, if anything is.
+        ``floor`` is the counter that every follower has passed. If a stream shows the log, records
+        are also kept for a day. ``puts`` are committed with the deletion, if there is one.
         """
         key = key_layout.trim(table_id, feed.partition_number)
         (stored,) = await self._store.latest.load([key])
@@ -252,7 +255,7 @@ class StreamRegistry:
             return
         time_us = await change_log.time_us(self._store.latest, feed.partition_number, floor)
         if time_us is None:
-            # It was made while nobody followed the table: nobody knows when.
+            # The change was made while the table had no followers, so its time is unknown.
             time_us = int(now * MICROSECONDS_PER_SECOND)
         value = change_log.encode_trim(floor, time_us)
         up_to = {feed.partition_number: floor}
@@ -262,7 +265,7 @@ class StreamRegistry:
             if kept.shards != stream.shards:
                 before.append(stream)
                 changed.append(kept)
-                # At once: no reader may pass over what goes without being told.
+                # At once: no reader may skip deleted records without an error.
                 self.remember(kept)
         with self._as_before(before):
             await self._owner.change(
@@ -272,9 +275,9 @@ class StreamRegistry:
 
     @contextmanager
     def _as_before(self, streams: Sequence[Stream]) -> Iterator[None]:
-        """Undo a change of streams that readers know of if the store refuses it.
+        """Undo a change of streams that readers have seen if the store refuses it.
 
-        If its outcome is unknown it stays, because the records may be gone.
+        If its outcome is unknown, the change stays, because the records may be deleted.
         """
         try:
             yield
@@ -289,7 +292,7 @@ class StreamRegistry:
         """The counter up to which records are older than the retention."""
         oldest_us = int((now - self._settings.retention_seconds) * MICROSECONDS_PER_SECOND)
         aged = after
-        # Mostly the first record is younger, and tells so by itself.
+        # The first record is usually younger, and then decides alone.
         max_records = 1
         while True:
             records = await change_log.read(
@@ -324,5 +327,5 @@ class StreamRegistry:
 
 
 def stream_row(stream: Stream) -> tuple[bytes, bytes]:
-    """The row of a stream, to be put in the batch that changes its table."""
+    """The row of a stream, to put in the commit that changes its table."""
     return key_layout.stream(stream.table_id, stream.label), _encoder.encode(stream)

@@ -1,7 +1,7 @@
-"""Makes, changes and deletes tables, in the catalog and then among those that are at work.
+"""Creates, changes and deletes tables, in the catalog and then in memory.
 
-A stream that begins or ends with its table is written in the same batch. It belongs to the
-database's actor, which alone calls it, and which puts to work what follows a table.
+A stream that starts or ends with its table is written in the same commit. Only the database's actor
+calls this part, and starts the table's followers itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dynactor.streams.shard import Stream
 
 
 class TableChanges:
-    """Invariant: what is among the tables is durable in the catalog."""
+    """Invariant: every known table is durable in the catalog."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class TableChanges:
         self._space = space
 
     async def create(self, wanted: TableDefinition) -> TableState:
-        """Make a table; its ids, times and status are filled in.
+        """Create a table; its ids, times and status are filled in.
 
         Raises:
-            ResourceInUseException: there is one of that name.
+            ResourceInUseException: the name is in use.
             StoreError: nothing was changed.
         """
         if wanted.name in self._tables:
@@ -94,7 +94,7 @@ class TableChanges:
             head=head,
             puts=[
                 *([stream_row(stream)] if stream else ()),
-                # Before they start: trimming goes by these rows.
+                # Stored before the followers start: trimming reads these rows.
                 *(
                     row
                     for subscriber_id in subscribers_at_birth(definition)
@@ -143,15 +143,15 @@ class TableChanges:
         except Unknown:
             raise
         except (StoreError, DynamoDBError):
-            # The stream or index that is still there must not miss what is written from now on.
+            # A stream or index that still exists must not miss any later write.
             with suppress(DynamoDBError):
                 await table.redefine(old)
             raise
         table.record = record
         if stream is not None:
             self._streams.remember(stream)
-            # A stream that ends was recorded until its end was durable. Partitions keep to it also
-            # where they can't answer, as a write beside it was refused.
+            # A stream that ends is recorded until its end is durable. Partitions keep the
+            # definition even if they can't answer, because a concurrent write was refused.
             with suppress(DynamoDBError):
                 await table.redefine(stored)
         for index in stored.global_indexes:
@@ -160,13 +160,13 @@ class TableChanges:
         return structs.replace(answered, definition=new)
 
     async def drop(self, table: Table, size_bytes: int) -> None:
-        """Take a table away with everything in it, once its last write is answered.
+        """Delete a table with all its rows, once its last write is answered.
 
-        Its stream stays readable for a day, and with it the logs.
+        Its stream can be read for a day, so the logs are kept.
 
         Raises:
             Unknown: the table is closed until the catalog is loaded again.
-            StoreError: it is still there, and takes writes; who follows it is to be put to work.
+            StoreError: it still exists and accepts writes; the caller restarts its followers.
         """
         record = table.record
         table.record = structs.replace(
@@ -189,7 +189,7 @@ class TableChanges:
                 logs=[number for number in tails if not self._streams.shows([number])],
             )
         except Unknown:
-            # Its rows may be gone: nothing may be written to it.
+            # Its rows may be deleted: it must not accept writes.
             raise
         except StoreError:
             table.reopen(record)
@@ -202,7 +202,7 @@ class TableChanges:
             self._space.begin(rows)
 
     def _labelled(self, definition: TableDefinition, now: float) -> TableDefinition:
-        """A definition whose stream, if it has just been enabled, has a label of its own."""
+        """The definition, with a unique label for a stream that has just been enabled."""
         stream = definition.stream
         if stream is None or not stream.enabled:
             return definition
@@ -211,7 +211,7 @@ class TableChanges:
         return structs.replace(definition, stream=structs.replace(stream, label=label))
 
     def _settled(self, definition: TableDefinition) -> TableDefinition:
-        """The definition in force once an update is answered: settled without a transition time."""
+        """The definition in force after an update: settled if there is no transition time."""
         if self._settings.table_transition_seconds:
             return definition
         return settled(definition)
@@ -219,7 +219,7 @@ class TableChanges:
     def _with_index_partitions(
         self, record: TableRecord, head: CatalogHead
     ) -> tuple[TableRecord, CatalogHead]:
-        """A record in which new indexes have their partitions, and the head that goes with it."""
+        """A record with partitions for new indexes, and the catalog's head after that."""
         definition = record.definition
         partitions = dict(record.index_partitions)
         for index in definition.global_indexes:
@@ -236,7 +236,7 @@ class TableChanges:
     def _partition_count(
         self, definition: TableDefinition, resource: TableDefinition | GlobalIndex
     ) -> int:
-        """How many partitions a new table, or a new index of it, begins with."""
+        """Number of partitions of a new table, or of a new index of it."""
         return self._settings.partitions_per_table or partition_count(
             definition.billing_mode, resource.throughput, resource.warm_throughput
         )
@@ -244,7 +244,7 @@ class TableChanges:
     async def _changed_stream(
         self, table: Table, old: TableDefinition, new: TableDefinition, now: float
     ) -> Stream | None:
-        """Tell the partitions of a new definition; the stream that it enables or ends, if any."""
+        """Tell the partitions a new definition; return the stream that it enables or ends."""
         if (old.global_indexes, old.stream) == (new.global_indexes, new.stream):
             return None
         is_enabled = new.stream is not None and new.stream.enabled

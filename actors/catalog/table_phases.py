@@ -1,4 +1,4 @@
-"""The phases of tables that only take their time: CREATING, UPDATING, DELETING."""
+"""The timed phases of tables: CREATING, UPDATING, DELETING."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dynactor.actors.catalog.phases import GONE, Phase
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table_rules import after_update
 
-# The table waits for something else than time: for its items, or for a new index.
+# The table does not wait for a time, but for its items, or for a new index.
 _HELD = "HELD"
 
 
 def stored_phase(table: Table) -> str:
-    """The phase of a table as its definition says."""
+    """The phase of a table, by its definition."""
     definition = table.definition
     is_held = definition.restore_phase != "DONE" or any(
         index.backfilling is False for index in definition.global_indexes
@@ -29,7 +29,7 @@ def table_phases(
     drop: Callable[[Table], Awaitable[None]],
     grow: Callable[[Table], None],
 ) -> Mapping[str, Phase[Table]]:
-    """``drop`` takes a table away, ``grow`` has it divided as its throughput needs."""
+    """``drop`` deletes a table; ``grow`` divides it as its throughput requires."""
 
     async def activate(table: Table) -> str:
         await definition_commit.store(owner, table, after_update(table.definition))

@@ -1,4 +1,4 @@
-"""The tables by name, and what who asks for one is told of those that can't be had."""
+"""Tables by name, and the errors for tables that are missing or busy."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dynactor.model.tables.table_rules import in_use
 
 
 class Tables(dict[str, Table]):
-    """All tables, whatever their state. The database's actor alone adds and removes them."""
+    """All tables, whatever their state. Only the database's actor adds and removes them."""
 
     def named(self, name: str) -> Table:
-        """The table of that name, though it may be in the making.
+        """The table with this name, even while it is being created.
 
         Raises:
-            ResourceNotFoundException: there is none.
+            ResourceNotFoundException: it does not exist.
         """
         table = self.get(name)
         if table is None:
@@ -24,11 +24,11 @@ class Tables(dict[str, Table]):
         return table
 
     def settled(self, name: str) -> Table:
-        """The table of that name, which is neither being made nor being deleted.
+        """The table with this name, unless it is being created or deleted.
 
         Raises:
-            ResourceNotFoundException: there is none.
-            ResourceInUseException: it is being made or deleted.
+            ResourceNotFoundException: it does not exist.
+            ResourceInUseException: it is being created or deleted.
         """
         table = self.named(name)
         if table.definition.status in ("CREATING", "DELETING"):
@@ -40,7 +40,7 @@ class Tables(dict[str, Table]):
         return sum(table.throttle.consumed_units for table in self.values())
 
     def same(self, name: str, table_id: int) -> Table | None:
-        """The table of that name, unless another has been made under it since."""
+        """The table with this name, unless another one has been created under it since."""
         table = self.get(name)
         if table is None or table.definition.table_id != table_id:
             return None

@@ -1,11 +1,11 @@
 """The phases of the time to live of tables.
 
-ENABLING: the positions from which changes are recorded are kept as the expirers' first
-checkpoints, in the batch that begins it. What is in the table is listed first, then the expirers
-start at those positions, and what they repeat makes the list right. ENABLED: they have caught
-up, and expired items are deleted. DISABLING: nothing is deleted any more, the list goes.
+ENABLING: its commit stores the positions from which changes are recorded, as the expirers' first
+checkpoints. A scan lists the expiry times of the items. Then the expirers start at those positions,
+and the changes that they repeat correct the list. ENABLED: the expirers have caught up, and expired
+items are deleted. DISABLING: nothing is deleted any more, and the list is removed.
 
-After a crash each phase continues from what is stored.
+After a crash each phase continues from its stored state.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from dynactor.storage.catalog import TableRecord
 
 
 def stored_phase(table: Table) -> str:
-    """The phase of a table's time to live as its definition says."""
+    """The phase of a table's time to live, by its definition."""
     settings = table.definition.time_to_live
     return "DISABLED" if settings is None else settings.status
 
 
 class TimeToLivePhases:
-    """What begins and ends the phases of time to live."""
+    """Starts and ends the phases of time to live."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class TimeToLivePhases:
         }
 
     async def change(self, table: Table, change: TimeToLiveChange) -> None:
-        """Switch time to live on or off; it is begun when this returns, durably.
+        """Switch time to live on or off, durably.
 
         Raises:
             ValidationException: as ``dynactor.model.tables.time_to_live.changed``.
@@ -89,23 +89,23 @@ class TimeToLivePhases:
         )
         if change.enabled:
             if current is not None and current.status == "DISABLING":
-                # The old list goes before a new one begins.
+                # The old list is deleted before a new one starts.
                 await self._end(table, current)
             await self._begin(table, settings)
         else:
             await self._put(table, settings)
-            # From the answer on nothing is deleted. What was recorded until now does no harm.
+            # After the answer nothing is deleted. Changes recorded until now have no effect.
             await table.followers.detach(subscriber_id(table))
             # A partition that was given up deletes nothing either.
             with suppress(DynamoDBError):
                 await table.redefine(table.definition)
 
     async def _list(self, table: Table, over: Callable[[], None]) -> None:
-        """List the expiry times of the items that are in the table."""
+        """List the expiry times of the items in the table."""
         self._attach(table).backfill(over)
 
     async def _catch_up(self, table: Table, over: Callable[[], None]) -> None:
-        """List what has changed since then."""
+        """List the changes since then."""
         actors = _actors(table)
         actors.follow(await table.followers.feeds_for(subscriber_id(table)))
         self._environment.supervisor.run_aside(_wait_caught_up, actors, over)
@@ -117,7 +117,7 @@ class TimeToLivePhases:
         return "ENABLED"
 
     async def _sweep(self, table: Table, over: Callable[[], None]) -> None:
-        """Delete what is due, behind followers that may have begun before."""
+        """Delete expired items; the followers may be running already."""
         del over
         if table.followers.following(subscriber_id(table)) is None:
             feeds = await table.followers.feeds_for(subscriber_id(table))
@@ -141,7 +141,7 @@ class TimeToLivePhases:
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             ends = [(key, b"") for key in key_layout.expiry_ends(record.definition.table_id)]
             return Stored(
-                # It may have been on before, and logs have ended that it followed then.
+                # It may have been enabled before, and followed logs that have ended.
                 definition_commit.without_followers(record, [subscriber]),
                 puts=[*first_checkpoints(subscriber, counters), *ends],
             )
@@ -150,7 +150,7 @@ class TimeToLivePhases:
         await definition_commit.redefine(self._owner, table, definition, storing)
 
     async def _end(self, table: Table, settings: TimeToLive) -> None:
-        """Delete the list of expiry times, and the checkpoints of those who kept it."""
+        """Delete the list of expiry times, and the checkpoints of its followers."""
         table_id = table.definition.table_id
         await self._put(
             table,

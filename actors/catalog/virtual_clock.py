@@ -1,6 +1,6 @@
-"""Keeps the virtual clock: moves it, and stores where it stands.
+"""The virtual clock: moves it, and stores its time.
 
-The clock's row is its own head, which this actor alone writes.
+The clock's row is its own head; only this actor writes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from dynactor.storage import key_layout
 from dynactor.storage.store import Conflict, Fenced, Group, Store, StoreError, Unknown, View
 
 _MAILBOX_MESSAGES: Final = 100
-# A clock that runs is stored so often, each time as far ahead as it can get meanwhile.
+# The interval of storing a running clock; each time the row is far enough ahead for the next
+# interval.
 _KEEP_SECONDS: Final = 1.0
 _AHEAD_SECONDS: Final = 3.0
 _UNKNOWN: Final = "Whether the stored time was moved is unknown"
@@ -35,14 +36,14 @@ _log = structlog.get_logger("actors")
 
 
 class ClockState(Struct, frozen=True):
-    """Domain time and how fast it runs; 0: it stands still."""
+    """Domain time and its speed; 0: the clock stands still."""
 
     now_epoch_seconds: float
     speed: float
 
 
 class MoveClock(Message[ClockState], frozen=True):
-    """Set the clock, or step it, and change its speed; what is not given stays as it is."""
+    """Set or step the clock, and change its speed; omitted values stay."""
 
     to_epoch_seconds: float | None = None
     by_seconds: float = 0.0
@@ -50,13 +51,13 @@ class MoveClock(Message[ClockState], frozen=True):
 
 
 class KeepClock(Message[None], frozen=True):
-    """It is time to store where a clock that runs may get next."""
+    """Store the next limit of a running clock."""
 
 
 class StoredClock(Struct, frozen=True):
-    """The clock's row: no durable row carries a time behind ``epoch_seconds``.
+    """The clock's row: no durable row contains a time after ``epoch_seconds``.
 
-    Not ``is_virtual``: the server has run in real time since, and said what time it was first.
+    Without ``is_virtual``, the server has run in real time since, from this time on.
     """
 
     epoch_seconds: float
@@ -68,7 +69,7 @@ _decode = msgpack.Decoder(StoredClock).decode
 
 
 class ClockBehindData(Exception):
-    """The data is of a virtual time that has not come yet in reality."""
+    """The data has a virtual time that is later than the real time."""
 
     def __init__(self, stored_epoch_seconds: float) -> None:
         super().__init__(f"Domain time stands at {stored_epoch_seconds}")
@@ -78,8 +79,8 @@ class ClockBehindData(Exception):
 class VirtualClockControl:
     """The owner of a virtual clock.
 
-    Invariant: the clock's limit is durable before the clock gets there, and so is every time it
-    is set to. So no crash takes it back behind a time that it told.
+    Invariant: the clock's limit is durable before the clock reaches it, and so is every time it is
+    set to. So a crash never takes it back behind a time that it has returned.
     """
 
     name = "clock"
@@ -96,23 +97,23 @@ class VirtualClockControl:
 
     @property
     def state(self) -> ClockState:
-        """How the clock stands."""
+        """The present time and speed."""
         return ClockState(self._clock.now_epoch_seconds(), self._clock.speed)
 
     async def move(self, message: MoveClock) -> ClockState:
-        """Move the clock; returns once that is durable.
+        """Move the clock, durably.
 
         Raises:
-            ClockRefusal: it can't be moved so.
-            InternalServerError: the store failed; the clock goes on as it did.
+            ClockRefusal: it can't be moved there.
+            InternalServerError: the store failed; the clock continues unchanged.
             MailboxFull, MailboxClosed: as the mailbox.
         """
         return await self.mailbox.put_nowait(message)
 
     async def start(self, floor_epoch_seconds: float) -> None:
-        """Begin where the stored clock stands, with its speed, if that is later.
+        """Start at the stored time, with the stored speed, if that is later.
 
-        Without one, begin at ``floor_epoch_seconds`` if that is later.
+        Without a stored time, start at ``floor_epoch_seconds`` if that is later.
         """
         stored = _stored(self._row)
         speed = self._clock.speed
@@ -123,7 +124,7 @@ class VirtualClockControl:
 
     async def run(self) -> None:
         """Work through the mailbox until it is closed and drained."""
-        # After a crash of this actor nobody knows which of its writes came to be.
+        # After a crash of this actor the outcome of its last writes is unknown.
         self._row = await _load(self._store.latest)
         self._keep_later()
         while batch := await self.mailbox.take(1, 1):
@@ -139,7 +140,7 @@ class VirtualClockControl:
             self.in_hand = []
 
     async def close(self) -> None:
-        """Stop the clock and store its time exactly; nobody may need the time any more."""
+        """Stop the clock and store its exact time, after the last use."""
         if self._timer is not None:
             self._timer.cancel()
         state = self.state
@@ -147,7 +148,7 @@ class VirtualClockControl:
         try:
             await self._put(StoredClock(state.now_epoch_seconds, state.speed))
         except StoreError as error:
-            # What is stored is ahead of the time: a restart goes on from there.
+            # The stored time is ahead: a restart continues from there.
             _log.warning("clock_not_stored", error=str(error))
 
     async def _handle(self, message: Message[object]) -> object:
@@ -162,13 +163,13 @@ class VirtualClockControl:
     async def _moved(self, message: MoveClock) -> ClockState:
         before = self.state
         speed = before.speed if message.speed is None else message.speed
-        # The time must not run on while the target, which may depend on it, becomes durable.
+        # The target may depend on the time, which must not advance until the target is durable.
         self._clock.set_speed(0)
         try:
             now = self._clock.now_epoch_seconds()
             target = now if message.to_epoch_seconds is None else message.to_epoch_seconds
             target += message.by_seconds
-            # All that a clock refuses, before anything is stored.
+            # Check everything that a clock refuses before anything is stored.
             trial = VirtualClock(now)
             trial.set(target)
             trial.set_speed(speed)
@@ -193,7 +194,7 @@ class VirtualClockControl:
             await self._put(StoredClock(limit, self._clock.speed))
             self._clock.limit(limit)
         except StoreError as error:
-            # The clock waits at its limit.
+            # The clock stops at its limit.
             _log.warning("clock_not_stored", error=str(error))
         finally:
             self._keep_later()
@@ -224,13 +225,13 @@ class VirtualClockControl:
 async def open_clock(
     store: Store, clock: Clock, *, has_data: bool, copy_messages: bool = False
 ) -> VirtualClockControl | None:
-    """The control of a virtual clock that goes on where the stored time stands; else None.
+    """The control of a virtual clock that continues at the stored time, None for another clock.
 
-    Data that was written in real time is not older than now: there a virtual clock begins now,
-    or later. A stored virtual time that is past is left behind by real time.
+    Data that was written in real time is not older than now, so a virtual clock starts now or
+    later. Real time continues after a stored virtual time that has passed.
 
     Raises:
-        ClockBehindData: real time would go back behind the stored time.
+        ClockBehindData: real time is behind the stored time.
         StoreError: as the store.
     """
     row = await _load(store.latest)

@@ -20,6 +20,10 @@ The actors below do the rest: they wait, retry, commit and store checkpoints.
 ``followed_logs.py`` has all logs of a table: it opens a child's log when the end of the parent's
 is stored, and stores all checkpoints in one commit.
 
+A partition and its followers share its ``ChangeFeed``, a cache of the log's end that wakes readers.
+A message for each record would cost a copy and a queue. A follower in another process reads the
+same log from the store.
+
 Rules:
 
 - A sink with rows of its own is a function from an item to a row. The scan puts that row, and the

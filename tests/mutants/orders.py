@@ -635,7 +635,7 @@ ORDERS: Final = (
         "actors/catalog/time_to_live_phases.py",
         """\
             await self._put(table, settings)
-            # From the answer on nothing is deleted. What was recorded until now does no harm.
+            # After the answer nothing is deleted. Changes recorded until now have no effect.
             await table.followers.detach(subscriber_id(table))
 """,
         """\
@@ -652,10 +652,10 @@ ORDERS: Final = (
         "actors/catalog/index_phases.py",
         """\
     await actors.wait_caught_up()
-    # Not so""",
+    # Not if""",
         """\
     actors.follows_all = True
-    # Not so""",
+    # Not if""",
         "tests/actors/derived/test_index_steps.py",
         [
             "test_an_index_is_not_active_before_its_followers_have_caught_up",
