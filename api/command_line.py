@@ -105,6 +105,15 @@ app.command(
     name="clock",
     help="Read or move the clock of a server that was started with --virtual-clock.",
 )
+# It takes DynamoDB Local's flags and prints its help itself.
+app.command(
+    "dynactor.api.serve.local_command:local",
+    name="local",
+    help="Serve as DynamoDB Local does, with DynamoDB Local's flags.",
+    help_flags=(),
+    version_flags=(),
+    config=(),
+)
 app.command(
     "dynactor.api.commands.install_completion:install_completion",
     name="--install-completion",

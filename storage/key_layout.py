@@ -21,7 +21,7 @@
 | ``0e`` | the head of all balances: the time of the last orderly stop |
 | ``0f`` table id, index id, partition number | the unused capacity units of a partition |
 | ``10`` | the separation of namespaces, and the home region |
-| ``11`` region, ``/``, access key id, ``00``, key | this key's row in that namespace |
+| first byte of a key + ``80``, region, ``/``, access key id, ``00``, its rest | its row there |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a local
 index's entry ends with the table's own sort key, so equal index keys have distinct rows. The items
@@ -58,7 +58,7 @@ _TABLE_BACKUP: Final = b"\x0d"
 BALANCES_HEAD: Final = b"\x0e"
 _BALANCE: Final = b"\x0f"
 SEPARATION: Final = b"\x10"
-_NAMESPACE: Final = b"\x11"
+_NAMESPACE: Final = 0x80
 _NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF
 # In a subscriber's name, in place of an index id.
@@ -80,9 +80,10 @@ EXPIRY_SLICES: Final = 16
 _SLICE_SHIFT: Final = 4
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 
-# The first bytes of the keys of heads, and of change records.
+# The first bytes of the keys of heads, and of change records, in namespaces too.
 HEAD_KINDS: Final = frozenset(
-    key[0]
+    key[0] + namespace
+    for namespace in (0, _NAMESPACE)
     for key in (
         CATALOG_HEAD,
         _PARTITION_HEAD,
@@ -90,15 +91,17 @@ HEAD_KINDS: Final = frozenset(
         VIRTUAL_CLOCK,
         CLIENT_TOKENS_TRIMMED,
         BALANCES_HEAD,
+        SEPARATION,
     )
 )
-CHANGE_KIND: Final = _CHANGE[0]
+CHANGE_KINDS: Final = frozenset((_CHANGE[0], _CHANGE[0] + _NAMESPACE))
 
 TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
 RECLAIMS: Final = (_RECLAIM, bytes([_RECLAIM[0] + 1]))
 TABLE_BACKUPS: Final = (_TABLE_BACKUP, bytes([_TABLE_BACKUP[0] + 1]))
 BALANCES: Final = (_BALANCE, bytes([_BALANCE[0] + 1]))
-NAMESPACES: Final = (_NAMESPACE, bytes([_NAMESPACE[0] + 1]))
+# The heads of the catalogs of all namespaces.
+NAMESPACES: Final = (bytes([_NAMESPACE]), bytes([_NAMESPACE + 1]))
 
 
 def table_record(name: str) -> bytes:
@@ -370,9 +373,10 @@ def collection_of(row_key: bytes) -> bytes:
     return row_key[ROW_PREFIX_BYTES:]
 
 
-def namespace_prefix(name: str) -> bytes:
-    """The prefix of the keys of a namespace."""
-    return _NAMESPACE + name.encode() + _NAMESPACE_END
+def namespace_prefixes(name: str) -> list[bytes]:
+    """The beginnings of a namespace's keys, in the place of each first byte of a key."""
+    behind = name.encode() + _NAMESPACE_END
+    return [bytes([_NAMESPACE + kind]) + behind for kind in range(_NAMESPACE)]
 
 
 def namespace_of(row_key: bytes) -> tuple[str, bytes]:
@@ -381,7 +385,7 @@ def namespace_of(row_key: bytes) -> tuple[str, bytes]:
     Raises:
         ValueError: the key has no end of a namespace's name.
     """
-    if row_key[:1] != _NAMESPACE:
+    if row_key[0] < _NAMESPACE:
         return "", row_key
     end = row_key.index(_NAMESPACE_END)
-    return row_key[1:end].decode(), row_key[end + 1 :]
+    return row_key[1:end].decode(), bytes([row_key[0] - _NAMESPACE]) + row_key[end + 1 :]

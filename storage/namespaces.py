@@ -38,6 +38,8 @@ _OPTIONS: Final[dict[Separation, str]] = {
     "access key": "for each access key and region: give --compat dynamodb-local without "
     "--shared-db",
 }
+_PAGE_ROWS: Final = 1_000
+_PAGE_BYTES: Final = 1 << 20
 
 
 class Namespace(Struct, frozen=True):
@@ -88,15 +90,41 @@ async def settle_separation(store: Store, wanted: Separation, region: str) -> st
 
 
 async def stored_namespaces(view: View) -> list[Namespace]:
-    """The namespaces that have rows, besides the home."""
+    """The namespaces that had a table once, besides the home."""
     found = []
     start, end = key_layout.NAMESPACES
-    while rows := await view.page(start, end, max_rows=1, max_bytes=1):
-        name, _ = key_layout.namespace_of(rows[0].key)
-        region, _, access_key_id = name.partition("/")
-        found.append(Namespace(region, access_key_id))
-        start = key_layout.end_of(key_layout.namespace_prefix(name))
+    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+        for row in rows:
+            name, _ = key_layout.namespace_of(row.key)
+            region, _, access_key_id = name.partition("/")
+            found.append(Namespace(region, access_key_id))
+        start = rows[-1].key + b"\x00"
     return found
+
+
+class _SliceKeys:
+    """The keys of a namespace, as they stand in the store: their kind still comes first."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        name = f"{namespace.region}/{namespace.access_key_id}"
+        self._prefixes = key_layout.namespace_prefixes(name)
+
+    def stored(self, key: bytes) -> bytes:
+        """The stored form of a key."""
+        return self._prefixes[key[0]] + key[1:]
+
+    def stored_range(self, start: bytes, end: bytes) -> tuple[bytes, bytes]:
+        """The stored form of a range of keys of one kind; the end is excluded."""
+        prefix = self._prefixes[start[0]]
+        if end[0] == start[0]:
+            return prefix + start[1:], prefix + end[1:]
+        assert end == bytes([start[0] + 1]), "a range has keys of one kind"
+        return prefix + start[1:], key_layout.end_of(prefix)
+
+    def within(self, row: Row) -> Row:
+        """A stored row with its key in the namespace."""
+        _, key = key_layout.namespace_of(row.key)
+        return Row(key, row.value)
 
 
 class StoreSlice:
@@ -104,29 +132,29 @@ class StoreSlice:
 
     def __init__(self, store: Store, namespace: Namespace) -> None:
         self._store = store
-        self._prefix = key_layout.namespace_prefix(f"{namespace.region}/{namespace.access_key_id}")
+        self._keys = _SliceKeys(namespace)
 
     @property
     def latest(self) -> View:
         """The owners' view of the namespace."""
-        return _ViewSlice(self._store.latest, self._prefix)
+        return _ViewSlice(self._store.latest, self._keys)
 
     def durable(self) -> View:
         """The durable view of the namespace."""
-        return _ViewSlice(self._store.durable(), self._prefix)
+        return _ViewSlice(self._store.durable(), self._keys)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        """One durable state of the namespace."""
-        kept = await self._store.snapshot(is_long=is_long)
-        return Snapshot(_ViewSlice(kept.view, self._prefix), kept.release)
+        """A durable state of the namespace."""
+        snapshot = await self._store.snapshot(is_long=is_long)
+        return Snapshot(_ViewSlice(snapshot.view, self._keys), snapshot.release)
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         """Commit rows of the namespace."""
-        return await self._store.commit([self._within(group) for group in groups])
+        return await self._store.commit([self._stored(group) for group in groups])
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
         """Reclaim a range of the namespace."""
-        await self._store.reclaim(self._prefix + start, self._prefix + end)
+        await self._store.reclaim(*self._keys.stored_range(start, end))
 
     async def checkpoint(self, directory: Path) -> None:
         """Copy the rows of all namespaces."""
@@ -139,41 +167,40 @@ class StoreSlice:
     async def close(self) -> None:
         """Do nothing: others use the store."""
 
-    def _within(self, group: Group) -> Group:
-        prefix = self._prefix
+    def _stored(self, group: Group) -> Group:
+        stored = self._keys.stored
         return Group(
-            prefix + group.head_key,
+            stored(group.head_key),
             group.expected_head,
             group.head,
-            puts=[(prefix + key, value) for key, value in group.puts],
-            deletes=[prefix + key for key in group.deletes],
-            range_deletes=[(prefix + start, prefix + end) for start, end in group.range_deletes],
-            guards=[(prefix + key, value) for key, value in group.guards],
+            puts=[(stored(key), value) for key, value in group.puts],
+            deletes=[stored(key) for key in group.deletes],
+            range_deletes=[self._keys.stored_range(*each) for each in group.range_deletes],
+            guards=[(stored(key), value) for key, value in group.guards],
         )
 
 
 class _ViewSlice:
     """A view of one namespace."""
 
-    def __init__(self, view: View, prefix: bytes) -> None:
+    def __init__(self, view: View, keys: _SliceKeys) -> None:
         self._view = view
-        self._prefix = prefix
+        self._keys = keys
 
     def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
-        return self._view.at_hand(self._prefix + key)
+        return self._view.at_hand(self._keys.stored(key))
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return await self._view.load([self._prefix + key for key in keys])
+        return await self._view.load([self._keys.stored(key) for key in keys])
 
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
-        prefix = self._prefix
+        low, high = self._keys.stored_range(start, end)
         rows = await self._view.page(
-            prefix + start, prefix + end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+            low, high, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
         )
-        length = len(prefix)
-        return [Row(row.key[length:], row.value) for row in rows]
+        return [self._keys.within(row) for row in rows]
 
 
 def _decode(row: bytes) -> _Stored:

@@ -53,5 +53,8 @@ class DatabaseSettings(Struct, frozen=True):
     namespace: Namespace | None = None
     # The prefix of all Kafka topics, if another database has the plain names.
     topic_namespace: str = ""
+    # As DynamoDB Local: CreateTable drops attribute definitions that no key uses, and the answers
+    # of changes show a table in the state that it reaches.
+    is_as_local: bool = False
     # Seed of ids and of the jitter of retries, for tests; without a seed they are unpredictable.
     seed: int | None = None

@@ -18,7 +18,7 @@ from dynactor.api.requests.table_request import (
     throughput,
 )
 from dynactor.model.errors import ValidationException
-from dynactor.model.tables.table_rules import NewTable, define
+from dynactor.model.tables.table_rules import NewTable, define, without_unused_definitions
 
 
 class CreateTableInput(structures.Shape, frozen=True, kw_only=True):
@@ -53,8 +53,14 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
     request = call.request
     name = table_name(request.TableName)
     _refuse_what_is_not_built(request)
-    definition = define(_new_table(name, request, call.database.clock.now_epoch_seconds()))
+    new = _new_table(name, request, call.database.clock.now_epoch_seconds())
+    is_as_local = call.database.settings.is_as_local
+    if is_as_local:
+        new = without_unused_definitions(new)
+    definition = define(new)
     state = await call.database.create_table(definition)
+    if is_as_local:
+        state = await call.database.describe(name)
     return json.encode({"TableDescription": table_description(call.database, state)})
 
 

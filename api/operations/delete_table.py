@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
-from dynactor.api.answers.table_description import deleted_table_description
+from dynactor.api.answers.table_description import deleted_table_description, table_description
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
@@ -18,8 +18,14 @@ class DeleteTableInput(structures.Shape, frozen=True):
 
 async def handle(call: Call[DeleteTableInput]) -> bytes:
     """Delete a table with all its items and indexes."""
-    state = await call.database.delete_table(table_name(call.request.TableName))
-    return json.encode({"TableDescription": deleted_table_description(call.database, state)})
+    name, database = table_name(call.request.TableName), call.database
+    settings = database.settings
+    if settings.is_as_local and not settings.table_transition_seconds:
+        before = table_description(database, await database.describe(name))
+        await database.delete_table(name)
+        return json.encode({"TableDescription": before})
+    state = await database.delete_table(name)
+    return json.encode({"TableDescription": deleted_table_description(database, state)})
 
 
 OPERATION = Operation("DeleteTable", DeleteTableInput, handle)

@@ -85,6 +85,8 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
     )
     check_edit(edit)
     state = await call.database.update_table(name, edit)
+    if call.database.settings.is_as_local:
+        state = await call.database.describe(name)
     return json.encode({"TableDescription": table_description(call.database, state)})
 
 

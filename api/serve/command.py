@@ -5,13 +5,18 @@ from __future__ import annotations
 import faulthandler
 import gc
 
+from dynactor.api.serve.compatibility import with_compatibility
 from dynactor.api.serve.import_without import import_without
 from dynactor.api.serve.options import ServeOptions
 
 
 def serve(options: ServeOptions | None = None) -> None:
     """Serve DynamoDB's API until SIGTERM or SIGINT."""
-    options = options or ServeOptions()
+    start(with_compatibility(options or ServeOptions()))
+
+
+def start(options: ServeOptions) -> None:
+    """Serve with these options until SIGTERM or SIGINT."""
     # The engine is native code: where that is at fault, the stacks of all threads are written.
     faulthandler.enable()
     # Collections during the imports find no garbage, and take a tenth of the start.

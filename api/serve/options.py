@@ -40,7 +40,7 @@ from dynactor.storage.namespaces import Separation
 # Each group fits on a screen of its own.
 _ACCESS: Final = Group("Addresses and access", sort_key=1)
 _DATA: Final = Group("Data", sort_key=2)
-_REGIONS: Final = Group("Regions", sort_key=2)
+_REGIONS: Final = Group("Regions and compatibility", sort_key=2)
 _PROCESS: Final = Group("Admin port and process", sort_key=3)
 _LIMITS: Final = Group("Throughput and expiry", sort_key=4)
 _TEST_TABLES: Final = Group(
@@ -60,6 +60,7 @@ _TEST_TIMES: Final = Group(
 )
 
 Regions: TypeAlias = Literal["shared", "apart"]
+Compat: TypeAlias = Literal["dynamodb-local"]
 
 _AWAITED: Final = "awaited"
 # An index follows within milliseconds, unless the disk is full.
@@ -132,6 +133,14 @@ class ServeOptions:
     regions: Annotated[Regions, Parameter(group=_REGIONS)] = "shared"
     """Tables of regions: shared by all regions, or apart, by the region in a request's signature.
     With apart, tables made before belong to --region."""
+
+    compat: Annotated[Compat | None, Parameter(group=_REGIONS)] = None
+    """Behave as DynamoDB Local does: --gsi-lag awaited, --throttling observe, tables and indexes
+    that are ACTIVE at once, tables apart for each access key and region, and unused
+    AttributeDefinitions dropped."""
+
+    shared_db: Annotated[bool, Parameter(group=_REGIONS, negative=())] = False
+    """With --compat: share all tables, as -sharedDb does."""
 
     log_format: Annotated[LogFormat, Parameter(group=_PROCESS)] = "text"
     """Format of log lines: text, or json for one JSON object per line."""
@@ -390,7 +399,9 @@ class ServeOptions:
 
     @property
     def separation(self) -> Separation:
-        """What has tables of its own."""
+        """The unit that has tables of its own."""
+        if self.compat is not None and not self.shared_db:
+            return "access key"
         return "region" if self.regions == "apart" else "shared"
 
     @property

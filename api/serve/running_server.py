@@ -97,6 +97,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         initial_burst_seconds=options.initial_burst_seconds,
         throughput_decreases_per_day=options.throughput_decreases_per_day,
         key_traffic=options.key_traffic,
+        is_as_local=options.compat is not None,
         copy_messages=options.copy_messages,
     )
     # Taken first: whether the ports are free is known before the data is touched.

@@ -83,6 +83,15 @@ class TableEdit(Struct, frozen=True):
     tag_keys_to_remove: tuple[str, ...] | None = None
 
 
+def without_unused_definitions(table: NewTable) -> NewTable:
+    """The same table without the attribute definitions that no key uses."""
+    indexes = (*(table.local_indexes or ()), *(table.global_indexes or ()))
+    schemas = (table.key_schema, *(index.key_schema for index in indexes))
+    used = {element.name for schema in schemas for element in schema}
+    definitions = tuple(each for each in table.attribute_definitions if each.name in used)
+    return replace(table, attribute_definitions=definitions)
+
+
 def define(table: NewTable) -> TableDefinition:
     """The definition of a new table.
 

@@ -21,7 +21,7 @@ _BEHIND_DIGESTS: Final = b"\xff" * (_DIGEST_BYTES + 1)
 HEADS, ROWS, LOG = range(3)
 # The table of each first byte of a key.
 _TABLE_OF: Final = [
-    HEADS if first in key_layout.HEAD_KINDS else LOG if first == key_layout.CHANGE_KIND else ROWS
+    HEADS if first in key_layout.HEAD_KINDS else LOG if first in key_layout.CHANGE_KINDS else ROWS
     for first in range(256)
 ]
 

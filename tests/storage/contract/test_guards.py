@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from dynactor.storage.namespaces import Namespace, StoreSlice
 from dynactor.storage.store import Conflict, Fenced, Group, Store
 from tests.storage.contract.conftest import OpenStore
 from tests.support.databases.databases import HeldStore
@@ -23,6 +24,7 @@ FAKES: Final[dict[str, Callable[[Store], Store]]] = {
     "losing": LosingStore,
     "delayed": lambda inner: DelayedStore(inner, Delays(seed=1, most_seconds=0.001)),
     "held": HeldStore,
+    "slice": lambda inner: StoreSlice(inner, Namespace("us-west-2")),
 }
 
 

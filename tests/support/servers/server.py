@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -138,10 +138,23 @@ def running_server(
     kill the server itself; a server that is still running at the end is killed. ``project`` is the
     source to run, such as a changed copy. For ``module``, see ``serve_command``.
     """
+    command = serve_command(*arguments, data_dir=data_dir, module=module)
+    with running(command, environment=environment, project=project) as server:
+        yield server
+
+
+@contextmanager
+def running(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    project: Path = PROJECT,
+) -> Iterator[Server]:
+    """The server that a command starts; what is still running at the end is killed."""
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
-            serve_command(*arguments, data_dir=data_dir, module=module),
+            command,
             cwd=project,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,

@@ -1,0 +1,48 @@
+"""The option ``--compat``: the options that it stands for.
+
+Source: DynamoDB Developer Guide, "DynamoDB local usage notes", and measurements of version 3.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any, Final
+
+from dynactor.api.serve.configuration_error import ConfigurationError
+from dynactor.api.serve.options import ServeOptions
+
+_DYNAMODB_LOCAL: Final[dict[str, Any]] = {"gsi_lag": "awaited", "throttling": "observe"}
+# Their defaults are for AWS; a value that is given beside --compat stays.
+_AT_ONCE: Final[dict[str, Any]] = {"index_allocation_seconds": 0.0}
+
+
+def with_compatibility(options: ServeOptions) -> ServeOptions:
+    """The options, with those that ``--compat`` stands for.
+
+    Raises:
+        ConfigurationError: another option contradicts it.
+    """
+    if options.compat is None:
+        if options.shared_db:
+            raise ConfigurationError("--shared-db belongs to --compat dynamodb-local: give both")
+        return options
+    if options.regions == "apart":
+        raise ConfigurationError(
+            "--compat dynamodb-local keeps access keys and regions apart, unless --shared-db is "
+            "given: leave out --regions"
+        )
+    if options.credentials_file is not None:
+        raise ConfigurationError(
+            "--compat dynamodb-local takes any credentials: leave out --credentials-file"
+        )
+    defaults = {field.name: field.default for field in fields(options)}
+    for name, value in _DYNAMODB_LOCAL.items():
+        if getattr(options, name) not in (defaults[name], value):
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigurationError(
+                f"--compat dynamodb-local means {option} {value}: leave out {option}"
+            )
+    at_once = {
+        name: value for name, value in _AT_ONCE.items() if getattr(options, name) == defaults[name]
+    }
+    return replace(options, **_DYNAMODB_LOCAL, **at_once)

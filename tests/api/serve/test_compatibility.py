@@ -1,0 +1,65 @@
+"""The options that ``--compat dynamodb-local`` stands for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dynactor.api.serve.compatibility import with_compatibility
+from dynactor.api.serve.configuration_error import ConfigurationError
+from dynactor.api.serve.options import ServeOptions
+
+
+def test_without_it_nothing_changes():
+    options = ServeOptions(gsi_lag="fixed:1")
+    assert with_compatibility(options) is options
+    assert options.separation == "shared"
+    assert ServeOptions(regions="apart").separation == "region"
+
+
+def test_it_sets_what_dynamodb_local_does():
+    options = with_compatibility(ServeOptions(compat="dynamodb-local"))
+    assert (options.gsi_lag, options.throttling) == ("awaited", "observe")
+    assert options.table_transition_seconds == options.index_allocation_seconds == 0
+    assert options.ttl_transition_seconds == 0
+    assert options.separation == "access key"
+
+
+def test_tables_can_be_shared():
+    options = with_compatibility(ServeOptions(compat="dynamodb-local", shared_db=True))
+    assert options.separation == "shared"
+
+
+def test_transitions_can_be_asked_for():
+    given = ServeOptions(
+        compat="dynamodb-local", table_transition_seconds=2, index_allocation_seconds=1
+    )
+    options = with_compatibility(given)
+    assert (options.table_transition_seconds, options.index_allocation_seconds) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"gsi_lag": "fixed:1"}, "leave out --gsi-lag"),
+        ({"throttling": "enforce"}, "leave out --throttling"),
+        ({"regions": "apart"}, "leave out --regions"),
+        ({"regions": "apart", "shared_db": True}, "leave out --regions"),
+    ],
+)
+def test_an_option_that_contradicts_it_is_refused(options, told: str):
+    with pytest.raises(ConfigurationError, match=told):
+        with_compatibility(ServeOptions(compat="dynamodb-local", **options))
+
+
+def test_credentials_are_not_checked(tmp_path: Path):
+    keys = tmp_path / "keys"
+    keys.write_text("[default]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    with pytest.raises(ConfigurationError, match="leave out --credentials-file"):
+        with_compatibility(ServeOptions(compat="dynamodb-local", credentials_file=keys))
+
+
+def test_shared_tables_belong_to_it():
+    with pytest.raises(ConfigurationError, match="--shared-db belongs to --compat"):
+        with_compatibility(ServeOptions(shared_db=True))
