@@ -21,47 +21,47 @@ from dynactor.api.serve.configuration_error import ConfigurationError
 
 _YOUNG_OBJECTS: Final = 50_000
 
-# Commands by name, with the function that carries out each and its help. The help stands here so
-# that the list of commands, which shows the first sentence, is printed without importing them.
+# Commands by name, each with its function and its help. The help is here, so the list of commands,
+# which shows the first sentence of each, is printed without importing them.
 _COMMANDS: Final = {
     "serve": ("serve.command:serve", "Serve DynamoDB's API until SIGTERM or SIGINT."),
     "violations": (
         "commands.violations:violations",
         """List the values in a table that can't be keys of a global secondary index.
 
-        The exit code is 0 if no violation is left, 1 if some are, 2 if something went wrong.
+        The exit code is 0 without remaining violations, 1 with some, and 2 after an error.
         """,
     ),
     "replay": (
         "commands.replay:replay",
-        """Publish a table's recorded changes, or its items and changes, to a topic once more.
+        """Publish a table's recorded changes, or its items and changes, to a topic again.
 
-        The server must have been started with --kafka-bootstrap-servers. The exit code is 0 if all
-        was published, or if --follow was stopped, and 1 if not.
+        The server must have been started with --kafka-bootstrap-servers. The exit code is 0 if
+        everything was published or --follow was stopped, else 1.
         """,
     ),
     "backup": (
         "commands.backup:backup",
-        """Back up all tables while they are used, and print the directory of the backup.
+        """Back up all tables while they are in use, and print the directory of the backup.
 
-        The server must have been started with --backup-dir. A server that is started with a copy
-        of that directory as its --data-dir has everything. The exit code is 0 if the backup was
-        made, and 1 if not.
+        The server must have been started with --backup-dir. To restore, start a server with a
+        copy of the printed directory as its --data-dir. The exit code is 0 after a backup, else 1.
         """,
     ),
     "check": (
         "commands.check:check",
-        """Read all of a data directory that no server uses, and tell what it holds.
+        """Check a data directory that no server uses, and print a summary of its content.
 
-        Every checksum is compared, and nothing is changed. The exit code is 0 if no damage was
-        found, and 1 if some was, or if the directory can't be read.
+        Every row is read and every checksum verified; nothing is changed. The exit code is 0
+        without damage, and 1 with damage or if the directory can't be read.
         """,
     ),
     "doctor": (
         "commands.doctor:doctor",
-        """Write a report for whoever helps: versions, limits, metrics and sizes of files.
+        """Write a report for support requests: versions, limits, metrics and sizes of files.
 
-        It has no data, no keys, no secrets and no names of tables. A running server adds its part.
+        It has no data, no keys, no secrets and no names of tables. A running server adds its
+        metrics.
         """,
     ),
     "insights": (
@@ -70,9 +70,9 @@ _COMMANDS: Final = {
     ),
     "advise": (
         "commands.advise.command:advise",
-        """Tell what a table's recorded use says about its keys, units and indexes.
+        """Advise on a table's keys, units and indexes from its recorded use.
 
-        Each advice names its rules, which docs/RULES.md holds.
+        Each piece of advice names its rules in docs/RULES.md.
         """,
     ),
 }
@@ -97,9 +97,9 @@ for _name, (_function, _help) in _COMMANDS.items():
 app.command(
     "dynactor.load.command:app",
     name="load",
-    help="Run a workload against a DynamoDB endpoint, and show what came of it.",
+    help="Run a workload against a DynamoDB endpoint, and show its result.",
 )
-# It has commands of its own, and says itself how its help is written.
+# It has commands of its own, and sets the format of its help.
 app.command(
     "dynactor.api.commands.clock:clock",
     name="clock",
@@ -123,7 +123,7 @@ app.command(
 
 def main() -> None:
     """The console script."""
-    # What is made until a command begins stays, and garbage collections find none in it.
+    # Objects created before a command starts stay alive, so collecting garbage early is useless.
     gc.set_threshold(_YOUNG_OBJECTS)
     drop_empty_variables(os.environ)
     warn_of_unknown_variables(app, os.environ)

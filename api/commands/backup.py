@@ -23,7 +23,7 @@ class BackupOptions:
     """What to call it."""
 
     name: str | None = None
-    """The name of the backup, and of its directory; without it, the time."""
+    """Name of the backup and of its directory. Default: the time."""
 
     server: ServerAddress = field(default_factory=ServerAddress)
 

@@ -43,12 +43,12 @@ def set_time(time: str, /, *, server: ServerAddress | None = None) -> None:
 
 @clock.command
 def step(length: str, /, *, server: ServerAddress | None = None) -> None:
-    """Move the clock on.
+    """Advance the clock.
 
     Parameters
     ----------
     length
-        Seconds, or a number with s, m, h or d behind it: 90s, 15m, 25h, 2d.
+        Seconds, or a number followed by s, m, h or d: 90s, 15m, 25h, 2d.
     """
     try:
         seconds = parse_length(length)

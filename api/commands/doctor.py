@@ -1,4 +1,4 @@
-"""The command ``dynactor doctor``: a report for whoever helps, without data and secrets."""
+"""The command ``dynactor doctor``: a report for support requests, without data and secrets."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class DoctorOptions:
     """Where to look, and where to write."""
 
     data_dir: Path | None = None
-    """A data directory whose files are listed, with their sizes."""
+    """Data directory whose files are listed with their sizes."""
 
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None
-    """The file to write to, instead of standard output."""
+    """File to write to, instead of standard output."""
 
     server: ServerAddress = field(default_factory=ServerAddress)
 

@@ -34,16 +34,16 @@ class InsightsOptions:
     """What to tell of."""
 
     table: str
-    """The table whose keys are shown."""
+    """Table whose keys are shown."""
 
     index: str | None = None
-    """A global secondary index of the table, instead of the table itself."""
+    """Global secondary index to show instead of the table."""
 
     top: PositiveInt = 10
-    """How many keys are shown of each kind, up to 32."""
+    """Number of keys of each kind, at most 32."""
 
     minutes: PositiveInt = 60
-    """How many of the last minutes are shown, up to 60."""
+    """Number of recent minutes to show, at most 60."""
 
     json: Annotated[bool, Parameter(negative=())] = False
     """Print JSON."""

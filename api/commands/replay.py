@@ -33,25 +33,24 @@ class ReplayOptions:
     """What to publish, and where."""
 
     table: str
-    """The table whose changes are published."""
+    """Table whose changes are published."""
 
     start: Annotated[str, Parameter(name="--from")]
-    """beginning, snapshot, a sequence number, a time (ISO 8601 or seconds since 1970), or how long
-    ago (90s, 15m, 1h, 2d).
+    """Start: beginning, snapshot, a sequence number, a time (ISO 8601 or seconds since 1970), or
+    an age (90s, 15m, 1h, 2d).
 
-    beginning is the oldest change that is kept. snapshot publishes every item first, and then
-    what was changed since. A sequence number stands for its change and all that was made from
-    then on.
+    beginning is the oldest recorded change. snapshot publishes every item first, and then later
+    changes. A sequence number selects its change and all later ones.
     """
 
     to_topic: str
-    """The topic to publish to. It is made if it is missing."""
+    """Topic to publish to; created if missing."""
 
     follow: Annotated[bool, Parameter(negative=())] = False
-    """Go on with every later change, until this command is stopped."""
+    """Continue with later changes until this command is stopped."""
 
     json: Annotated[bool, Parameter(negative=())] = False
-    """Print how it stands as JSON: a line whenever something has changed, the end as the last."""
+    """Print the progress as JSON, one line per change of state."""
 
     server: TablesAddress = field(default_factory=TablesAddress)
 

@@ -17,10 +17,10 @@ class ServerAddress:
     """The options that name a server."""
 
     endpoint: str = "http://127.0.0.1:8000"
-    """The server's address, which serve prints. The server tells where its admin listener is."""
+    """Address of the server. The admin port is found through it."""
 
     admin_endpoint: str | None = None
-    """The address of the admin listener, if the server at --endpoint can't be asked."""
+    """Address of the admin port, if it can't be found through --endpoint."""
 
     def admin_client(self) -> AdminClient:
         """A client of the server's admin listener.

@@ -16,7 +16,7 @@ class TablesAddress(ServerAddress):
     """The options that name a server, and the region of the tables there."""
 
     region: str | None = None
-    """The region of the tables, if the server keeps regions apart. Default: AWS_REGION or
+    """Region of the tables, if the server keeps regions apart. Default: AWS_REGION or
     AWS_DEFAULT_REGION, else us-east-1. AWS_ACCESS_KEY_ID names the access key."""
 
     def parameters(self) -> dict[str, str]:

@@ -58,58 +58,59 @@ class ViolationsOptions:
     """What to look at, what to do about it, where to tell of it."""
 
     table: str
-    """The table to look at."""
+    """Table to search."""
 
     index: str | None = None
-    """A global secondary index of the table."""
+    """Global secondary index of the table."""
 
     partition_key: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    """Instead of an index, before it is added: its partition key, as NAME:TYPE (S, N or B)."""
+    """Partition key of a planned index, as NAME:TYPE (S, N or B), instead of --index."""
 
     sort_key: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    """With --partition-key: the sort key, as NAME:TYPE."""
+    """Sort key of a planned index, as NAME:TYPE."""
 
     endpoint: str = "http://127.0.0.1:8000"
-    """Where the dynactor server is."""
+    """Address of the server."""
 
     region: str | None = None
-    """The region of the table, if the server keeps regions apart. Default: AWS_REGION or
+    """Region of the table, if the server keeps regions apart. Default: AWS_REGION or
     AWS_DEFAULT_REGION, else us-east-1."""
 
     format: Format = "csv"
-    """Lines of comma-separated values under a headline, or a JSON object a line."""
+    """Format of the report: comma-separated values with a header line, or one JSON object per
+    line."""
 
     output: Path | None = None
-    """The file to write to, instead of standard output."""
+    """File to write to, instead of standard output."""
 
     fix: Literal["delete", "rewrite", "convert"] | None = None
-    """What to do about each violation, if its value has not changed meanwhile.
+    """Correction of each violation whose value has not changed meanwhile.
 
-    delete removes the attribute (never the item), rewrite puts the --value, convert makes a
-    number of a string and a string of a number where the index wants one.
+    delete removes the attribute (never the item), rewrite sets --value, convert turns strings into
+    numbers or numbers into strings, as the index requires.
     """
 
     value: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    """With --fix rewrite: the new value of an attribute, as NAME=TEXT; base64 for a binary."""
+    """New value of an attribute for --fix rewrite, as NAME=TEXT; base64 for a binary."""
 
     corrections: Path | None = None
-    """A report of this command with corrections in it, which are made instead of a search.
+    """Report of this command with corrections to apply, instead of a search.
 
-    A line's correction is the new value, base64 for a binary; Y in its column delete removes the
-    attribute. A line is passed over if its value has changed since.
+    The correction in a line is the new value, base64 for a binary; Y in its column delete removes
+    the attribute. A line is skipped if its value has changed since.
     """
 
     segments: PositiveInt = 4
-    """How many parts of the table are read at a time."""
+    """Number of parallel scan segments."""
 
     max_violations: PositiveInt | None = None
-    """Stop after so many violations."""
+    """Stop after this number of violations."""
 
     max_items: PositiveInt | None = None
-    """Look at no more items than that."""
+    """Stop after reading this number of items."""
 
     units_percent: Annotated[float | None, Parameter(validator=Number(gt=0, lte=100))] = None
-    """Use no more than this share of the table's units a second, such as 25; else all there are."""
+    """Use at most this percentage of the table's units, for example 25. Default: no limit."""
 
 
 def violations(options: ViolationsOptions) -> int:

@@ -43,25 +43,25 @@ class AdviseOptions:
     """What to give advice on."""
 
     table: str
-    """The table."""
+    """Table to advise on."""
 
     write_units: PositiveInt | None = None
     """Provisioned write units to compare the recorded load with, instead of the table's."""
 
     read_units: PositiveInt | None = None
-    """Provisioned read units, likewise."""
+    """Provisioned read units to compare the recorded load with, instead of the table's."""
 
     writes_per_second: PositiveFloat | None = None
-    """Writes to one partition key, or with --index-key to the table, that are planned."""
+    """Planned writes per second to one partition key, or with --index-key to the table."""
 
     item_size_bytes: PositiveInt | None = None
-    """Their size; without it, the mean of the table's items."""
+    """Bytes per planned write. Default: the mean size of the table's items."""
 
     index_key: str | None = None
-    """An attribute that is to be the partition key of a new global secondary index."""
+    """Attribute for the partition key of a new global secondary index."""
 
     sample_items: NonNegativeInt = 1_000
-    """About how many of its items are looked at, up to 10,000; it takes no read units."""
+    """Approximate number of the table's items to sample, at most 10,000. It takes no read units."""
 
     json: Annotated[bool, Parameter(negative=())] = False
     """Print JSON."""
