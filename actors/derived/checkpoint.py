@@ -1,4 +1,4 @@
-"""How far a reader has come in a log of a table."""
+"""The position of a reader in a log of a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NUMBER_BYTES: Final = 8
 
 
 class Checkpoint(Struct, frozen=True):
-    """A place in a log: a counter, and the log's bytes of records up to there."""
+    """A position in a log: a counter, and the bytes of all records up to there."""
 
     counter: int
     logged_bytes: int
@@ -23,7 +23,7 @@ class Checkpoint(Struct, frozen=True):
 
 
 def decode(value: bytes | None) -> Checkpoint:
-    """The checkpoint in a row's value; without one nothing was applied."""
+    """The checkpoint in a row's value; a missing row means that nothing was applied."""
     value = value or b""
     return Checkpoint(
         int.from_bytes(value[:_NUMBER_BYTES], "big"),

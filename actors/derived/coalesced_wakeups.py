@@ -1,8 +1,8 @@
-"""When the followers that keep up take their next runs: together, and right behind a sync.
+"""Wakes the followers that keep up together, right after a sync.
 
-What came meanwhile goes in one run, and what all of them send to one partition in one of its
-batches. A sync has just made durable what they are to tell of, and what their runs commit goes in
-the one after it: by a clock of their own they would wait for both.
+Changes that arrive meanwhile go in one run, and the messages of all followers to one partition go
+in one of its batches. A sync has just made their changes durable, and the next sync covers their
+commits. With a timer of its own each follower would wait for both.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-# The first changes that become durable so long after the last tick make the next one.
+# A tick comes this long after the first durable change since the last tick.
 _SHORTEST_SECONDS: Final = 0.004
-# Where nothing changes any more, who waits goes on all the same: something may have come before.
+# Maximum wait without any change: the waiter may have missed one.
 _LONGEST_SECONDS: Final = 0.008
-# Followers without a feed to wait at share these ticks of the loop's clock.
+# Followers that wait for no single feed share these ticks of the loop's clock.
 _TICK_SECONDS: Final = 0.008
 
 
 class CoalescedWakeups:
-    """What followers wait for. Invariant: while anybody waits there is a timer."""
+    """The wakeups of followers. Invariant: while there is a waiter there is a timer."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -36,7 +36,7 @@ class CoalescedWakeups:
         return future
 
     def changed(self) -> None:
-        """Changes have become durable, perhaps others in the same turn of the loop, too."""
+        """Changes have become durable, perhaps more of them in the same turn of the loop."""
         if self._timer is not None:
             now = asyncio.get_running_loop().time()
             if now - self._struck_at >= _SHORTEST_SECONDS:
@@ -53,6 +53,6 @@ class CoalescedWakeups:
 
 
 async def wait_wakeup() -> None:
-    """Wait until the next tick of the loop's clock, the same for all followers."""
-    # A pause between two runs: changes that come meanwhile go together.
+    """Wait until the next tick of the loop's clock, which all followers share."""
+    # A pause between two runs, so that changes that arrive meanwhile go together.
     await asyncio.sleep(_TICK_SECONDS - asyncio.get_running_loop().time() % _TICK_SECONDS)

@@ -1,4 +1,4 @@
-"""One log as one sink follows it: the position, its stored checkpoint, and the log's end.
+"""One log as a sink follows it: the position, its stored checkpoint, and the log's end.
 
 ``Follower`` feeds a sink from one such log, ``FollowedLogs`` from all logs of a table together.
 """
@@ -19,10 +19,11 @@ from dynactor.streams.change_record import ChangeRecord
 
 
 class Run(NamedTuple):
-    """Records that follow on a position.
+    """Records that follow a position.
 
-    ``tail`` is where the log stood before the read, ``end`` the end that it had then, if any.
-    Without records there are none up to the tail: they were trimmed, or nobody followed then.
+    ``tail`` is the log's tail before the read, ``end`` the end that it had then, if any. An empty
+    run means that there are no records up to the tail: they were trimmed, or the table had no
+    followers then.
     """
 
     records: list[ChangeRecord]
@@ -31,7 +32,7 @@ class Run(NamedTuple):
 
 
 class FollowedLog:
-    """A log and its reader's place in it.
+    """A log and its reader's position in it.
 
     Invariant: the effect of every record up to ``position`` is durable, and the stored
     checkpoint is at or below it.
@@ -47,7 +48,7 @@ class FollowedLog:
             feed.store, key_layout.checkpoint(subscriber_id, feed.partition_number), reader
         )
         self._counts_bytes = counts_bytes
-        # Kept until it completes: a feed does not forget who waits for it.
+        # Kept until it completes, because a feed doesn't forget its waiters.
         self._addition: asyncio.Future[None] | None = None
 
     @property
@@ -57,12 +58,12 @@ class FollowedLog:
 
     @property
     def stored(self) -> Checkpoint:
-        """The stored checkpoint; a restart continues behind it."""
+        """The stored checkpoint; a restart continues after it."""
         return checkpoint.decode(self.checkpoint.value)
 
     @property
     def end(self) -> Checkpoint | None:
-        """The position behind the log's last change; None while the log grows."""
+        """The position after the log's last change; None while the log grows."""
         if self.feed.last is None:
             return None
         return Checkpoint(self.feed.last, self.feed.logged_bytes)
@@ -74,12 +75,12 @@ class FollowedLog:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all of an ended log is applied, and that is stored: its children's turn."""
+        """Whether all of an ended log is applied and this is stored: its children may start."""
         return self.is_whole and self.stored.counter >= self.position.counter
 
     @property
     def is_stored(self) -> bool:
-        """Whether the stored checkpoint says how far the reader is."""
+        """Whether the stored checkpoint is the reader's position."""
         return self.stored == self.position
 
     @property
@@ -109,17 +110,17 @@ class FollowedLog:
         return self.stored
 
     async def read(self, after: Checkpoint, *, max_records: int, max_bytes: int) -> Run:
-        """The first records behind a position."""
-        # Before the read: records may be added during it, and then the end.
+        """The first records after a position."""
+        # Taken before the read, because records and then the end may be added during it.
         tail, end = Checkpoint(self.feed.tail, self.feed.logged_bytes), self.end
         records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
         return Run(records, tail, end)
 
     def behind(self, position: Checkpoint, run: Run) -> Checkpoint:
-        """The position behind the records of a run that follows on a position."""
+        """The position after the records of a run that follows a position."""
         counter = run.records[-1].sequence_number.counter
         if counter == run.tail.counter:
-            # Bytes of trimmed records between them count, too.
+            # This includes the bytes of trimmed records between them.
             return run.tail
         if not self._counts_bytes:
             return Checkpoint(counter, 0)
@@ -137,11 +138,11 @@ class FollowedLog:
         return None if first is None else first.commit_time_us
 
     async def try_store(self) -> bool:
-        """Store the position if the store takes it at once; it becomes durable later."""
+        """Store the position if the store accepts it at once; it becomes durable later."""
         return await self.checkpoint.try_store(self.value)
 
     async def store_end(self, stopped: asyncio.Future[None]) -> bool:
-        """Store that the whole log is applied, however long the store takes no writes.
+        """Store that the whole log is applied, however long the store refuses writes.
 
         Returns:
             False if the reader was stopped before.

@@ -1,7 +1,7 @@
-"""All logs of a table as one sink follows them together, parents before their children.
+"""All logs of a table, followed by one sink, parents before their children.
 
-The log of a child is open once its parent's is applied to the end and that is stored: the changes
-of an item are in the parent's log until the split, and in the child's from then on.
+The log of a child is opened once the end of its parent's log is applied and stored. The changes of
+an item are in the parent's log until the split, and in the child's log after it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = structlog.get_logger("actors")
 
 
 class FollowedLogs:
-    """The logs by the numbers of their partitions; it is also a collection of these numbers."""
+    """The logs by the numbers of their partitions; also a collection of these numbers."""
 
     def __init__(
         self, feeds: Sequence[ChangeFeed], store: Store, *, subscriber_id: bytes, reader: str
@@ -35,7 +35,7 @@ class FollowedLogs:
         self._subscriber_id = subscriber_id
         self._reader = reader
         self._logs: dict[int, FollowedLog] = {}
-        # The logs that joined, and whose checkpoints were not read.
+        # Logs that joined, and whose checkpoints are not loaded yet.
         self._unloaded: list[FollowedLog] = []
         self._joined = asyncio.get_running_loop().create_future()
         # Number of records applied since the checkpoints were stored.
@@ -53,7 +53,7 @@ class FollowedLogs:
         return self._logs[partition_number]
 
     def add(self, feeds: Sequence[ChangeFeed]) -> None:
-        """Follow more logs; children stand behind their parents."""
+        """Follow more logs; children come after their parents."""
         for feed in feeds:
             log = FollowedLog(feed, self._subscriber_id, self._reader, counts_bytes=True)
             self._logs[feed.partition_number] = log
@@ -71,12 +71,12 @@ class FollowedLogs:
 
     @property
     def open(self) -> list[FollowedLog]:
-        """The logs to read now: none that is applied whole, none before its ancestors."""
+        """The logs to read now: not applied whole, and not before their ancestors."""
         return [log for log in self if not log.is_whole and self._is_open(log)]
 
     def _is_open(self, log: FollowedLog) -> bool:
         parent = None if log.feed.parent is None else self._logs.get(log.feed.parent)
-        # A parent that is not among them was applied before; an empty one has ended at once.
+        # A parent that is missing here was applied before; an empty one has ended at once.
         return parent is None or (parent.has_ended and self._is_open(parent))
 
     @property
@@ -100,7 +100,7 @@ class FollowedLogs:
         return [(log.feed.additions, log.feed.last) for log in self]
 
     async def wait_more(self, seen: Sequence[object], stopped: asyncio.Future[None]) -> None:
-        """Wait until there is more to read than when ``seen`` was taken."""
+        """Wait until there is more to read than at the time of ``seen``."""
         if seen == self.seen():
             waiting = [log.wait_addition() for log in self.open]
             await asyncio.wait(
@@ -114,13 +114,13 @@ class FollowedLogs:
     # -- positions --------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Read the checkpoints; a log that is further already stays where it is."""
+        """Load the checkpoints; a log that is further already keeps its position."""
         self._unloaded = list(self)
         await self.load_joined()
         self._forget_released()
 
     async def load_joined(self) -> None:
-        """Read the checkpoints of the logs that joined."""
+        """Load the checkpoints of the logs that joined."""
         while self._unloaded:
             log = self._unloaded[-1]
             stored = await log.load()
@@ -129,13 +129,13 @@ class FollowedLogs:
             self._unloaded.remove(log)
 
     def passed(self, positions: Mapping[int, Checkpoint], records: int) -> None:
-        """All changes up to these positions are applied, ``records`` of them since the last."""
+        """All changes up to these positions are applied, ``records`` since the last call."""
         for log in self:
             log.position = positions.get(log.number, log.position)
         self.unstored_records += records
 
     def are_behind(self, counters: Mapping[int, int]) -> bool:
-        """Whether a destination has more changes than a log: the data are from a backup."""
+        """Whether a destination has more changes than a log, because the data are from a backup."""
         ahead = [
             log.number
             for log in self
@@ -146,7 +146,7 @@ class FollowedLogs:
         return bool(ahead)
 
     async def pass_over(self, counters: Mapping[int, int]) -> bool:
-        """Pass over changes that a destination has already; return whether there were any."""
+        """Skip changes that a destination has already; return whether there were any."""
         has_moved = False
         for log in self:
             counter = counters.get(log.number, 0)
@@ -166,7 +166,7 @@ class FollowedLogs:
 
     @property
     def has_unstored_end(self) -> bool:
-        """Whether a log is applied whole and its checkpoint does not say so."""
+        """Whether a log is applied whole and its checkpoint is older."""
         return any(log.is_whole and not log.has_ended for log in self)
 
     async def store_ends(self, stopped: asyncio.Future[None]) -> None:

@@ -1,10 +1,10 @@
 """The actor that follows one partition's log from a checkpoint and feeds a sink.
 
-It pulls at its own pace, and no write waits for it. It reads a run of records, applies them, and
-then moves its checkpoint. After a crash the run behind the checkpoint is applied again.
+It reads at its own pace, and no write waits for it. It reads a run of records, applies them, and
+then moves its checkpoint. After a crash the run after the checkpoint is applied again.
 
-The log of a partition that was split ends. The follower applies all of it and stores that; then
-the followers of the children's logs start, so that the changes of an item stay in order.
+The log of a partition that was split ends. The follower applies all of it and stores that. Then the
+followers of the children's logs start, so the changes of an item stay in order.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dynactor.streams.change_record import ChangeRecord
 
 _RUN_RECORDS: Final = 512
 _RUN_BYTES: Final = 2 * 1024 * 1024
-# Most records that a crash makes the follower of a message sink apply again.
+# Maximum number of records that the follower of a message sink applies again after a crash.
 _CHECKPOINT_RECORDS: Final = 4_096
-# A follower that finds fewer records keeps up: it waits for the next coalesced wakeup.
+# A follower that finds fewer records keeps up, and waits for the next coalesced wakeup.
 _KEEPING_UP_RECORDS: Final = 64
 
 
@@ -62,7 +62,7 @@ class Follower:
         self._unstored_records = 0
         self._after = after
         self._closed = self.mailbox.when_closed()
-        # The counters that somebody waits for.
+        # The counters of the waiters.
         self._awaited: dict[asyncio.Future[None], int] = {}
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -73,13 +73,13 @@ class Follower:
 
     @property
     def stored_position(self) -> int:
-        """The counter of the stored checkpoint; a restart continues behind it."""
+        """The counter of the stored checkpoint; a restart continues after it."""
         return self.log.stored.counter
 
     def when_passed(self, counter: int) -> asyncio.Future[None]:
         """A future that completes when the changes up to a counter are applied.
 
-        It never completes if the follower is stopped or given up before. Cancel it to forget it.
+        It never completes if the follower is stopped or given up first. Cancel it to forget it.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.position >= counter:
@@ -93,7 +93,7 @@ class Follower:
         """Wait until the changes up to a counter are applied.
 
         Returns:
-            False if the follower was stopped or given up before.
+            False if the follower was stopped or given up first.
         """
         passed = self.when_passed(counter)
         try:
@@ -110,7 +110,7 @@ class Follower:
         try:
             await self._follow()
         except InternalServerError:
-            # The follower is being stopped, and the store takes no writes.
+            # The follower is being stopped, and the store refuses writes.
             if not self.mailbox.closed:
                 raise
 
@@ -132,10 +132,10 @@ class Follower:
                 await self._end(run.end)
                 return
             elif run.tail.counter > self.position:
-                # What a sink may miss was trimmed.
+                # Changes that the sink may miss were trimmed.
                 self._move(run.tail)
             else:
-                # A read at the tail is one of memory: nothing was added since it began.
+                # A read at the tail uses only memory, so nothing was added since it began.
                 await asyncio.wait(
                     [self.feed.wait_addition(), closed], return_when=asyncio.FIRST_COMPLETED
                 )
@@ -156,7 +156,7 @@ class Follower:
             try:
                 await carried_out
             except InternalServerError:
-                # Retrieve the other results: nobody else does.
+                # Retrieve the other results, so that asyncio logs no warning.
                 await asyncio.gather(*sent[at:], return_exceptions=True)
                 raise
         self._unstored_records += len(records)
@@ -189,7 +189,7 @@ class Follower:
         return outcome is not Outcome.STOPPED
 
     async def _end(self, end: Checkpoint) -> None:
-        """Store that the log was followed to its end, however long the store takes no writes."""
+        """Store that the log was followed to its end, however long the store refuses writes."""
         self._move(end)
         if await self.log.store_end(self._closed) and not self.ended.done():
             self.ended.set_result(None)
@@ -201,7 +201,7 @@ class Follower:
                 future.set_result(None)
 
     async def _try_store(self) -> None:
-        """Store how far it got; if the store refuses, the next checkpoint covers it."""
+        """Store the position; if the store refuses, the next checkpoint covers it."""
         if self._unstored_records and await self.log.try_store():
             self._unstored_records = 0
 

@@ -23,7 +23,7 @@ class LogFollowers(Mapping[int, Follower]):
         sink_for: Callable[[ChangeFeed], RowSink[Any] | MessageSink],
         supervisor: Supervisor,
     ) -> None:
-        """``sink_for`` makes the sink that takes the changes of one log."""
+        """``sink_for`` makes the sink for the changes of one log."""
         self._name = name
         self._subscriber_id = subscriber_id
         self._sink_for = sink_for
@@ -40,7 +40,7 @@ class LogFollowers(Mapping[int, Follower]):
         return len(self._followers)
 
     def follow(self, feeds: Sequence[ChangeFeed]) -> None:
-        """Follow more logs from their checkpoints on; parents stand before their children."""
+        """Follow more logs from their checkpoints on; parents come before their children."""
         for feed in feeds:
             sink = self._sink_for(feed)
             parent = None if feed.parent is None else self._followers.get(feed.parent)
@@ -86,7 +86,7 @@ class LogFollowers(Mapping[int, Follower]):
         """Wait until every change that is durable now is applied.
 
         Returns:
-            False if a follower was stopped or given up before.
+            False if a follower was stopped or given up first.
         """
         tails = {follower: follower.feed.tail for follower in self._followers.values()}
         have_passed = [await follower.wait_passed(tail) for follower, tail in tails.items()]

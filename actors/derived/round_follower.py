@@ -1,10 +1,10 @@
-"""Follows all logs of a table in rounds, and gives a sink every item first where it needs that.
+"""Follows all logs of a table in rounds, after a snapshot of its items if the sink needs one.
 
-The logs are the buffer, never memory: a round of records is read from them and delivered, and
-when all of it is acknowledged the positions move. Whatever the destination does, the rest waits in
-the logs and no write notices.
+The buffer is in the logs, not in memory: a round of records is read and delivered, and the
+positions move once all of it is acknowledged. A slow destination delays no write, because later
+changes wait in the logs.
 
-A snapshot is not resumed after a crash: it is taken again, behind another gap.
+A snapshot is not resumed after a crash: it is taken again, after another gap.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from dynactor.actors.runtime.clock import Clock
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage.store import Closed, Store
 
-# A follower that finds fewer records keeps up: it waits for the next tick.
+# A follower that finds fewer records keeps up, and waits for the next tick.
 _KEEPING_UP_RECORDS: Final = 64
 
 _log = structlog.get_logger("actors")
 
 
 class RoundSettings(Struct, frozen=True):
-    """How a sink is fed.
+    """The settings of a round follower.
 
-    ``checkpoint_records``: after this number of records the checkpoints are stored.
-    ``closing_seconds``: how long the round in progress may take once the follower is stopped.
-    ``snapshot_patience_seconds``: how long a round of a snapshot may take before the store stops
-    to keep the snapshot, and it is taken again; None for ever.
+    ``checkpoint_records``: store the checkpoints after this number of records. ``closing_seconds``:
+    deadline of the round in progress when the follower is stopped. ``snapshot_patience_seconds``:
+    deadline of a round of a snapshot, after which the snapshot is released and taken again; None
+    for no deadline.
     """
 
     checkpoint_records: int
@@ -60,8 +60,8 @@ class SnapshotSource(Struct, frozen=True):
 class RoundFollower(Generic[M]):
     """The work of an actor that follows a table for a sink.
 
-    ``on_progress`` is called behind each acknowledged round, ``on_current`` whenever the
-    destination was reached and has its snapshot if it needs one.
+    ``on_progress`` is called after each acknowledged round. ``on_current`` is called whenever the
+    destination is connected and has its snapshot, if it needs one.
 
     Invariant: every change up to a log's position was acknowledged.
     """
@@ -85,13 +85,13 @@ class RoundFollower(Generic[M]):
         # Number of changes and items, and bytes of messages, that were acknowledged.
         self.records = 0
         self.size_bytes = 0
-        # Number of items of the present snapshot that were acknowledged, and of all of them.
+        # Number of acknowledged items of the present snapshot, and of all snapshots.
         self.items = 0
         self.all_items = 0
-        # Number of changes that no log has, because nobody followed the table.
+        # Number of changes that are in no log, because the table had no followers then.
         self.missing_changes = 0
         self.snapshots = 0
-        # Whether there was nothing left to deliver at some moment since it was started.
+        # Whether everything was delivered at some moment since the start.
         self.has_caught_up = False
         self.logs = logs
         self._name = name
@@ -101,20 +101,20 @@ class RoundFollower(Generic[M]):
         self._settings = settings
         self._on_progress = on_progress
         self._on_current = on_current
-        # The round that is not acknowledged yet; it survives a failed delivery.
+        # The round that is not acknowledged yet; kept after a failed delivery.
         self._round: Round[M] | None = None
         self._snapshot: TableSnapshot | None = None
         self._snapshot_rounds: AsyncGenerator[Round[M], None] | None = None
         self._letting_go: asyncio.TimerHandle | None = None
 
     def end_at(self, counters: Mapping[int, int]) -> None:
-        """Stop behind these changes, by log. Every log that is followed has a counter."""
+        """Stop after these changes, by log. Every followed log has a counter."""
         self._rounds.ends = counters
 
     async def run(self, stopped: asyncio.Future[None]) -> None:
         """Follow the logs to the end that was set, or until ``stopped`` completes."""
         await self.logs.load()
-        # A crash may have come between its acknowledgement and its positions, or in its midst.
+        # A crash may have come between its acknowledgment and its positions, or during it.
         self._round = None
         self.has_caught_up = False
         self.is_running = True
@@ -128,7 +128,7 @@ class RoundFollower(Generic[M]):
         await self.logs.try_store()
 
     def _closing_seconds(self) -> float:
-        """How long the round in progress may take once the follower is stopped."""
+        """The deadline of the round in progress once the follower is stopped."""
         return self._settings.closing_seconds if self._sender.is_answered else 0.0
 
     async def _work(self, stopped: asyncio.Future[None]) -> None:
@@ -140,21 +140,21 @@ class RoundFollower(Generic[M]):
                 await self._open(stopped)
 
     async def _open(self, stopped: asyncio.Future[None]) -> None:
-        """Reach the destination, and learn from where to go on."""
+        """Connect to the destination, and find out where to continue."""
         opened = await self._sender.open(
             {log.number: log.position.counter for log in self.logs}, stopped
         )
         if opened is None:
             return
         self.needs_snapshot |= opened.needs_snapshot or self.logs.are_behind(opened.counters)
-        # A transaction whose commit got no answer may have been committed: the present round.
+        # A transaction without an answer to its commit may be committed: the present round.
         if await self.logs.pass_over(opened.counters):
             self._round = None
         if not self.needs_snapshot:
             self._on_current()
 
     async def _step(self, stopped: asyncio.Future[None]) -> bool:
-        """Deliver a round, or wait until there is one; False behind the end that was set."""
+        """Deliver a round, or wait until there is one; False after the end that was set."""
         await self.logs.load_joined()
         seen = self.logs.seen()
         if self._round is None:
@@ -187,7 +187,7 @@ class RoundFollower(Generic[M]):
         return await self._rounds.next(self._sender.round_bytes)
 
     async def _passed(self, current: Round[M]) -> None:
-        """Move behind a round that is acknowledged."""
+        """Move the positions past an acknowledged round."""
         self._round = None
         self._stop_timer()
         if not self.needs_snapshot:
@@ -209,7 +209,7 @@ class RoundFollower(Generic[M]):
     # -- snapshots --------------------------------------------------------------------------
 
     async def _next_of_snapshot(self) -> Round[M] | None:
-        """The next round of the snapshot, of another one if it was given up; None behind it."""
+        """The next round of the snapshot, or of a new one if it was given up; None at its end."""
         if self._snapshot is None or not self._snapshot.is_held:
             await self._take_snapshot()
         assert self._snapshot_rounds is not None
@@ -242,9 +242,9 @@ class RoundFollower(Generic[M]):
         return self._snapshot is not None and self._snapshot.is_held
 
     def _give_up_snapshot(self) -> None:
-        """Release the snapshot: the store should not keep what it shows any longer.
+        """Release the snapshot, so that the store need not keep its state any longer.
 
-        The round on its way is waited for: it could come late, behind the next snapshot.
+        The round in flight is awaited, because it could arrive late, after the next snapshot.
         """
         assert self._snapshot is not None
         self._snapshot.release()

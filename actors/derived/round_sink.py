@@ -1,8 +1,8 @@
-"""Destinations outside of the server that take the changes of several logs together, in rounds.
+"""Destinations outside of the server that get the changes of several logs together, in rounds.
 
-A ``RoundSink`` makes messages, without I/O. A ``RoundSender`` delivers a round of them and alone
-knows how: it opens connections, tries again and waits. ``RoundFollower`` reads the logs and the
-table, and moves the checkpoints behind a delivered round.
+A ``RoundSink`` makes messages, without I/O. A ``RoundSender`` delivers rounds: it opens
+connections, retries and waits. ``RoundFollower`` reads the logs and the table, and moves the
+checkpoints after a delivered round.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ M = TypeVar("M")
 
 
 class Round(Generic[M]):
-    """Messages by partition of the destination, and where the logs are behind them.
+    """Messages by partition of the destination, and the positions of the logs after them.
 
-    ``messages`` are those that are not acknowledged. ``items`` of the ``records`` are items of a
-    snapshot, the others are changes.
+    ``messages`` are not acknowledged yet. ``items`` of the ``records`` are items of a snapshot, the
+    rest are changes.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Round(Generic[M]):
 class RoundSink(ABC, Generic[M]):
     """Makes messages of changes, and of the items of a snapshot.
 
-    A snapshot begins with a gap, which makes consumers forget what they know of the table.
+    A snapshot starts with a gap, after which consumers forget everything they know of the table.
     """
 
     contract: Contract
@@ -54,14 +54,14 @@ class RoundSink(ABC, Generic[M]):
 
     @abstractmethod
     def add_gap(self, current: Round[M], now_us: int) -> None:
-        """Tell each partition of the destination that changes are missing."""
+        """Add a message about missing changes for each partition of the destination."""
 
 
 class Opened(NamedTuple):
-    """What a sender found at the destination.
+    """The state of the destination.
 
-    ``counters`` are those that transactions reached, by log. ``needs_snapshot``: the destination
-    tells of something else than this table from its first change on.
+    ``counters`` are the positions of committed transactions, by log. ``needs_snapshot``: the
+    destination's content is not the complete history of this table.
     """
 
     counters: Mapping[int, int]
@@ -69,10 +69,10 @@ class Opened(NamedTuple):
 
 
 class RoundSender(Protocol[M]):
-    """The way to a destination.
+    """Delivers rounds to a destination.
 
-    A method that fails says so, releases the connection and waits a while before it returns. It
-    is called again then.
+    A method that fails returns that, after it has released the connection and waited a while. The
+    caller repeats it.
     """
 
     @property
@@ -87,20 +87,20 @@ class RoundSender(Protocol[M]):
 
     @property
     def round_bytes(self) -> int:
-        """The most bytes of messages that a round may have."""
+        """Maximum bytes of messages in a round."""
         ...
 
     async def open(
         self, counters: Mapping[int, int], stopped: asyncio.Future[None]
     ) -> Opened | None:
-        """Connect; None if that failed. ``counters`` are those of the logs' positions."""
+        """Connect; None if that failed. ``counters`` are the counters of the logs' positions."""
         ...
 
     async def deliver(self, current: Round[M], stopped: asyncio.Future[None]) -> bool:
         """Wait until all of a round is acknowledged.
 
         Returns:
-            False if that failed: the round holds what is left to be sent, perhaps changed.
+            False if that failed: the round holds the remaining messages, perhaps changed.
         """
         ...
 

@@ -15,7 +15,7 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord
 
 _ROUND_RECORDS: Final = 1_024
-# Few: between two pieces requests get their turn, and reading decodes a page in one piece.
+# Small, because requests run between two pieces, and a page is decoded in one piece.
 _PIECE_RECORDS: Final = 64
 _READ_RECORDS: Final = 256
 
@@ -27,13 +27,13 @@ class Rounds(Generic[M]):
         self.ends: Mapping[int, int] | None = None
         self._logs = logs
         self._sink = sink
-        # The place of the log whose turn it is.
+        # The index of the next log.
         self._first = 0
 
     async def next(self, limit_bytes: int) -> Round[M] | None:
-        """Take records of all open logs in turn; None if there is nothing to pass.
+        """Take records of all open logs in turn; None if there are no changes.
 
-        A round without messages passes changes that were not recorded.
+        A round without messages moves past changes that were not recorded.
         """
         logs = self._logs.open
         current = Round[M]()
@@ -50,7 +50,7 @@ class Rounds(Generic[M]):
         return current if current.positions else None
 
     async def _take(self, log: FollowedLog, current: Round[M], limit_bytes: int) -> bool:
-        """Put some records of a log into a round; False if there are no more of them."""
+        """Put some records of a log into a round; False if it has no more."""
         position = current.positions.get(log.number, log.position)
         run = await log.read(
             position,
@@ -64,7 +64,7 @@ class Rounds(Generic[M]):
                 position, run._replace(records=records[:taken])
             )
         elif not run.records and run.end is not None and position.counter < run.end.counter:
-            # The last changes were not recorded, because nobody followed the table then.
+            # The last changes were not recorded, because the table had no followers then.
             current.positions[log.number] = run.end
         return bool(records)
 
@@ -75,10 +75,10 @@ class Rounds(Generic[M]):
         return [record for record in found if record.sequence_number.counter <= end]
 
     async def _add(self, current: Round[M], records: list[ChangeRecord], limit_bytes: int) -> int:
-        """Put the first of these records into a round, as many as it holds; returns how many."""
+        """Put as many of these records into a round as it holds; returns their number."""
         for at, record in enumerate(records):
             if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:
-                # Not a wait: other tasks of the loop take their turn.
+                # Not a wait: other tasks of the loop run.
                 await asyncio.sleep(0)
             self._sink.add_change(current, record)
             current.records += 1
@@ -89,7 +89,7 @@ class Rounds(Generic[M]):
     async def of_snapshot(
         self, snapshot: TableSnapshot, taken_us: int
     ) -> AsyncGenerator[Round[M], None]:
-        """The gap, every item page by page, and at last the positions of the logs.
+        """The gap, every item page by page, and finally the positions of the logs.
 
         Raises:
             Closed: the store was reopened, so the snapshot is gone.
@@ -114,7 +114,7 @@ class Rounds(Generic[M]):
         current = Round[M]()
         for at, item in enumerate(page):
             if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:
-                # Not a wait: other tasks of the loop take their turn.
+                # Not a wait: other tasks of the loop run.
                 await asyncio.sleep(0)
             self._sink.add_item(current, item, taken_us)
         current.records = current.items = len(page)

@@ -1,4 +1,4 @@
-"""Reading a whole table page by page, from a durable view or from a stored cursor on."""
+"""Reads a whole table page by page, from a durable view or from a stored cursor on."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
 from dynactor.storage.store import Damaged, Fenced, Full, Row, Snapshot, Store, StoreError, View
 
-# Few: a request waits while a page is processed.
+# Small, because a request waits while a page is processed.
 PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
 
-# The cursor behind the last page.
+# The cursor after the last page.
 DONE: Final = b""
 
-# The port tells nobody when a full disk has room again, so a refused message is sent again.
+# The port doesn't signal free space, so a refused message is sent again after this time.
 _REFUSED_SECONDS: Final = 0.1
-# A snapshot that was lost is taken again when the store has been reopened.
+# After the loss of a snapshot, the pause before the next one.
 _AGAIN_SECONDS: Final = 1.0
 
 _HASH_BYTES: Final = 8
@@ -44,7 +44,7 @@ class Page(NamedTuple):
 
 
 async def read_page(view: View, start: bytes, end: bytes) -> Page:
-    """The rows from ``start`` on, before ``end``. The page behind the last row is empty.
+    """The rows from ``start`` on, before ``end``. The page after the last row is empty.
 
     Raises:
         Damaged, Closed: as the view.
@@ -54,7 +54,7 @@ async def read_page(view: View, start: bytes, end: bytes) -> Page:
 
 
 class _PageInFlight:
-    """A page whose messages were sent and are not known to be carried out."""
+    """A page in flight: its messages were sent, and not all are known to be carried out."""
 
     def __init__(self, following: bytes) -> None:
         self.following = following
@@ -63,18 +63,18 @@ class _PageInFlight:
 
 
 class TableScan:
-    """The actor that gives all items of a table to a sink; calls ``ended`` behind the last.
+    """The actor that feeds all items of a table to a sink; calls ``ended`` after the last.
 
     A ``RowSink`` or ``FillSink`` gets each page from a new durable view, and a crashed scan
-    continues from the stored cursor. So an item may be out of date, and it may be gone: the
-    followers that start behind the scan apply every change since before it.
+    continues from the stored cursor. So an item may be out of date or deleted by then. The
+    followers that start after the scan apply every change since its start.
 
     A ``SnapshotSink`` gets all pages from one durable view. If the view is lost, in a crash or
-    because the store was reopened, the scan starts over. It doesn't wait for room on a full disk,
-    because its view would keep there what others delete.
+    because the store was reopened, the scan starts over. It doesn't wait for space on a full disk,
+    because its view would keep deleted data there.
 
-    Invariants: the effects of all items before the stored cursor are durable. When ``run`` ends,
-    no message of the scan is in flight: none may arrive behind a later change.
+    Invariants: the effects of all items before the stored cursor are durable. When ``run`` ends, no
+    message of the scan is in flight, so no message arrives after a later change.
     """
 
     def __init__(
@@ -89,14 +89,15 @@ class TableScan:
         failed: Callable[[str], None] | None = None,
         pacing: Pacing | None = None,
     ) -> None:
-        """``failed`` gets the reason if the table can't be read, or its snapshot not be stored.
+        """``failed`` gets the reason if the table can't be read or its snapshot can't be stored.
 
-        Without it such a scan crashes. With ``pacing`` the scan rests while others use the server.
+        Without it such a scan crashes. With ``pacing`` the scan rests while requests use the
+        server.
         """
         self.name = name
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
-        # Whether the last message was refused, because the disk is full; the scan sends it again.
+        # Whether the last message was refused because the disk is full; the scan sends it again.
         self.is_refused = False
         self._sink = sink
         self._store = store
@@ -105,7 +106,7 @@ class TableScan:
         self._pacing = pacing
         self._prefix = key_layout.row_prefix(table_id)
         self._checkpoint = StoredCheckpoint(store, cursor_key, name)
-        # Behind the last page that is durable, and behind the last page that was read.
+        # The cursors after the last durable page, and after the last page that was read.
         self._cursor = self._next = self._prefix
         self._in_flight: deque[_PageInFlight] = deque()
         self._durable_pages = 0
@@ -119,7 +120,7 @@ class TableScan:
     def fraction_done(self) -> float:
         """The share of the table's hash space that was scanned.
 
-        Of pages in flight, the messages that are carried out count.
+        For pages in flight, the messages that are carried out count.
         """
         begin = done = self._share_before(self._cursor)
         for page in self._in_flight:
@@ -135,7 +136,7 @@ class TableScan:
         return int.from_bytes(position, "big") / _HASH_SPACE
 
     async def run(self) -> None:
-        """Read the table from the cursor to its end, unless the mailbox is closed before."""
+        """Read the table from the cursor to its end, unless the mailbox is closed first."""
         stopped = self.mailbox.when_closed()
         while not stopped.done():
             try:
@@ -159,7 +160,7 @@ class TableScan:
                 return
 
     async def _scan(self, stopped: asyncio.Future[None]) -> bool:
-        """Read from the cursor to the end; False if the scan was stopped before."""
+        """Read from the cursor to the end; False if the scan was stopped first."""
         kept = await self._start()
         end = key_layout.end_of(self._prefix)
         loop = asyncio.get_running_loop()
@@ -208,7 +209,7 @@ class TableScan:
             await asyncio.wait([stopped], timeout=rest_seconds)
 
     async def _give(self, stored: Sequence[Row], stopped: asyncio.Future[None]) -> bool:
-        """Give a page to the sink; False if the scan was stopped before."""
+        """Give a page to the sink; False if the scan was stopped first."""
         skipped = len(self._prefix)
         rows = [Row(key[skipped:], value) for key, value in stored]
         if isinstance(self._sink, FillSink):
@@ -220,7 +221,7 @@ class TableScan:
     async def _commit(
         self, sink: RowSink[Any] | SnapshotSink, rows: Sequence[Row], stopped: asyncio.Future[None]
     ) -> bool:
-        """Commit the rows for a page; False if the scan was stopped before."""
+        """Commit the rows for a page; False if the scan was stopped first."""
         puts = sink.puts(rows)
         if isinstance(sink, SnapshotSink):
             await self._checkpoint.commit_once(self._next, puts)
@@ -239,9 +240,9 @@ class TableScan:
     async def _send(
         self, sink: FillSink, rows: Sequence[Row], stopped: asyncio.Future[None]
     ) -> bool:
-        """Perform the steps for a page; False if the scan was stopped before."""
+        """Perform the steps for a page; False if the scan was stopped first."""
         page = _PageInFlight(self._next)
-        # Before the first step: a crash may leave the page half sent.
+        # Before the first step, because a crash may leave the page half sent.
         self._in_flight.append(page)
         for step in sink.steps(rows):
             match step:
@@ -251,20 +252,20 @@ class TableScan:
                     if not await self._take(step, stopped):
                         return False
                 case _:
-                    # A page has more work than one turn of the loop should take.
+                    # A page is more work than one turn of the loop should take.
                     await asyncio.sleep(0)
         return True
 
     async def _take(self, units: TakeUnits, stopped: asyncio.Future[None]) -> bool:
-        """Wait until units are taken; False if the scan was stopped before."""
+        """Wait until units are taken; False if the scan was stopped first."""
         loop = asyncio.get_running_loop()
         waited_since = loop.time()
-        # Units that were waited for are not to be taken again after a crash.
+        # Units must not be taken again after a crash.
         self._has_waited = True
         refused: asyncio.Future[None] | None = units.refused
         while refused is not None:
             try:
-                # There is time to see how far the scan came.
+                # Move the cursor, because the pause is long enough for it.
                 for page in self._in_flight:
                     if not await self._wait_durable(page, stopped):
                         return False
@@ -294,7 +295,7 @@ class TableScan:
         return True
 
     async def _wait_durable(self, page: _PageInFlight, stopped: asyncio.Future[None]) -> bool:
-        """Wait until all that was sent is carried out; False if the scan was stopped before."""
+        """Wait until all messages are carried out; False if the scan was stopped first."""
         while page.sent:
             send, result = page.sent[0]
             try:
@@ -316,7 +317,7 @@ class TableScan:
 
 
 def _asked(ask: Callable[[], Awaitable[None]]) -> Awaitable[None]:
-    """The result of asking; a refusal at once is an error of the result."""
+    """The reply to a message; an immediate refusal is an error of the reply."""
     try:
         return ask()
     except InternalServerError as error:

@@ -7,8 +7,8 @@ commit, retry and keep checkpoints for it. The kinds differ in how often an effe
 - A ``MessageSink`` sends a log's changes to actors that own the rows. After a crash messages are
   sent again: at least once, so their effects are idempotent.
 - A ``FillSink`` sends a table's items to actors that own the rows: at least once, too.
-- A ``SnapshotSink`` owns a copy of a table as it was at one moment. After a crash the copy is
-  dropped and made again.
+- A ``SnapshotSink`` owns a copy of a table at one moment. After a crash the copy is dropped and
+  made again.
 
 A scan feeds a ``RowSink``, ``FillSink`` or ``SnapshotSink``, a follower a ``RowSink`` or
 ``MessageSink``.
@@ -34,41 +34,41 @@ T = TypeVar("T")
 
 
 class Order(Enum):
-    """Which changes must come in the order in which they were made."""
+    """The changes that must be applied in their order."""
 
     # Changes of one item stay in order, also across a split: a child's log follows its parent's.
     ITEM = "item"
-    # None: effects commute, so the logs of parents and children are read side by side.
+    # None: effects commute, so the logs of parents and children are read in parallel.
     NONE = "none"
 
 
 class Gap(Enum):
-    """What it means to a sink if changes are trimmed before it has applied them."""
+    """The consequence if changes are trimmed before the sink has applied them."""
 
     # The derived data is wrong until it is dropped and the table is scanned again.
     REBUILD = "rebuild"
-    # The derived data stays right, without the missing changes.
+    # The derived data stays correct without the missing changes.
     MISSING = "missing"
-    # The sink ends, because its consumers count on every change.
+    # The sink ends, because its consumers rely on every change.
     END = "end"
 
 
 class Delivery(Enum):
-    """How often a change takes effect if the server crashes meanwhile."""
+    """The number of times that a change takes effect if the server crashes meanwhile."""
 
-    # Effects may come again, so they are idempotent.
+    # Effects may be repeated, so they are idempotent.
     AT_LEAST_ONCE = "at least once"
     # Exactly once: the effects are rows, committed in one batch with the checkpoint.
     WITH_CHECKPOINT = "with the checkpoint"
-    # Exactly once: positions are in the destination's own transaction, and are read first.
+    # Exactly once: positions are in the destination's own transaction, and are read at the start.
     TRANSACTION = "transaction"
 
 
 class Contract(Struct, frozen=True):
-    """What a sink needs of the logs that it is fed from.
+    """The requirements of a sink on the logs.
 
-    ``trim_delay_bytes`` is how many bytes of the logs are kept for it at most; None for all that
-    it has not applied.
+    ``trim_delay_bytes`` is the maximum number of bytes of the logs that are kept for it; None keeps
+    everything that it has not applied.
     """
 
     order: Order
@@ -77,7 +77,7 @@ class Contract(Struct, frozen=True):
     delivery: Delivery = Delivery.AT_LEAST_ONCE
 
     def is_delayed_too_long(self, lag_bytes: int) -> bool:
-        """Whether a sink that has not applied this many bytes of records must take a gap."""
+        """Whether a sink with this many unapplied bytes of records must accept a gap."""
         return self.trim_delay_bytes is not None and lag_bytes > self.trim_delay_bytes
 
 
@@ -88,7 +88,7 @@ class RowSink(ABC, Generic[T]):
 
     @abstractmethod
     def entry(self, item: StoredItem) -> T | None:
-        """What the row says of an item; None for an item without a row."""
+        """The entry for an item; None for an item without a row."""
 
     @abstractmethod
     def position(self, key: Item) -> bytes:
@@ -99,7 +99,7 @@ class RowSink(ABC, Generic[T]):
         """The key of the row for the item at a position."""
 
     def committed(self, rows: Sequence[bytes]) -> None:
-        """Rows that were put are durable; those of a scan are not reported."""
+        """Rows that changes put are durable; rows of a scan are not reported."""
         del rows
 
     def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:
@@ -112,16 +112,16 @@ class RowSink(ABC, Generic[T]):
 
 
 class MessageSink(ABC):
-    """Sends each run of a log to the actors that own what is derived."""
+    """Sends each run of a log to the actors that own the derived data."""
 
     contract: ClassVar[Contract]
 
     @abstractmethod
     def send(self, records: list[ChangeRecord]) -> Sequence[Awaitable[None]]:
-        """Send messages; each result waits until its message is carried out, durably."""
+        """Send messages; each result completes when its message is carried out, durably."""
 
     def delay_seconds(self, last: int, tail: int) -> float:
-        """How long to hold back the run that ends with a counter, of a log with this tail."""
+        """The delay of the run that ends with a counter, in a log with this tail."""
         del last, tail
         return 0.0
 
@@ -133,8 +133,8 @@ class Turn(NamedTuple):
 class TakeUnits(NamedTuple):
     """Take units of a limit before the next step.
 
-    Everything that was sent before is durable when the scan waits. ``refused`` completes when to
-    ``take`` the units again, which returns None once they are taken.
+    Everything that was sent before is durable when the scan waits. ``refused`` completes when it is
+    time to ``take`` the units again; ``take`` returns None once they are taken.
     """
 
     refused: Future[None]
@@ -145,7 +145,7 @@ class Send(NamedTuple):
     """Send a message.
 
     The result of ``ask`` completes when the message is carried out, durably. Either raises
-    InternalServerError if the store takes no writes; the scan then asks again. ``share`` is the
+    InternalServerError if the store refuses writes; the scan then asks again. ``share`` is the
     share of the page that the message carries.
     """
 
@@ -157,29 +157,29 @@ Step: TypeAlias = Turn | TakeUnits | Send
 
 
 class FillSink(ABC):
-    """Sends a table's items, page by page, to the actors that own what is derived."""
+    """Sends a table's items, page by page, to the actors that own the derived data."""
 
-    # Number of pages that may be sent and not durable.
+    # Maximum number of pages that are sent and not durable.
     pages_in_flight: ClassVar[int]
-    # A crash makes the scan send up to this number of pages again.
+    # After a crash the scan may send up to this number of pages again.
     pages_per_cursor: ClassVar[int]
 
     @abstractmethod
     def steps(self, rows: Sequence[Row]) -> Iterator[Step]:
-        """What to do with a page of stored items, whose keys are positions."""
+        """The steps for a page of stored items, whose keys are positions."""
 
 
 class SnapshotSink(ABC):
-    """Keeps rows for a table as it was at one moment."""
+    """Keeps rows for a table at one moment."""
 
     @property
     @abstractmethod
     def target(self) -> tuple[bytes, bytes]:
-        """The range of the rows, start inclusive, end exclusive: emptied before the first page."""
+        """The range of the rows, start inclusive, end exclusive; emptied before the first page."""
 
     @abstractmethod
     def start(self) -> None:
-        """The target is empty, and the first page comes next, perhaps once more."""
+        """The target is empty, and the first page comes next; it may be repeated."""
 
     @abstractmethod
     def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:

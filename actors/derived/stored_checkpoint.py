@@ -1,7 +1,7 @@
-"""A durable row that says how far a reader of a log or of a table has come.
+"""A durable row with the position of a reader of a log or of a table.
 
 The row is the head of its own commits. A reader whose effects are rows commits them together with
-the row. After a crash it continues behind the stored value.
+the row. After a crash it continues after the stored value.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _log = structlog.get_logger("actors")
 
 
 class Outcome(Enum):
-    """What became of a commit."""
+    """The outcome of a commit."""
 
     STORED = "stored"
     # The store was reopened without the last value, and nothing was written.
     CHANGED = "changed"
-    # The reader was stopped while the store took no writes: nobody knows whether it was written.
+    # The reader was stopped while the store refused writes, so the outcome is unknown.
     STOPPED = "stopped"
 
 
 class StoredCheckpoint:
     """The row of one reader.
 
-    Invariant: ``value`` is what the store held when the row was last read or written here.
+    Invariant: ``value`` is the stored value when the row was last read or written here.
     """
 
     def __init__(self, store: Store, key: bytes, reader: str) -> None:
@@ -68,7 +68,7 @@ class StoredCheckpoint:
         except Fenced:
             raise
         except Conflict:
-            # An earlier attempt may have been written although its result was unknown.
+            # An earlier attempt may have been written although its outcome was unknown.
             return Outcome.STORED if await self.load() == value else Outcome.CHANGED
         if not is_stored:
             return Outcome.STOPPED
@@ -81,10 +81,10 @@ class StoredCheckpoint:
         puts: Sequence[tuple[bytes, bytes]] = (),
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Commit a value and rows once; wait until they are durable. Don't wait for a full disk.
+        """Commit a value and rows once; wait until they are durable, but not for a full disk.
 
         Raises:
-            StoreError: as the store's ``commit``, but no ``Retry``. Load the value to go on.
+            StoreError: as the store's ``commit``, but no ``Retry``. Load the value to continue.
         """
         group = Group(self._key, self.value, value, puts, range_deletes=range_deletes)
         durable = await commit_past_stalls(self._store, [group])
@@ -92,26 +92,26 @@ class StoredCheckpoint:
         self.value = value
 
     async def store(self, value: bytes, stopped: Future[None]) -> bool:
-        """Store a value alone, whatever value the store holds.
+        """Store a value alone, whatever the stored value is.
 
         Returns:
-            False if the reader was stopped while the store took no writes.
+            False if the reader was stopped while the store refused writes.
         """
         while (outcome := await self.commit(value, stopped)) is Outcome.CHANGED:
             pass
         return outcome is Outcome.STORED
 
     async def try_store(self, value: bytes) -> bool:
-        """Store a value alone if the store takes it at once; it becomes durable later."""
+        """Store a value alone if the store accepts it at once; it becomes durable later."""
         return await try_store(self._store, {self: value})
 
     def group(self, value: bytes) -> Group:
-        """The change that stores a value."""
+        """The group that stores a value."""
         return Group(self._key, self.value, value)
 
 
 async def try_store(store: Store, values: Mapping[StoredCheckpoint, bytes]) -> bool:
-    """Store values alone, in one commit, if the store takes it at once; durable later.
+    """Store values alone, in one commit, if the store accepts it at once; durable later.
 
     Raises:
         Fenced: the work of one of the readers has another owner now.
@@ -146,7 +146,7 @@ def first_checkpoints(
 ) -> list[tuple[bytes, bytes]]:
     """The rows of a subscriber that starts behind these counters, by partition number.
 
-    ``logged_bytes`` are those of the logs' records up to there, for a reader that counts them.
+    ``logged_bytes``: the bytes of the logs' records up to there, for a reader that counts them.
     """
     return [
         (

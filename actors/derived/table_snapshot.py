@@ -1,8 +1,8 @@
-"""All items of a table as they were at one moment, and where its logs stood then.
+"""All items of a table at one moment, and the positions of its logs at that moment.
 
-Both come from one durable view: what the logs hold behind those positions is all that happened
-to the items since, with no gap and no overlap. A reader that continues from them must have the
-table's changes recorded before the snapshot is taken.
+Both come from one durable view, so the logs after those positions contain all later changes of the
+items, without a gap or overlap. A reader that continues from them must have the table's changes
+recorded before the snapshot is taken.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class KnownLogs(Protocol):
 
 
 class TableSnapshot:
-    """A snapshot. The store keeps what it shows until the snapshot is released."""
+    """A snapshot. The store keeps its state until the snapshot is released."""
 
     def __init__(self, kept: Snapshot, table_id: int, positions: dict[int, Checkpoint]) -> None:
-        # Where the logs stood, by partition number; those of ended logs, too.
+        # The positions of the logs, by partition number, also of ended logs.
         self.positions = positions
         # None once the snapshot was released.
         self._kept: Snapshot | None = kept
@@ -40,9 +40,9 @@ class TableSnapshot:
 
     @classmethod
     async def take(cls, store: Store, table_name: str, known: KnownLogs) -> TableSnapshot:
-        """The items of a table as they are now, once the logs of all its partitions are known.
+        """A snapshot of a table's present items, once the logs of all its partitions are known.
 
-        A split is durable a moment before the followers of the table learn of it.
+        A split is durable a moment before the followers of the table know it.
         """
         while True:
             kept = await store.snapshot(is_long=True)
@@ -67,13 +67,13 @@ class TableSnapshot:
         return self._kept is not None
 
     def release(self) -> None:
-        """Let the store forget what the snapshot shows: no other page is read."""
+        """Release the state that the store keeps; no more pages can be read."""
         if self._kept is not None:
             self._kept.release()
             self._kept = None
 
     async def pages(self) -> AsyncIterator[list[StoredItem]]:
-        """The items, some at a time, in the order of their hashes.
+        """The items, page by page, in the order of their hashes.
 
         Raises:
             Closed: the store was reopened, and its old views are gone.
@@ -88,7 +88,7 @@ class TableSnapshot:
 
 
 def _positions(record: TableRecord, heads: Sequence[bytes | None]) -> dict[int, Checkpoint]:
-    """Where the logs of a table end, those that grow by the heads of their partitions."""
+    """The ends of a table's logs; the ends of growing logs are in the heads of their partitions."""
     positions = {
         ended.number: Checkpoint(ended.last, ended.logged_bytes) for ended in record.ended_logs
     }

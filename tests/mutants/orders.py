@@ -96,9 +96,9 @@ ORDERS: Final = (
         "relay drain clears its wake-up after looking at the log",
         "actors/derived/kafka/relay.py",
         """\
-                # Clear before looking: a round that is published meanwhile must not be missed.
+                # Clear before the check, so that a round that is published meanwhile is not missed.
                 self._has_published.clear()
-                # A counter that no record has is passed by nobody.
+                # No position ever passes a counter without a record.
                 if log.position.counter >= end or await log.first() is None:
                     break
                 if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):
@@ -212,7 +212,7 @@ ORDERS: Final = (
         "actors/derived/follower.py",
         """\
             elif run.tail.counter > self.position:
-                # What a sink may miss was trimmed.
+                # Changes that the sink may miss were trimmed.
                 self._move(run.tail)
 """,
         "",

@@ -1,4 +1,4 @@
-"""The durable, ordered list of when a table's items expire: the first stage of time to live.
+"""The durable, ordered list of a table's expiry times: the first stage of time to live.
 
 The sweepers read the list (S117, S120). A row says when the item at a position expires.
 """
@@ -27,8 +27,8 @@ class Listed(NamedTuple):
 class ExpiryTimes(RowSink[int]):
     """Lists the times of one table, in microseconds.
 
-    A stale row does no harm, because the partition decides whether an item is expired. A missing
-    row would keep an expired item for ever.
+    A stale row has no effect, because the partition decides whether an item is expired. A missing
+    row would keep an expired item forever.
     """
 
     contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
@@ -40,25 +40,25 @@ class ExpiryTimes(RowSink[int]):
         attribute_name: str,
         noticed: Callable[[list[Listed]], None] | None = None,
     ) -> None:
-        """``noticed`` is called with what changes have added to the list, once it is durable."""
+        """``noticed`` is called with times that changes have listed, once they are durable."""
         self.table_id = table_id
         self._key_schema = key_schema
         self._reader = ExpiryReader(key_schema, attribute_name)
         self._noticed = noticed
 
     def entry(self, item: StoredItem) -> int | None:
-        """When an item expires; None for never."""
+        """The expiry time of an item; None if it does not expire."""
         return expires_at_us(self._reader.time(item))
 
     def position(self, key: Item) -> bytes:
-        """As the table's partitions."""
+        """The same as the table's partitions use."""
         return keys.encode(self._key_schema, key)
 
     def row(self, entry: int, position: bytes) -> bytes:
-        """The rows of a table are ordered by slices of the hash space, and there by time."""
+        """The rows of a table are ordered by slice of the hash space, then by time."""
         return key_layout.expiry_row(self.table_id, entry, position)
 
     def committed(self, rows: Sequence[bytes]) -> None:
-        """Tell the sweeper, which may sleep until a later time."""
+        """Notify the sweeper, which may be sleeping until a later time."""
         if self._noticed is not None:
             self._noticed([Listed(*key_layout.expiry_of(row)) for row in rows])

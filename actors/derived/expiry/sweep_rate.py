@@ -1,19 +1,18 @@
-"""How fast expired items are deleted: one bound for the whole server, shared by turns."""
+"""The rate of deletions of expired items: one limit for the whole server, shared in turn."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
 
-# What a loop that was busy left undone is made up for, as long as it is no more than this.
+# Deletions that a busy loop has delayed are made up for, up to this time.
 _MOST_BEHIND_SECONDS: Final = 0.1
 
 
 class SweepRate:
-    """Deals out deletions, first come first served, so that each partition gets its turn.
+    """Grants deletions in the order of the requests, so that each partition gets its turn.
 
-    Invariant: over any time at most ``deletes_per_second`` of it are dealt out, and those of
-    100 ms besides.
+    Invariant: in any period it grants at most ``deletes_per_second`` times the period plus 100 ms.
     """
 
     def __init__(self, deletes_per_second: float) -> None:
@@ -21,7 +20,7 @@ class SweepRate:
         self._free_at_seconds = 0.0
 
     def take(self, count: int) -> float:
-        """So many deletions are to be made; how many seconds to wait before."""
+        """The seconds to wait before this number of deletions."""
         now = asyncio.get_running_loop().time()
         at_seconds = max(self._free_at_seconds, now - _MOST_BEHIND_SECONDS)
         self._free_at_seconds = at_seconds + count * self._seconds_each

@@ -1,8 +1,8 @@
 """The actor that deletes a partition's expired items: the second stage of time to live (S120).
 
-It reads which items are due from what the expirer keeps, and asks the partition to delete them.
-The partition decides on what the item says then, so that an update that came before wins (S127).
-While nothing is due it sleeps until the earliest time it knows of.
+It reads due items from the expirer's list, and asks the partition to delete them. The partition
+checks the present item, so an earlier update wins (S127). While no item is due it sleeps until the
+earliest known time.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 from dynactor.storage.store import Row, Store, StoreError
 
-# Even and small: a request waits for as many as are in work.
+# Small and even, because a request waits for all deletions in progress.
 _BATCH_ITEMS: Final = 128
 _BATCH_BYTES: Final = 64 * 1024
-# What comes due within this goes in one sweep.
+# Items that become due within this time go in one sweep.
 _PAUSE_SECONDS: Final = 0.1
 _REFUSED_SECONDS: Final = 1.0
-# A transaction is over soon, and tells nobody; damage is mended by people.
+# Pause before an item is tried again that a transaction has locked, or that is damaged.
 _HELD_SECONDS: Final = 0.25
 _DAMAGED_SECONDS: Final = 60.0
-# How many positions are remembered that were listed when their time was swept already.
+# Maximum number of remembered positions that were listed after their time was swept.
 _MOST_LATE: Final = 10_000
 _NEVER: Final = math.inf
 
@@ -47,7 +47,7 @@ _log = structlog.get_logger("actors")
 
 
 class SweptRange(Struct, frozen=True):
-    """The positions of a partition: from ``start`` on, before ``end`` (None: to the last)."""
+    """The positions of a partition: from ``start`` on, before ``end`` (None: no end)."""
 
     table_id: int
     start: bytes
@@ -55,7 +55,7 @@ class SweptRange(Struct, frozen=True):
 
     @property
     def slices(self) -> range:
-        """The slices of the hash space in which positions of the range lie."""
+        """The slices of the hash space that contain positions of the range."""
         first = key_layout.slice_of(self.start) if self.start else 0
         if self.end is None:
             return range(first, key_layout.EXPIRY_SLICES)
@@ -68,7 +68,7 @@ class SweptRange(Struct, frozen=True):
 
 
 class SweepMeans(NamedTuple):
-    """What all sweepers live with; ``delay_seconds`` is domain time."""
+    """The shared environment of all sweepers; ``delay_seconds`` is domain time."""
 
     store: Store
     clock: Clock
@@ -79,8 +79,8 @@ class SweepMeans(NamedTuple):
 class Sweeper:
     """The actor.
 
-    Invariants: while it sleeps, nothing that the expirer has listed is due before it wakes; a
-    row is not swept again before the expirer has passed what its first sweep did.
+    Invariants: while it sleeps, no listed item is due before it wakes. A row is not swept again
+    before the expirer has passed the effects of its first sweep.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Sweeper:
     ) -> None:
         """``expire`` asks the partition to delete the items at these positions, if expired.
 
-        It raises PartitionMoved when that was split: its children have sweepers of their own.
+        It raises PartitionMoved if the partition was split: its children have their own sweepers.
         """
         self.name = f"sweeper of partition {expirer.feed.partition_number}"
         self.mailbox = Mailbox(1)
@@ -101,15 +101,15 @@ class Sweeper:
         self._expirer = expirer
         self._expire = expire
         self._store, self._clock, self._rate, delay_seconds = means
-        # An item expires behind its time, not at it.
+        # An item expires after its time, not at it.
         self._delay_us = max(1, round(delay_seconds * MICROSECONDS_PER_SECOND))
-        # All that is listed before this was swept, but for what was noticed since: the positions
-        # in ``_late``, in their order.
+        # Everything listed before this time was swept, except the positions that were noticed
+        # since: those are in ``_late``, in their order.
         self._swept_before_us: float = -_NEVER
         self._late: dict[bytes, None] = {}
-        # The earliest time that is listed, of those that were not due at the last sweep.
+        # The earliest listed time that was not due at the last sweep.
         self._earliest_us: float = _NEVER
-        # The time of what is being deleted now.
+        # The time of the items that are being deleted now.
         self._sweeping_us: int | None = None
         self._closed = asyncio.get_running_loop().create_future()
         self._noticed = asyncio.get_running_loop().create_future()
@@ -125,7 +125,7 @@ class Sweeper:
                 if len(self._late) < _MOST_LATE:
                     self._late[position] = None
                     continue
-                # Too many to remember: they are looked for again.
+                # There are too many to remember: read them from the list again.
                 self._swept_before_us = at_us
             earliest_us = min(earliest_us, at_us)
         if (self._late or earliest_us < self._earliest_us) and not self._noticed.done():
@@ -134,19 +134,19 @@ class Sweeper:
 
     @property
     def lag_seconds(self) -> float:
-        """For how long the items have been expired that are to be deleted next; 0 for none."""
+        """The time since the next items to delete have expired; 0 without such items."""
         at_us = self._earliest_us if self._sweeping_us is None else self._sweeping_us
         return max(0.0, self._clock.now_epoch_seconds() - at_us / MICROSECONDS_PER_SECOND)
 
     @property
     def swept(self) -> SweptRange:
-        """The positions that it looks after."""
+        """The range of positions that it sweeps."""
         return self._swept
 
     async def run(self) -> None:
-        """Sweep whenever something is due, until the mailbox is closed or the partition split."""
+        """Sweep whenever an item is due, until the mailbox is closed or the partition is split."""
         self._closed = self.mailbox.when_closed()
-        # What was known before a crash is found again.
+        # After a crash everything is read again.
         self._swept_before_us = -_NEVER
         self._late.clear()
         while not self._closed.done():
@@ -167,15 +167,15 @@ class Sweeper:
                 await self._sleep()
 
     async def _sweep(self, from_us: float) -> None:
-        """Have everything deleted that is due now; return when the expirer has seen that.
+        """Delete everything that is due now; return when the expirer has passed the deletions.
 
-        What is gone leaves marks in the store that are dear to pass by: only what is listed
-        from ``from_us`` on is looked for, beside what was noticed late.
+        Deleted rows leave tombstones, which are expensive to skip. So only rows from ``from_us`` on
+        are read, and the positions that were noticed late.
         """
         now_us = _epoch_us(self._clock.now_epoch_seconds())
         before_us = now_us - self._delay_us + 1
         first_us = int(max(from_us, now_us - PAST_US + 1))
-        # Before rows are read: what is noticed from now on may not be among them.
+        # Set before rows are read, because later times may not be among them.
         self._swept_before_us = max(from_us, before_us)
         self._earliest_us = _NEVER
         counter = 0
@@ -188,7 +188,7 @@ class Sweeper:
             except (InternalServerError, ResourceNotFoundException):
                 self._late.update(dict.fromkeys(positions))
                 raise
-        # The rows of what is deleted are there until the expirer has passed it.
+        # The rows of deleted items exist until the expirer has passed the deletions.
         await self._wait_passed(counter)
         listed_us = await self._earliest_from(max(first_us, before_us))
         self._earliest_us = min(self._earliest_us, listed_us)
@@ -232,9 +232,9 @@ class Sweeper:
         )
 
     async def _ask(self, positions: tuple[bytes, ...]) -> int:
-        """Have the partition delete what is expired of these; its counter after that.
+        """Have the partition delete the expired items at these positions; return its counter.
 
-        What a transaction has is asked for again soon.
+        Items that a transaction has locked are tried again soon.
         """
         expired = await self._expire(positions)
         if expired.held:
@@ -242,18 +242,17 @@ class Sweeper:
         return expired.counter
 
     async def _ask_past_damage(self, positions: tuple[bytes, ...]) -> int:
-        """As ``_ask``, past items that are damaged: they are tried again a minute later.
+        """See ``_ask``; skip damaged items, which are tried again a minute later.
 
         Raises:
-            InternalServerError: the store takes no writes; or all were refused, and there were
-                several.
+            InternalServerError: the store refuses writes, or refused several items and all of them.
         """
         try:
             return await self._ask(positions)
         except InternalServerError as error:
             if _is_of_store(error):
                 raise
-        # Each alone, also where it was: a crash may have been another message's.
+        # One by one, also a single item: a crash may have been caused by another message.
         counter, refused = 0, 0
         for position in positions:
             try:
@@ -278,7 +277,7 @@ class Sweeper:
             self._noticed.set_result(None)
 
     async def _earliest_from(self, from_us: int) -> float:
-        """The earliest listed time from this one on, in microseconds; infinite for none."""
+        """The earliest listed time from this one on, in microseconds; infinite without one."""
         earliest_us = _NEVER
         for slice_number in self._swept.slices:
             start, end = key_layout.expiry_span(self._swept.table_id, slice_number, from_us)
@@ -287,7 +286,7 @@ class Sweeper:
         return earliest_us
 
     async def _sleep(self) -> None:
-        """Wait until the earliest time is due, or one before it is listed."""
+        """Wait until the earliest time is due, or until an earlier one is listed."""
         while not self._closed.done():
             if self._late:
                 return
@@ -308,7 +307,7 @@ class Sweeper:
 
 
 def _is_of_store(error: InternalServerError) -> bool:
-    """Whether the store takes no writes, whatever they are."""
+    """Whether the store refuses all writes."""
     return isinstance(error.__cause__, StoreError)
 
 
@@ -317,7 +316,7 @@ def _epoch_us(epoch_seconds: float) -> int:
 
 
 def _epoch_seconds(epoch_us: float) -> float:
-    """The first time of a clock that is not before that microsecond, whatever rounding does."""
+    """The first time of a clock that is not before that microsecond, despite rounding."""
     epoch_seconds = epoch_us / MICROSECONDS_PER_SECOND
     while _epoch_us(epoch_seconds) < epoch_us:
         epoch_seconds = math.nextafter(epoch_seconds, math.inf)

@@ -1,4 +1,4 @@
-"""Time to live at work on one table: who lists expiry times, and who deletes what is due."""
+"""The actors of one table's time to live: expirers list expiry times, sweepers delete."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from dynactor.storage import key_layout
 
 
 class TimeToLiveSettings(Struct, frozen=True):
-    """What may be set for time to live.
+    """The settings of time to live.
 
-    ``delay_seconds`` is how long an expired item stays at least, in domain time;
-    ``transition_seconds`` how long ENABLING and DISABLING take at least; 0 shows neither state.
+    ``delay_seconds`` is the minimum time that an expired item stays, in domain time.
+    ``transition_seconds`` is the minimum time of ENABLING and DISABLING; with 0 neither state is
+    shown.
     """
 
     delay_seconds: float = 1.0
@@ -36,7 +37,7 @@ class TimeToLiveSettings(Struct, frozen=True):
 
 
 class TimeToLiveActors:
-    """The actors of one table's time to live; they follow it as a whole (``Following``)."""
+    """The actors of one table's time to live; they follow the whole table (``Following``)."""
 
     subscription = Subscription.ALL
     contract = ExpiryTimes.contract
@@ -68,11 +69,11 @@ class TimeToLiveActors:
 
     @property
     def lag_seconds(self) -> float:
-        """For how long items have been expired that are to be deleted next; 0 for none."""
+        """The time since the next items to delete have expired; 0 without such items."""
         return max((sweeper.lag_seconds for sweeper in self._sweepers.values()), default=0.0)
 
     def backfill(self, ended: Callable[[], None]) -> None:
-        """Begin to list what is in the table, or go on with it."""
+        """Start to list the items in the table, or continue it."""
         self._scan = TableScan(
             f"expiry times of table {self._table_id}",
             self._table_id,
@@ -91,11 +92,11 @@ class TimeToLiveActors:
         return self._times(partial(self._notice, feed.partition_number))
 
     def follow(self, feeds: Sequence[ChangeFeed]) -> None:
-        """List what changes from now on; parents go before their children."""
+        """List changes from now on; parents come before their children."""
         self._expirers.follow(feeds)
 
     def sweep(self) -> None:
-        """Delete what is due from now on."""
+        """Delete due items from now on."""
         self._sweep([partition.number for partition in self._table.record.partitions])
 
     def _sweep(self, partition_numbers: Sequence[int]) -> None:
@@ -112,11 +113,11 @@ class TimeToLiveActors:
             self._supervisor.start(sweeper)
 
     def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split: its expirer goes on to the end, then its children's begin.
+        """A partition was split: its expirer continues to the end, then its children's start.
 
-        Their sweepers begin at once, and find all that is listed.
+        The children's sweepers start at once, and read everything that is listed.
         """
-        # Expirers of logs that are kept no longer have followed them to their ends.
+        # Expirers of logs that are no longer kept have followed them to their ends.
         self._expirers.forget_all_but(self._table.record.log_numbers)
         if not self._expirers.split(parent, children):
             return
@@ -129,13 +130,13 @@ class TimeToLiveActors:
         """Wait until every change that is durable now is listed.
 
         Returns:
-            False if time to live was switched off, or an expirer was given up, before.
+            False if time to live was switched off, or an expirer was given up, first.
         """
         have_passed = await self._expirers.wait_caught_up()
         return have_passed and not self._is_closing
 
     async def close(self) -> None:
-        """Stop all, the sweepers first: nothing is deleted from then on."""
+        """Stop all, the sweepers first, so that nothing is deleted from then on."""
         self._is_closing = True
         await asyncio.gather(*map(self._supervisor.stop, self._sweepers.values()))
         if self._scan is not None:
@@ -148,7 +149,7 @@ class TimeToLiveActors:
         if sweeper is not None:
             sweeper.notice(listed)
             return
-        # Of a partition that was split.
+        # The sweeper of a partition that was split.
         for sweeper in self._sweepers.values():
             own = [each for each in listed if each.position in sweeper.swept]
             if own:
@@ -156,5 +157,5 @@ class TimeToLiveActors:
 
 
 def subscriber_id(table: Table) -> bytes:
-    """What names a table's time to live among those who follow it."""
+    """The id of a table's time to live among the table's followers."""
     return key_layout.expiry_subscriber(table.definition.table_id)

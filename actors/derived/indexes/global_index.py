@@ -1,4 +1,4 @@
-"""A global secondary index at work: its partitions, and the followers that fill them."""
+"""The actors of a global secondary index: its partitions, and the followers that fill them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from dynactor.storage.catalog import PartitionRange
 from dynactor.storage.store import Store
 from dynactor.streams.entry_change import EntryChange
 
-# How long a follower waits before it asks again a store that takes no writes.
+# The pause of a follower before it repeats a message that the store refused.
 _REFUSED_SECONDS: Final = 0.1
 
 _log = structlog.get_logger("actors")
 
 
 class IndexPlace(Struct, frozen=True):
-    """Which index of which table it is, and where its entries lie."""
+    """An index of a table, and its partitions."""
 
     table_id: int
     table_key: KeySchema
@@ -55,12 +55,12 @@ class IndexPlace(Struct, frozen=True):
 
     @property
     def subscriber_id(self) -> bytes:
-        """What names the index in checkpoints."""
+        """The id of the index in checkpoints."""
         return key_layout.index_subscriber(self.table_id, self.definition.index_id)
 
 
 class BackfillProgress(Struct, frozen=True):
-    """How far an index is filled, what that consumed, and how often entries waited for units."""
+    """The progress of a backfill, its consumption, and how often entries waited for units."""
 
     fraction_done: float
     write_units: int
@@ -68,9 +68,9 @@ class BackfillProgress(Struct, frozen=True):
 
 
 class _Asked(NamedTuple):
-    """A message that was sent, or waits for room.
+    """A message that was sent, or waits for room in the mailbox.
 
-    No coroutine: a write has many of them, and a task for each would cost more than the write.
+    Not a coroutine: a write has many of these, and a task for each would cost more than the write.
     """
 
     actors: GlobalIndexActors
@@ -83,7 +83,7 @@ class _Asked(NamedTuple):
 
 
 class GlobalIndexActors:
-    """The actors of one index. Each follower asks its partitions; they ask nobody."""
+    """The actors of one index. Each follower asks its partitions; they ask no other actor."""
 
     def __init__(
         self,
@@ -97,9 +97,9 @@ class GlobalIndexActors:
         units: BackfillUnits,
         pacing: Pacing,
     ) -> None:
-        """``units`` and ``pacing`` hold back the backfill."""
+        """``units`` and ``pacing`` limit the backfill."""
         self.place = place
-        # How long reads of the index wait for it, at most: see ``wait_readable``.
+        # Maximum time that reads of the index wait for it: see ``wait_readable``.
         self.reads_wait_seconds = reads_wait_seconds
         self.partitions = PartitionActors(
             place.ranges, self._make_partition, supervisor, copy_messages=copy_messages
@@ -119,16 +119,16 @@ class GlobalIndexActors:
         )
         self._backfill: TableScan | None = None
         self._filling: IndexBackfill | None = None
-        # One that is filled has entries of later changes than those that are carried into it.
+        # An index that was filled may have entries of later changes than those applied to it.
         self.follows_all = True
-        # Whether a partition refused its last message, as the store takes nothing: so far.
+        # Whether a partition refused its last message because the store refuses writes.
         self._is_refused = False
-        # How many pieces of backfills had to wait for room in a partition of the index.
+        # Number of backfill messages that had to wait for room in a partition of the index.
         self.backfill_throttle_events = 0
 
     @property
     def subscriber_id(self) -> bytes:
-        """What names the index in checkpoints."""
+        """The id of the index in checkpoints."""
         return self.place.subscriber_id
 
     def _changes_of(self, feed: ChangeFeed) -> IndexChanges:
@@ -137,9 +137,9 @@ class GlobalIndexActors:
         )
 
     def follow(self, feed: ChangeFeed) -> None:
-        """Carry the changes of one of the table's partitions into the index from now on.
+        """Apply the changes of one of the table's partitions to the index from now on.
 
-        Parents go before their children.
+        Parents come before their children.
         """
         self._maintainers.follow([feed])
 
@@ -148,11 +148,11 @@ class GlobalIndexActors:
         self._maintainers.split(parent, children)
 
     def forget(self, partition_number: int) -> None:
-        """A log that had ended is gone."""
+        """An ended log was deleted."""
         self._maintainers.forget(partition_number)
 
     def backfill(self, ended: Callable[[], None]) -> None:
-        """Begin to fill the index with what is in the table, or go on with it."""
+        """Start to fill the index with the items of the table, or continue it."""
         self.follows_all = False
         definition, table_id = self.place.definition, self.place.table_id
         sink = IndexBackfill(definition, self.place.table_key, self, self._units)
@@ -171,7 +171,7 @@ class GlobalIndexActors:
 
     @property
     def progress(self) -> BackfillProgress | None:
-        """The progress of the backfill that is at work, or was since the server started."""
+        """The progress of the running backfill, or of the last one since the server started."""
         if self._backfill is None or self._filling is None:
             return None
         return BackfillProgress(
@@ -180,7 +180,7 @@ class GlobalIndexActors:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether filling it makes no progress: the disk is full, or an actor was given up."""
+        """Whether the backfill is stuck: the disk is full, or an actor was given up."""
         if self._backfill is None:
             return False
         return (
@@ -191,11 +191,11 @@ class GlobalIndexActors:
 
     @property
     def is_followed(self) -> bool:
-        """Whether its followers have begun."""
+        """Whether its followers have started."""
         return bool(self._maintainers)
 
     async def wait_caught_up(self) -> None:
-        """Wait until every change that is durable now is in the index.
+        """Wait until every change that is durable now is applied to the index.
 
         ``follows_all`` stays False if a follower was given up: its changes are missing.
         """
@@ -203,21 +203,21 @@ class GlobalIndexActors:
         self.follows_all = has_passed and not self._is_closing
 
     async def wait_readable(self) -> None:
-        """Wait until a read sees every change that was answered, or as long as reads wait.
+        """Wait until the index contains every answered write, or until the wait limit.
 
-        Whoever set that wants an index that is never behind; where it can't follow, as behind a
-        full disk, an old answer is better than none.
+        This setting requests an index that is never behind. If the index can't keep up, as with a
+        full disk, an old answer is better than an error.
         """
         with anyio.move_on_after(self.reads_wait_seconds):
             await self._maintainers.wait_caught_up()
 
     @property
     def lag_records(self) -> int:
-        """How many changes its followers are behind, at most."""
+        """Maximum number of changes that its followers are behind."""
         return self._maintainers.lag_records
 
     async def oldest_unapplied_us(self) -> int | None:
-        """When the oldest change was committed that is not in the index yet; None if all are."""
+        """The commit time of the oldest change that is not in the index yet, if there is one."""
         return await self._maintainers.oldest_unapplied_us()
 
     def number_of(self, position: bytes) -> int:
@@ -225,11 +225,11 @@ class GlobalIndexActors:
         return self.partitions.map.number_of(position)
 
     def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
-        """Have a message carried out, durably, however long the store takes no writes.
+        """Have a message carried out, durably, however long the store refuses writes.
 
-        It is sent at once if there is room. What is returned waits; it raises
-        InternalServerError if the store takes no writes and the index is being closed, or if
-        the index has another owner now.
+        It is sent at once if there is room. The result waits for the reply. It raises
+        InternalServerError if the store refuses writes and the index is being closed, or if the
+        index has another owner now.
         """
         try:
             reply = self.partitions[number].ask(message)
@@ -244,7 +244,7 @@ class GlobalIndexActors:
     async def wait_carried_out(
         self, number: int, message: ApplyChanges | Backfill, reply: asyncio.Future[None] | None
     ) -> None:
-        """Wait for the reply to a message; send it, again, where there is none or a refusal."""
+        """Wait for the reply to a message; send it again after a refusal."""
         while True:
             try:
                 await (reply or self.partitions[number].ask(message))
@@ -252,7 +252,7 @@ class GlobalIndexActors:
                 # The same partition: no task has run since it was asked.
                 await self.partitions[number].when_room()
             except PartitionMoved:
-                # Sent again to the children: what the parent had applied they know of.
+                # Send it again to the children: they know which changes the parent has applied.
                 for asked in [self.ask(*part) for part in self._parts(message)]:
                     await asked
                 return
@@ -264,7 +264,7 @@ class GlobalIndexActors:
                 _log.info("index_write_refused", index=self.place.definition.name, error=str(error))
                 self._is_refused = True
                 reply = None
-                # The port tells nobody when a full disk has room again.
+                # The port doesn't signal free space.
                 await anyio.sleep(_REFUSED_SECONDS)
             else:
                 self._is_refused = False
@@ -273,7 +273,7 @@ class GlobalIndexActors:
     async def close(self) -> None:
         """Stop the backfill and the followers after their present run, then the partitions."""
         self._is_closing = True
-        # At once: a follower whose message is refused from now on must know that it is to stop.
+        # At once: a follower whose message is refused from now on must know that it is stopping.
         self._maintainers.begin_close()
         if self._backfill is not None:
             await self._supervisor.stop(self._backfill)
@@ -287,12 +287,12 @@ class GlobalIndexActors:
     def divide(
         self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
     ) -> None:
-        """A partition of the index was split, durably; who has asked it divides the message."""
+        """A partition of the index was split, durably; the senders divide the waiting messages."""
         for envelope in self.partitions.divide(ranges, parent, children):
             envelope.refuse(PartitionMoved())
 
     def _parts(self, message: ApplyChanges | Backfill) -> list[tuple[int, ApplyChanges | Backfill]]:
-        """A message for a partition that was split, as its parts for those that own them now."""
+        """A message for a split partition, divided between the present partitions."""
         match message:
             case ApplyChanges(source=source, changes=changes):
                 moved: defaultdict[int, list[EntryChange]] = defaultdict(list)

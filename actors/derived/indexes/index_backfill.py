@@ -1,7 +1,7 @@
-"""The sink that fills a global secondary index with the items that its table had before.
+"""The sink that fills a new global secondary index with the items of its table.
 
-Entries may be out of date: every change since the index was added is in the logs, and the
-followers that start behind the scan apply them all.
+Entries may be out of date: every change since the index was added is in the logs, and the followers
+that start after the scan apply them all.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec
 from dynactor.storage.store import Row
 
-# A write takes several turns of the loop, and a sync too: the thread that runs it gets on between
-# turns. So of a page only so many rows are made entries in one turn.
+# Number of rows of a page that are made entries in one turn of the loop. A write takes several
+# turns and a sync, and the sync's thread runs between turns.
 _TURN_ROWS: Final = 32
 
 
 class _Entry(NamedTuple):
-    """An entry to be put, the write units that it takes, and its item's position in the table."""
+    """An entry to put, its write units, and its item's position in the table."""
 
     position: bytes
     value: bytes
@@ -38,7 +38,7 @@ class _Entry(NamedTuple):
 
 
 class IndexBackfill(FillSink):
-    """Sends the entries of items to the partitions of an index, as far as the index has units."""
+    """Sends the entries of items to the partitions of an index, limited by the index's units."""
 
     # While one page becomes durable, the next one is read.
     pages_in_flight = 2
@@ -51,14 +51,14 @@ class IndexBackfill(FillSink):
         writer: IndexWriter,
         units: BackfillUnits,
     ) -> None:
-        # Since the server started; what a crash made the scan put again was consumed again.
+        # Since the server started; entries that were put again after a crash were consumed again.
         self.write_units = 0
         # How often entries had to wait for units of the index.
         self.throttle_events = 0
         self._index = index
         self._table_key = table_key
         self._holds_whole_items = index.projection.type == "ALL"
-        # Whole items go as they are: no more is looked at than their keys.
+        # Whole items are used as stored: only their keys are decoded.
         self._decode = (
             part_decoder([attribute.name for attribute in index.key_schema.attributes])
             if self._holds_whole_items
@@ -68,7 +68,7 @@ class IndexBackfill(FillSink):
         self._units = units
 
     def steps(self, rows: Sequence[Row]) -> Iterator[Step]:
-        """Make the entries, then send them by partition, before each wait and at the end."""
+        """Make the entries, and send them by partition before each wait and at the end."""
         by_partition: dict[int, list[_Entry]] = {}
         for at in range(0, len(rows), _TURN_ROWS):
             for row in rows[at : at + _TURN_ROWS]:

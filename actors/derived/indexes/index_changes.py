@@ -22,11 +22,11 @@ from dynactor.streams.entry_change import EntryChange, entry_changes
 
 
 class IndexWriter(Protocol):
-    """Who finds the partitions of an index, and sends them messages."""
+    """Finds the partitions of an index, and sends them messages."""
 
     @property
     def follows_all(self) -> bool:
-        """Whether the index holds what all changes so far made of it: see ``ApplyChanges``."""
+        """Whether the index reflects all changes so far: see ``ApplyChanges``."""
         ...
 
     def number_of(self, position: bytes) -> int:
@@ -34,14 +34,14 @@ class IndexWriter(Protocol):
         ...
 
     def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
-        """Send a message; what is returned waits until it is carried out, durably."""
+        """Send a message; the result completes when it is carried out, durably."""
         ...
 
 
 def changes_of(
     record: ChangeRecord, index: IndexDefinition, table_key: KeySchema
 ) -> tuple[EntryChange, ...]:
-    """The rows of an index that a change of an item takes away and puts in."""
+    """The rows of an index that a change of an item deletes and puts."""
     known = record.entry_changes.get(index.index_id)
     if known is not None:
         return known
@@ -55,7 +55,7 @@ def changes_of(
 class IndexChanges(MessageSink):
     """Sends the changes of one of the table's partitions to the partitions of an index.
 
-    An index partition drops a change that it has applied before.
+    An index partition skips a change that it has applied before.
     """
 
     contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
@@ -78,7 +78,7 @@ class IndexChanges(MessageSink):
         self._delayed_up_to = 0
 
     def delay_seconds(self, last: int, tail: int) -> float:
-        """The lag that a tester has set: all that is in the log is delayed once, together."""
+        """The lag that a tester has set, which delays the whole log once."""
         if self._lag is NO_LAG or last <= self._delayed_up_to:
             return 0.0
         self._delayed_up_to = tail

@@ -1,6 +1,6 @@
 """Waits for the broker of a destination that was cut off.
 
-What the destination missed is gone, so nothing is held for it meanwhile.
+The changes that the destination missed are deleted, so no logs are kept for it meanwhile.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BrokenDestination:
         """It reads no logs."""
 
     async def run(self) -> None:
-        """Try to reach the topic until it is there, or the mailbox is closed."""
+        """Try to reach the topic until it exists, or until the mailbox is closed."""
         closed = self.mailbox.when_closed()
         await cancel_when(closed, partial(self._reach, closed))
 

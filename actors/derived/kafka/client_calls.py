@@ -1,7 +1,8 @@
-"""Calls of the broker's client library, which may cancel what it has promised.
+"""Calls of the broker's client library, which may cancel the futures that it returned.
 
-Whoever waits for that is told so as if it were cancelled itself. It is a failure of the delivery
-like any other: what was sent may still arrive, and another publisher sends it again.
+Awaiting such a future raises ``CancelledError``, as if the awaiting task were canceled. It is a
+failed delivery like any other: sent records may still arrive, and another publisher sends them
+again.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from dynactor.streams.kafka.message import KafkaMessage
 
 @contextmanager
 def failing_if_cancelled() -> Iterator[None]:
-    """Around calls of a broker or publisher, in the task that makes them.
+    """Wraps calls of a broker or publisher, in the task that makes them.
 
     Raises:
-        DeliveryFailed: the library has cancelled one; who is cancelled himself stays so.
+        DeliveryFailed: the library has canceled a future. A cancellation of the task itself passes
+        through.
     """
     try:
         yield
@@ -36,7 +38,7 @@ async def publish_to_each(
     messages: Mapping[int, Sequence[KafkaMessage]],
     max_batch_bytes: int,
 ) -> dict[int, BaseException | None]:
-    """Publish to partitions of a topic at the same time; how each of them ended."""
+    """Publish to partitions of a topic at the same time; return the result of each."""
 
     async def publish(partition: int) -> None:
         with failing_if_cancelled():

@@ -1,4 +1,4 @@
-"""What everybody shares who publishes to Kafka."""
+"""The shared environment of all actors that publish to Kafka."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynactor.streams.kafka.broker import Broker
 
 
 class KafkaEnvironment(NamedTuple):
-    """``at_work`` holds the subscriber ids of the relays and replays that publish."""
+    """``at_work`` holds the subscriber ids of the running relays and replays."""
 
     broker: Broker
     shared: SharedPublisher
@@ -26,7 +26,7 @@ class KafkaEnvironment(NamedTuple):
     def of(
         cls, broker: Broker, settings: RelaySettings, environment: TableEnvironment
     ) -> KafkaEnvironment:
-        """What those share who publish to a broker."""
+        """The parts that the publishers to a broker share."""
         return cls(
             broker,
             SharedPublisher(broker),

@@ -1,4 +1,4 @@
-"""The way of a sink's rounds to its topic: batches that the broker takes, and one back-off."""
+"""Delivers a sink's rounds to its topic, in batches that the broker accepts, with one back-off."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SenderState: TypeAlias = Literal["CONNECTING", "SENDING", "WAITING", "FAILING"]
 
 # The size of a batch until the broker refuses one as too large.
 _FIRST_BATCH_BYTES: Final = 512 * KIB
-# A batch that the broker refuses is divided by this; the bound of its topic stays.
+# A batch that the broker refuses is divided by this; the topic's limit is remembered.
 _BATCH_DIVISOR: Final = 4
-# How often in a row a broker answers others before a publisher that waits for it is given up.
+# Number of consecutive answers of the broker to others after which a waiting publisher is given up.
 _ANSWERS_BESIDE: Final = 6
 
 _log = structlog.get_logger("kafka")
@@ -50,8 +50,8 @@ class BackOff:
     async def pause(self, stopped: asyncio.Future[None], error: BrokerError) -> None:
         """Wait before the next attempt, or until ``stopped`` completes.
 
-        Nobody tells when a broker is there again. A refusal needs its operator, so the pause is
-        the longest one then.
+        A broker doesn't signal its return. A refusal needs the operator, so its pause is the
+        longest.
         """
         longest_seconds = self._session.settings.longest_pause_seconds
         seconds = longest_seconds if isinstance(error, Refused) else self._next_seconds
@@ -62,10 +62,10 @@ class BackOff:
 class KafkaSender:
     """Delivers rounds to a topic (``RoundSender``).
 
-    ``on_change`` is called with each trouble, and with None when the broker answers. ``is_new``:
-    nothing was ever published to the topic, as far as is stored.
+    ``on_change`` is called with each problem, and with None when the broker answers. ``is_new``: as
+    far as is stored, the topic never got a record.
 
-    Invariant: at most one publisher is open; the next one is opened when the last one is closed.
+    Invariant: at most one publisher is open; the next one is opened after the last one is closed.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class KafkaSender:
         is_new: bool = False,
     ) -> None:
         self.state: SenderState = "CONNECTING"
-        # Why nothing is delivered, in words; None while the broker answers.
+        # The reason why nothing is delivered; None while the broker answers.
         self.problem: str | None = None
         # Number of failed attempts.
         self.errors = 0
-        # Number of records whose images were left out, because the broker found them too large.
+        # Number of records without images, because the broker found them too large.
         self.omitted_images = 0
         self._session = session
         self._sink = sink
@@ -103,11 +103,11 @@ class KafkaSender:
 
     @property
     def round_bytes(self) -> int:
-        """The most bytes of messages in a round."""
+        """Maximum bytes of messages in a round."""
         return self._session.round_bytes
 
     async def reach_topic(self, stopped: asyncio.Future[None]) -> FoundTopic | None:
-        """Create the topic unless it is there; None if that failed."""
+        """Create the topic unless it exists; None if that failed."""
         try:
             with failing_if_cancelled():
                 return await self._session.ensure_topic()
@@ -118,7 +118,7 @@ class KafkaSender:
     async def open(
         self, counters: Mapping[int, int], stopped: asyncio.Future[None]
     ) -> Opened | None:
-        """Reach the topic and get a publisher; None if that failed."""
+        """Connect to the topic and open a publisher; None if that failed."""
         self.state = "CONNECTING"
         try:
             with failing_if_cancelled():
@@ -139,21 +139,21 @@ class KafkaSender:
             )
         needs_snapshot = False
         if self._is_new and known == 0 and not any(counters.values()):
-            # The topic may tell of an earlier table of the same name.
+            # The topic may contain an earlier table of the same name.
             needs_snapshot = not await session.has_new_topic(found.partition_count)
         reached = await session.read_positions(counters) if session.is_transactional else {}
-        # Last: a failed attempt leaves the topic as new as it was.
+        # Set last, so that after a failed attempt the topic still counts as new.
         sink.partition_count = known or found.partition_count
         return Opened(reached, needs_snapshot)
 
     async def deliver(self, current: Round[KafkaMessage], stopped: asyncio.Future[None]) -> bool:
         """Send a round, however long the broker takes.
 
-        A publisher that waits is kept: what it has sent may still arrive, and from another one
-        it would come again, behind what is sent then.
+        A waiting publisher is kept, because its records may still arrive. Another publisher would
+        send them again, after later records.
 
         Returns:
-            False if the delivery failed. The round holds what is left to be sent.
+            False if the delivery failed. The round holds the remaining messages.
         """
         failure: BrokerError | None = None
         async with anyio.create_task_group() as group:
@@ -162,7 +162,7 @@ class KafkaSender:
                 with failing_if_cancelled():
                     await self._send(current)
             except BrokerError as error:
-                # Not out of the group, which would put it into another one.
+                # Raised outside of the group, which would wrap it in an exception group.
                 failure = error
             group.cancel_scope.cancel()
         if failure is None and self._is_stuck:
@@ -181,14 +181,14 @@ class KafkaSender:
         await self._session.close()
 
     async def _fail(self, error: BrokerError, stopped: asyncio.Future[None]) -> None:
-        """Tell of a failed attempt, throw the publisher away and wait before the next attempt."""
+        """Report a failed attempt, close the publisher and wait before the next attempt."""
         self.errors += 1
         if isinstance(error, TooLarge):
-            # It is sent otherwise, at once: nothing is wrong with the broker.
+            # The batch is sent in another form at once: the broker works.
             self._on_change(error)
         else:
             self._turn("FAILING", error)
-        # Also if the sink is stopped now: nobody else closes the publisher.
+        # Also if the sink is being stopped: only this closes the publisher.
         with anyio.CancelScope(shield=True):
             await self._session.throw_away()
         if not isinstance(error, TooLarge):
@@ -200,17 +200,17 @@ class KafkaSender:
         self._on_change(trouble)
 
     async def _watch(self, sending: anyio.CancelScope) -> None:
-        """Tell of a broker that is silent; give up a publisher that it answers beside."""
+        """Report a silent broker; give up a publisher if the broker answers others."""
         settings = self._session.settings
-        # A time limit: the round is usually acknowledged before.
+        # A time limit: usually the round is acknowledged earlier.
         await anyio.sleep(settings.silent_seconds)
         self._turn("WAITING", Unreachable("the broker does not answer"))
         answers = 0
         while answers < _ANSWERS_BESIDE:
-            # Nobody tells when a broker is there again.
+            # A broker doesn't signal its return.
             await anyio.sleep(settings.probe_seconds)
             try:
-                # A topic that was deleted is there again, and the publisher goes on.
+                # A deleted topic exists again, and the publisher continues.
                 with failing_if_cancelled():
                     await self._session.ensure_topic()
             except BrokerError as error:
@@ -241,16 +241,16 @@ class KafkaSender:
             elif isinstance(outcome, DeliveryFailed):
                 del current.messages[number][: outcome.delivered]
         if failures:
-            # Closing the publisher causes errors of its own: report another one if there is one.
+            # Closing the publisher causes errors of its own: report another error if there is one.
             raise min(failures, key=lambda failure: type(failure) is DeliveryFailed)
         if session.is_transactional:
             await session.publish_positions(current.positions)
             await session.publisher.commit()
 
     def _make_smaller(self, messages: list[KafkaMessage], refusal: TooLarge) -> None:
-        """What to do about a batch that the broker finds too large: smaller ones, or no images."""
+        """The next attempt for a batch that is too large: smaller batches, or no images."""
         if refusal.count > 1:
-            # Large records went alone: this is a bound of the topic, and it stays.
+            # Large records were sent alone, so this is the topic's limit; remember it.
             self._batch_bytes = max(1, self._batch_bytes // _BATCH_DIVISOR)
             return
         whole = messages[refusal.delivered]

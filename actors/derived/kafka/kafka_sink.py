@@ -1,4 +1,4 @@
-"""The messages of Kafka for changes and items of a table, and what relays and replays promise."""
+"""The Kafka messages for changes and items of a table, and the contracts of relays and replays."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dynactor.streams.kafka.partitioner import partition_of
 class KafkaSink(RoundSink[KafkaMessage]):
     """Makes the messages for one topic.
 
-    ``partition_count`` is the topic's number of partitions when it was first reached, 0 before.
-    Partitions that are added later stay empty, or keys would move to other ones.
+    ``partition_count`` is the topic's number of partitions at the first connection, 0 before it.
+    Partitions that are added later stay empty, because keys must not move between partitions.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class KafkaSink(RoundSink[KafkaMessage]):
             current.messages[number].append(message)
 
     def without_images(self, message: KafkaMessage) -> KafkaMessage:
-        """The message without images, for a broker that finds it too large; itself if it can't."""
+        """The message without images, for a broker that finds it too large, if it has any."""
         return without_images(message, self._source, self._form)
 
     def _add(self, current: Round[KafkaMessage], messages: list[KafkaMessage]) -> None:
@@ -68,7 +68,7 @@ class KafkaSink(RoundSink[KafkaMessage]):
 
 
 def relay_contract(settings: RelaySettings) -> Contract:
-    """What a destination promises: behind a gap, its topic is given the whole table again."""
+    """The contract of a destination: after a gap, its topic gets the whole table again."""
     is_transactional = settings.delivery == "exactly-once"
     return Contract(
         Order.ITEM,
@@ -79,5 +79,5 @@ def relay_contract(settings: RelaySettings) -> Contract:
 
 
 def replay_contract(settings: RelaySettings) -> Contract:
-    """What a replay promises: it fails rather than to leave a change out."""
+    """The contract of a replay: it fails rather than omit a change."""
     return Contract(Order.ITEM, Gap.END, settings.retention_bytes, Delivery.AT_LEAST_ONCE)

@@ -1,4 +1,4 @@
-"""What those have in common who publish changes of tables to Kafka."""
+"""The shared parts of relays and replays."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dynactor.streams.kafka.message import KafkaSource
 
 
 class Origins(Struct, frozen=True):
-    """Where the server says that its changes come from."""
+    """The source of changes, as the server names itself."""
 
     region: str
     account_id: str
 
 
 class Publishing(NamedTuple):
-    """``tell`` has the database's actor get a message. Without Kafka nothing is published."""
+    """``tell`` sends a message to the database's actor. Without Kafka nothing is published."""
 
     owner: CatalogOwner
     environment: TableEnvironment
@@ -36,10 +36,10 @@ class Publishing(NamedTuple):
     tell: Callable[[Message[Any]], None]
 
     def needed_kafka(self) -> KafkaEnvironment:
-        """The way to the broker.
+        """The Kafka environment.
 
         Raises:
-            ValidationException: there is none.
+            ValidationException: there is no Kafka.
         """
         if self.kafka is None:
             raise ValidationException(
@@ -49,7 +49,7 @@ class Publishing(NamedTuple):
         return self.kafka
 
     def source(self, definition: TableDefinition) -> KafkaSource:
-        """What consumers are told of a table; times are as its destination in use has them."""
+        """The description of a table for consumers, with its destination's precision of times."""
         destination = rules.in_use(definition)
         return KafkaSource(
             self.origins.region,

@@ -1,7 +1,7 @@
-"""The actor that publishes a table's changes to a topic of Kafka, for as long as that is wanted.
+"""The actor that publishes a table's changes to a Kafka topic until it is switched off.
 
-With exactly-once delivery a round is a transaction of Kafka, which also holds the position that
-each log reaches by it; at start those positions go before the checkpoints.
+With exactly-once delivery a round is a Kafka transaction, which also contains the position of each
+log. At the start those positions take precedence over the checkpoints.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RelayState: TypeAlias = Literal[
     "IDLE", "CONNECTING", "PUBLISHING", "SNAPSHOT", "WAITING", "FAILING"
 ]
 
-# Most records that a crash makes the relay publish again.
+# Maximum number of records that the relay publishes again after a crash.
 _CHECKPOINT_RECORDS: Final = 4_096
 _NO_BROKER: Final = "the server was started without --kafka-bootstrap-servers"
 
@@ -40,12 +40,12 @@ _log = structlog.get_logger("kafka")
 
 
 class RelayTarget(Struct, frozen=True):
-    """What a relay works for: a destination of a table.
+    """The parameters of a relay: a destination of a table.
 
     ``subscriber`` names its checkpoints, ``publisher_id`` its transactions and positions.
-    ``partition_count`` is that of the topic when it was first reached; None before that.
-    ``needs_snapshot``: the topic is to be told of a gap, and given every item of the table,
-    before the changes that come then. ``began_late``: the table was written to before that.
+    ``partition_count`` is the topic's number of partitions at the first connection; None before it.
+    ``needs_snapshot``: the topic must get a gap and every item of the table before later changes.
+    ``began_late``: the table had writes before the relay.
     """
 
     table_id: int
@@ -59,10 +59,10 @@ class RelayTarget(Struct, frozen=True):
 
 
 class KafkaRelay:
-    """The actor; without an environment, thus a broker, it publishes nothing.
+    """The actor; without an environment, that is without a broker, it publishes nothing.
 
-    ``settled`` is called with the topic's number of partitions whenever it was reached, and has
-    its snapshot if it needs one.
+    ``settled`` is called with the topic's number of partitions whenever the topic is connected and
+    has its snapshot, if it needs one.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class KafkaRelay:
 
     @property
     def state(self) -> RelayState:
-        """What the relay does now."""
+        """The present state of the relay."""
         if self._sender is None or self._follower is None or not self._follower.is_running:
             return "IDLE"
         if self._sender.state == "SENDING":
@@ -135,59 +135,59 @@ class KafkaRelay:
 
     @property
     def problem(self) -> str | None:
-        """What keeps it from publishing, in words; None while nothing does."""
+        """The reason why it can't publish; None while it can."""
         return _NO_BROKER if self._sender is None else self._sender.problem
 
     @property
     def published_records(self) -> int:
-        """How many changes and items were acknowledged."""
+        """Number of changes and items that were acknowledged."""
         return self._follower.records if self._follower else 0
 
     @property
     def published_bytes(self) -> int:
-        """How many bytes of messages were acknowledged."""
+        """Number of bytes of messages that were acknowledged."""
         return self._follower.size_bytes if self._follower else 0
 
     @property
     def errors(self) -> int:
-        """How many attempts have failed."""
+        """Number of failed attempts."""
         return self._sender.errors if self._sender else 0
 
     @property
     def omitted_images(self) -> int:
-        """Of how many records the broker took the keys alone."""
+        """Number of records that were published with their keys only."""
         return self._sender.omitted_images if self._sender else 0
 
     @property
     def lag_records(self) -> int:
-        """How many changes are not published, at most."""
+        """Maximum number of changes that are not published."""
         return self._logs.lag_records
 
     @property
     def lag_bytes(self) -> int:
-        """How many bytes of records are not published."""
+        """Number of bytes of records that are not published."""
         return self._logs.lag_bytes
 
     async def oldest_unpublished_us(self) -> int | None:
-        """When the oldest change was made that is not published; None if all are."""
+        """The time of the oldest change that is not published; None if all are published."""
         return await self._logs.oldest_unapplied_us()
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split: its children's logs come behind its own."""
+        """A partition was split: its children's logs come after its own."""
         self._logs.add(children)
 
     async def load(self) -> None:
-        """Read the checkpoints, so that the lag is known before the relay is started."""
+        """Load the checkpoints, so that the lag is known before the relay starts."""
         await self._logs.load()
 
     async def drain(self) -> None:
-        """Wait until all is published that is durable now, as long as the broker takes it."""
+        """Wait until everything durable is published, as long as the broker accepts it."""
         ends = [(log, log.feed.tail) for log in self._logs]
         for log, end in ends:
             while True:
-                # Clear before looking: a round that is published meanwhile must not be missed.
+                # Clear before the check, so that a round that is published meanwhile is not missed.
                 self._has_published.clear()
-                # A counter that no record has is passed by nobody.
+                # No position ever passes a counter without a record.
                 if log.position.counter >= end or await log.first() is None:
                     break
                 if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):
@@ -209,7 +209,7 @@ class KafkaRelay:
             self._has_published.set()
 
     def _changed(self, trouble: BrokerError | None) -> None:
-        """The broker failed or answered; tell if that is news."""
+        """The broker failed or answered; log it if that is a change."""
         self._has_published.set()
         kind = None if trouble is None else type(trouble)
         if kind is self._trouble or kind is TooLarge:

@@ -1,4 +1,4 @@
-"""How far a Kafka relay has come."""
+"""The progress of a Kafka relay."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from msgspec import Struct
 
 
 class RelayProgress(Struct, frozen=True):
-    """A relay at one moment; lag is what its logs hold that is not published.
+    """A relay at one moment; its lag is the unpublished part of its logs.
 
-    ``oldest_unpublished_us`` is the domain time of the oldest such change in microseconds, None if
-    there is none. Counts are since the server started.
+    ``oldest_unpublished_us`` is the domain time of the oldest unpublished change in microseconds,
+    None if all are published. Counts are since the server started.
     """
 
     state: str

@@ -1,4 +1,4 @@
-"""What may be set for publishing to Kafka, for every destination alike."""
+"""The settings of publishing to Kafka, shared by all destinations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynactor.streams.kafka.broker import Topic
 from dynactor.streams.kafka.message import KafkaForm
 
 Delivery: TypeAlias = Literal["at-least-once", "exactly-once"]
-# What a new destination begins with: nothing, or every item that its table has.
+# The first records of a new destination: none, or every item that its table has.
 SnapshotMode: TypeAlias = Literal["never", "initial"]
 
 _GIB: Final = 1024 * MIB
@@ -22,10 +22,10 @@ _POSITIONS_SEGMENT_BYTES: Final = 16 * MIB
 
 
 class RelaySettings(Struct, frozen=True):
-    """How changes are published; ``version`` is dynactor's own, shown to consumers.
+    """The settings of publishing; ``version`` is dynactor's own, shown to consumers.
 
-    A destination is cut off where it has not taken more than ``retention_bytes`` of records, or
-    not for more than ``retention_seconds``.
+    A destination is cut off if it lags by more than ``retention_bytes`` of records, or by more than
+    ``retention_seconds``.
     """
 
     topic_prefix: str = "dynactor"
@@ -38,18 +38,18 @@ class RelaySettings(Struct, frozen=True):
     retention_seconds: float | None = None
     snapshot: SnapshotMode = "never"
     version: str = "unknown"
-    # How long a broker may be silent before that is told, and how often it is then looked after.
+    # The time until a silent broker is reported, and the interval of the checks after that.
     silent_seconds: float = 3.0
     probe_seconds: float = 10.0
-    # Between two attempts to reach it.
+    # The pause between two attempts to reach it.
     first_pause_seconds: float = 0.2
     longest_pause_seconds: float = 10.0
-    # What stopping, switching off and deleting wait for records on their way.
+    # Deadline for records in flight when a relay is stopped, switched off or deleted.
     closing_seconds: float = 2.0
     draining_seconds: float = 5.0
-    # How long a snapshot may stand still before it is given up: it holds back disk space.
+    # Maximum pause of a snapshot before it is given up, because it holds back disk space.
     snapshot_patience_seconds: float = 60.0
-    # How often it is looked whether a destination is to be cut off.
+    # The interval of checks whether to cut off a destination.
     check_seconds: float = 1.0
 
     def topic(self, name: str) -> Topic:
@@ -59,9 +59,10 @@ class RelaySettings(Struct, frozen=True):
 
     @property
     def positions_topic(self) -> Topic:
-        """The topic that holds, for exactly-once delivery, how far each log was published.
+        """The topic with the published position of each log, for exactly-once delivery.
 
-        Small segments: it is read from its beginning, and the last one is never compacted.
+        Small segments, because the topic is read from its beginning, and the last segment is never
+        compacted.
         """
         settings = {
             "cleanup.policy": "compact",

@@ -1,8 +1,8 @@
-"""The job that publishes a table's changes once more, or every item and then the changes.
+"""The job that publishes a table's changes again, or every item and then the changes.
 
-Everything goes to a topic of its own, each item's changes in their order. A snapshot that does
-not come to its end is worthless: it is taken again, behind a gap in every Kafka partition, so that
-consumers forget what the earlier one has told them.
+Everything goes to a topic of its own, with each item's changes in their order. An incomplete
+snapshot is worthless: it is taken again, after a gap in every Kafka partition, so that consumers
+forget the earlier one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import BrokerError, Refused
 from dynactor.streams.kafka.message import KafkaSource
 
-# A replay may be far behind everybody else: its logs are trimmed as it goes.
+# A replay may be far behind all other followers, and its logs are trimmed as it progresses.
 _CHECKPOINT_RECORDS: Final = 1
 _CRASHED: Final = "the job failed again and again: the server's log says why"
 
@@ -40,10 +40,10 @@ _log = structlog.get_logger("kafka")
 
 
 class ReplayPlace(Struct, frozen=True):
-    """What a replay works for.
+    """The parameters of a replay.
 
-    ``subscriber`` names its checkpoints, which say where in each log it begins. ``items`` is how
-    many the table has.
+    ``subscriber`` names its checkpoints, which determine its start in each log. ``items`` is the
+    number of items in the table.
     """
 
     replay_id: str
@@ -57,7 +57,7 @@ class ReplayPlace(Struct, frozen=True):
 
 
 class Replay:
-    """The actor; ``ended`` is called once, when it has nothing more to do."""
+    """The actor; ``ended`` is called once, when the replay is over."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Replay:
             on_progress=lambda: None,
             on_current=self._set_ends,
         )
-        # How it ended; None while it works.
+        # The final state; None while it runs.
         self._outcome: ReplayState | None = None
         self._problem: str | None = None
         self._was_waiting = False
@@ -107,7 +107,7 @@ class Replay:
 
     @property
     def progress(self) -> ReplayProgress:
-        """How far it has come."""
+        """The present progress."""
         place, follower = self._place, self._follower
         problem = self._problem if self.is_over else self._sender.problem
         state = self._state
@@ -150,7 +150,7 @@ class Replay:
 
     @property
     def _changes_left(self) -> int:
-        """How many changes are known to be still to come; those that are missing are counted."""
+        """Number of known changes that are still to publish, including missing ones."""
         if self._ends is None:
             return 0
         if self._place.follows:
@@ -159,38 +159,38 @@ class Replay:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has nothing more to do."""
+        """Whether it is over."""
         return self._outcome in ENDED
 
     @property
     def lag_bytes(self) -> int:
-        """How many bytes of records wait for it, of those recorded since it began."""
+        """Number of bytes of records that it has not published, of those since its start."""
         return self._logs.lag_bytes
 
     def give_up(self) -> None:
-        """Fail, because the topic takes so little that the logs would fill the disk."""
+        """Fail, because the topic is so slow that the logs would fill the disk."""
         self._fail(
             f"the topic was too slow: more than {self.contract.trim_delay_bytes:,} bytes of "
             "changes were waiting for it"
         )
 
     def bury(self) -> None:
-        """It crashed too often and does not run any more: it is over."""
+        """End a replay whose actor was given up after too many crashes."""
         assert self.mailbox.closed
         self._end("FAILED", _CRASHED)
 
     async def load(self) -> None:
-        """Read the checkpoints, so that it is known how much there is to do."""
+        """Load the checkpoints, so that the amount of work is known."""
         await self._logs.load()
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split: its children's logs come behind its own."""
+        """A partition was split: its children's logs come after its own."""
         if self.subscription is Subscription.ALL:
             self._logs.add(children)
 
     @property
     def subscription(self) -> Subscription:
-        """Once its end is known it needs no logs that begin behind it."""
+        """A replay with a known end needs no logs that start after it."""
         if self.mailbox.closed:
             return Subscription.NONE
         is_bounded = self._ends is not None and not self._place.follows
@@ -199,7 +199,7 @@ class Replay:
     # -- the actor --------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Publish what was asked for, unless the mailbox is closed before."""
+        """Publish everything that was requested, unless the mailbox is closed first."""
         closed = self.mailbox.when_closed()
         self._runs = True
         try:

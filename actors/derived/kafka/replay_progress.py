@@ -1,4 +1,4 @@
-"""What a replay was asked for, and how far it has come."""
+"""The parameters of a replay, and its progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDED: Final = ("DONE", "CANCELLED", "FAILED")
 
 
 class ReplayStart(Struct, frozen=True):
-    """From where on changes are published again.
+    """The first change to publish again.
 
     ``number`` is a packed sequence number, or a time in microseconds of domain time.
     """
@@ -27,9 +27,9 @@ class ReplayStart(Struct, frozen=True):
 class ReplayProgress(Struct, frozen=True):
     """A replay at one moment.
 
-    ``problem`` says in words what keeps it from going on, or why it ended. Of a table that
-    others write to, totals are those known by now. ``missing_changes`` are in no log: they were
-    made while nobody followed the table.
+    ``problem`` is the reason why it can't continue, or why it ended. If the table gets writes,
+    totals are the present ones. ``missing_changes`` are in no log: they were made while the table
+    had no followers.
     """
 
     replay_id: str
@@ -39,13 +39,13 @@ class ReplayProgress(Struct, frozen=True):
     follows: bool
     state: ReplayState
     problem: str | None = None
-    # Every change since the table was made is published, or every item first.
+    # Every change since the table's creation is published, or every item first.
     is_whole: bool = True
     items: int = 0
     items_total: int = 0
     changes: int = 0
     changes_total: int = 0
     missing_changes: int = 0
-    # More than one where the broker was away for so long that a snapshot was begun anew.
+    # More than 1 if the broker was away for so long that a snapshot was restarted.
     snapshots: int = 0
     omitted_images: int = 0

@@ -1,4 +1,4 @@
-"""The publisher that all relays share which publish at least once."""
+"""The publisher that all relays with at-least-once delivery share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dynactor.streams.kafka.broker import Broker, Publisher
 
 
 class SharedPublisher:
-    """Opened when somebody first needs it, and again after it was thrown away.
+    """Opened at its first use, and again after it was closed.
 
-    Invariant: at most one publisher is open. The next one is opened only when the last one is
-    closed, or its late records could stand behind those of the next one.
+    Invariant: at most one publisher is open. The next one is opened after the last one is closed;
+    otherwise late records of the last one could follow those of the next one.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -22,7 +22,7 @@ class SharedPublisher:
     async def take(self) -> Publisher:
         """The publisher.
 
-        Raises:
+        Unreachable, Refused: no publisher can be opened.
             Unreachable, Refused: there is none.
         """
         async with self._lock:
@@ -31,14 +31,14 @@ class SharedPublisher:
             return self._publisher
 
     async def throw_away(self, publisher: Publisher) -> None:
-        """Close a publisher that failed; of several who find that out, the first one does."""
+        """Close a publisher that failed; the first of several users that find out closes it."""
         async with self._lock:
             if publisher is self._publisher:
                 self._publisher = None
                 await publisher.close()
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the open publisher."""
         async with self._lock:
             publisher, self._publisher = self._publisher, None
             if publisher is not None:

@@ -13,7 +13,7 @@ from dynactor.model.limits import KIB, MIB
 from dynactor.streams.kafka.broker import FoundTopic, Publisher
 from dynactor.streams.kafka.message import KafkaMessage
 
-# Memory for the rounds of all sinks together; each gets its share.
+# Memory for the rounds of all sinks together, shared equally.
 _ROUNDS_BYTES: Final = 16 * MIB
 _LEAST_ROUND_BYTES: Final = 64 * KIB
 _MOST_ROUND_BYTES: Final = 2 * MIB
@@ -21,10 +21,10 @@ _POSITIONS_BATCH_BYTES: Final = 512 * KIB
 
 
 class TopicSession:
-    """Opened, thrown away with a publisher that failed, and opened again.
+    """A session is opened, closed with a publisher that failed, and opened again.
 
     With a ``transactional_id`` its publisher publishes in transactions. ``is_shared``: the
-    publisher is the one that all relays share; others wait for what it waits for.
+    publisher is the one that all relays share, so a wait of one relay delays the others.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class TopicSession:
         self._transactional_id = transactional_id
         self._is_shared = is_shared
         self._publisher: Publisher | None = None
-        # Whether the topic was not there before.
+        # Whether the topic did not exist before.
         self._made_topic = False
 
     @property
@@ -69,24 +69,24 @@ class TopicSession:
 
     @property
     def round_bytes(self) -> int:
-        """The most bytes of messages in a round: all sinks share the memory for them."""
+        """Maximum bytes of messages in a round: all sinks share the memory for them."""
         share = _ROUNDS_BYTES // max(1, len(self._environment.at_work))
         return min(_MOST_ROUND_BYTES, max(_LEAST_ROUND_BYTES, share))
 
     def jittered(self, pause_seconds: float) -> float:
-        """A pause of this session alone, so that sinks don't come back together."""
+        """A random pause, so that sinks don't reconnect at the same time."""
         return jittered(pause_seconds, self._environment.randomness)
 
     async def ensure_topic(self) -> FoundTopic:
-        """Create the topic unless it is there.
+        """Create the topic unless it exists.
 
         Raises:
-            Unreachable, Refused: it may not be there.
+            Unreachable, Refused: it may not exist.
         """
         return await self._environment.broker.ensure_topic(self.settings.topic(self.topic))
 
     async def open(self) -> FoundTopic:
-        """Create the topics unless they are there, and get a publisher.
+        """Create the topics unless they exist, and open a publisher.
 
         Raises:
             Unreachable, Refused: nothing can be published now.
@@ -94,7 +94,7 @@ class TopicSession:
         broker = self._environment.broker
         self._environment.at_work.add(self._subscriber_id)
         found = await self.ensure_topic()
-        # A second attempt finds what the first one has made.
+        # A second attempt finds the topics of the first one.
         self._made_topic |= found.is_new
         if self._transactional_id is not None:
             await broker.ensure_topic(self.settings.positions_topic)
@@ -105,22 +105,22 @@ class TopicSession:
         return found
 
     async def has_new_topic(self, partition_count: int) -> bool:
-        """Whether the topic tells of nothing yet.
+        """Whether the topic has no records yet.
 
-        One that is there and empty may have been made by a server that was killed then.
+        An existing empty topic may have been created by a server that was killed then.
 
         Raises:
-            Unreachable, Refused: nobody knows.
+            Unreachable, Refused: this is unknown.
         """
         if self._made_topic:
             return True
         return await self._environment.broker.is_empty(self.topic, partition_count)
 
     async def read_positions(self, partition_numbers: Iterable[int]) -> dict[int, int]:
-        """The counters that committed transactions reached, by log.
+        """The positions of committed transactions, by log.
 
         Raises:
-            Unreachable, Refused: nobody knows.
+            Unreachable, Refused: they are unknown.
         """
         numbers = {self._position_key(number): number for number in partition_numbers}
         topic = self.settings.positions_topic.name
@@ -128,10 +128,10 @@ class TopicSession:
         return {numbers[key]: int(value) for key, value in found.items()}
 
     async def publish_positions(self, positions: Mapping[int, Checkpoint]) -> None:
-        """Put the positions that the logs reach into the transaction.
+        """Add the positions of the logs to the transaction.
 
         Raises:
-            DeliveryFailed: as it says.
+            DeliveryFailed: the positions were not added.
         """
         messages = [
             KafkaMessage(self._position_key(number), b"%d" % position.counter, (), 0)
@@ -141,7 +141,7 @@ class TopicSession:
         await self.publisher.publish(topic, 0, messages, _POSITIONS_BATCH_BYTES)
 
     async def throw_away(self) -> None:
-        """Close a publisher that failed; the next ``open`` gets another one."""
+        """Close a publisher that failed; the next ``open`` opens another one."""
         publisher, self._publisher = self._publisher, None
         if publisher is None:
             return
