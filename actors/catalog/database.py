@@ -93,6 +93,7 @@ class Database:
                 settings.copy_messages,
                 settings.index_lag,
                 settings.index_reads_wait_seconds,
+                settings.is_traced,
             ),
             self.balances,
             ThrottleSettings(

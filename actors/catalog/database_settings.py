@@ -53,6 +53,8 @@ class DatabaseSettings(Struct, frozen=True):
     namespace: Namespace | None = None
     # The prefix of all Kafka topics, if another database has the plain names.
     topic_namespace: str = ""
+    # Whether the steps of requests are timed for traces.
+    is_traced: bool = False
     # As DynamoDB Local: CreateTable drops attribute definitions that no key uses, and the answers
     # of changes show a table in the state that it reaches.
     is_as_local: bool = False

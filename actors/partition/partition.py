@@ -59,10 +59,10 @@ class Partition(Generic[BatchT]):
         effects: Effects[BatchT],
         committer: Committer[BatchT] | None = None,
         *,
-        copy_messages: bool,
+        mailbox: Mailbox,
     ) -> None:
         self.name = name
-        self.mailbox = Mailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
+        self.mailbox = mailbox
         self.ref = Ref(self.mailbox)
         self.in_hand: list[Envelope] = []
         self.head = PartitionHead()

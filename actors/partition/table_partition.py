@@ -12,10 +12,11 @@ from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.charges import Charges
 from dynactor.actors.partition.item_locks import Accepted, ItemLocks, Prepare
 from dynactor.actors.partition.participant import Participant
-from dynactor.actors.partition.partition import Outcome, Partition
+from dynactor.actors.partition.partition import MAILBOX_MESSAGES, Effects, Outcome, Partition
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.clock import Clock
-from dynactor.actors.runtime.mailbox import Envelope
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.actors.runtime.message_times import TimedMailbox
 from dynactor.actors.table.throttle import TableThrottle
 from dynactor.model.tables.table import TableDefinition
 from dynactor.storage.catalog import PartitionHead
@@ -29,6 +30,8 @@ class PartitionSettings(Struct, frozen=True):
     copy_messages: bool = False
     index_lag: IndexLag = NO_LAG
     index_reads_wait_seconds: float = 0.0
+    # Whether messages of traced requests are timed.
+    is_traced: bool = False
 
 
 class TableEffects:
@@ -98,6 +101,26 @@ class TableEffects:
         self._feed.advance(batch.counter, batch.records, batch.logged_bytes)
 
 
+class TimedEffects:
+    """The effects of a partition, and the times of traced messages."""
+
+    def __init__(self, effects: Effects[TableBatch], mailbox: TimedMailbox) -> None:
+        self.begin = effects.begin
+        self.forget = effects.forget
+        self.loaded = effects.loaded
+        self.charge = effects.charge
+        self.durable = effects.durable
+        self.rejected = effects.rejected
+        self.done = effects.done
+        self._effects = effects
+        self._mailbox = mailbox
+
+    def accepted(self, batch: TableBatch, outcomes: Sequence[Outcome]) -> None:
+        """Note when the batch was accepted."""
+        self._mailbox.note_accepted(envelope for envelope, _ in outcomes)
+        self._effects.accepted(batch, outcomes)
+
+
 def table_partition(
     feed: ChangeFeed,
     definition: TableDefinition,
@@ -112,12 +135,19 @@ def table_partition(
     copy_messages = settings.copy_messages
     core = TableCore(number, definition, settings.item_collection_limit_bytes)
     charges = Charges(number, throttle)
+    effects: Effects[TableBatch] = TableEffects(feed, clock, throttle, charges, core.locks)
+    if settings.is_traced:
+        timed = TimedMailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
+        effects = TimedEffects(effects, timed)
+        mailbox: Mailbox = timed
+    else:
+        mailbox = Mailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
     return Partition(
         f"partition {number} of {definition.name}",
         number,
         store,
         core,
-        TableEffects(feed, clock, throttle, charges, core.locks),
+        effects,
         Participant(core, charges, copy_messages=copy_messages),
-        copy_messages=copy_messages,
+        mailbox=mailbox,
     )

@@ -8,9 +8,8 @@ from typing import Any, Final, Self
 
 from msgspec import Struct
 
+from dynactor.api.requests.named_tables import named_tables
 from dynactor.api.requests.operation import Call
-from dynactor.api.requests.table_arn import table_name
-from dynactor.model.errors import ValidationException
 
 # The table of a stream's ARN, or of a shard's iterator, which begins with one.
 _OF_STREAM: Final = re.compile(r"arn:[^|]*?:table/([^/|]+)/stream/")
@@ -44,16 +43,7 @@ class RequestFacts(Struct, frozen=True):
 
 
 def _tables(request: Struct) -> Iterator[str]:
-    named = getattr(request, "TableName", None)
-    if named is not None:
-        yield _plain(named)
-    for name in getattr(request, "RequestItems", ()):
-        yield _plain(name)
-    for one in getattr(request, "TransactItems", ()):
-        for member in one.__struct_fields__:
-            action = getattr(one, member)
-            if action is not None:
-                yield _plain(action.TableName)
+    yield from named_tables(request)
     for text in (getattr(request, "StreamArn", None), getattr(request, "ShardIterator", None)):
         found = _OF_STREAM.match(text or "")
         if found is not None:
@@ -62,14 +52,6 @@ def _tables(request: Struct) -> Iterator[str]:
     transacted: list[Any] = getattr(request, "TransactStatements", [])
     for each in (request, *statements, *transacted):
         yield from _OF_STATEMENT.findall(getattr(each, "Statement", ""))
-
-
-def _plain(name: str) -> str:
-    """A table's name, though its ARN was given; what is neither is refused by the operation."""
-    try:
-        return table_name(name)
-    except ValidationException:
-        return name
 
 
 def _batch_size(request: Struct) -> int:

@@ -29,6 +29,14 @@ class QueueLengths(Struct, frozen=True):
     unsent_answer_bytes: int = 0
 
 
+class TraceCounts(Struct, frozen=True):
+    """Traces since the server started: exported, and dropped for one of two reasons."""
+
+    exported: int
+    dropped_full: int
+    dropped_failed: int
+
+
 class RequestFigures:
     """Counts of all requests of one server. All are for the event loop's thread."""
 
@@ -46,6 +54,8 @@ class RequestFigures:
         # How many connections are open, and what waits in them; set by who serves them.
         self.connections: Callable[[], int] = lambda: 0
         self.queues: Callable[[], QueueLengths] = QueueLengths
+        # None, unless traces are exported.
+        self.traces: Callable[[], TraceCounts | None] = lambda: None
 
     def latency_of(self, operation: str) -> LatencyHistogram:
         """The latencies of an operation, made when it is first asked for."""

@@ -26,6 +26,7 @@ from dynactor.api.http.signature import AccessKey
 from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.log_settings import LogFormat, LogLevel
+from dynactor.api.serve.trace_options import TraceOptions
 from dynactor.model.limits import (
     BURST_SECONDS,
     ITEM_COLLECTION_BYTES,
@@ -197,6 +198,8 @@ class ServeOptions:
     """Count a sample of the requests by key, for dynactor advise."""
 
     kafka: KafkaOptions = field(default_factory=KafkaOptions)
+
+    traces: TraceOptions = field(default_factory=TraceOptions)
 
     item_collection_limit_bytes: Annotated[int, Parameter(group=_TEST_TABLES)] = (
         ITEM_COLLECTION_BYTES

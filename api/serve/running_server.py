@@ -12,7 +12,7 @@ from contextlib import (
     suppress,
 )
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
@@ -33,6 +33,7 @@ from dynactor.api.http.signature import Signatures
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.serve.database_host import DatabaseHost, Opening, hosting_database
 from dynactor.api.serve.options import ServeOptions
+from dynactor.api.serve.trace_options import TraceOptions
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
@@ -99,6 +100,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         key_traffic=options.key_traffic,
         is_as_local=options.compat is not None,
         copy_messages=options.copy_messages,
+        is_traced=options.traces.traces_endpoint is not None,
     )
     # Taken first: whether the ports are free is known before the data is touched.
     with listen(options.host, options.port) as listener, _admin_listener(options) as admin:
@@ -116,12 +118,15 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             )
             host = await enter(hosting_database(store, opening))
             keys = options.access_keys
-            protocol = Protocol(
-                host.database,
-                OPERATIONS.values(),
-                NOT_IMPLEMENTED,
-                None if keys is None else Signatures(keys),
-                RequestLog(logs_answers=options.log_level == "debug"),
+            protocol = await enter(
+                _protocol(
+                    options.traces,
+                    host.database,
+                    OPERATIONS.values(),
+                    NOT_IMPLEMENTED,
+                    None if keys is None else Signatures(keys),
+                    RequestLog(logs_answers=options.log_level == "debug"),
+                )
             )
             protocol.use(host.databases)
             host.attach(protocol)
@@ -156,6 +161,26 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 admin_endpoint,
                 None if clock_control is None else clock_control.state,
             )
+
+
+@asynccontextmanager
+async def _protocol(traces: TraceOptions, *parts: Any) -> AsyncIterator[Protocol]:
+    """The protocol of these parts; it exports traces if there is an endpoint for them."""
+    if traces.traces_endpoint is None:
+        yield Protocol(*parts)
+        return
+    # Only a server that exports traces imports the libraries for that.
+    from dynactor.api.tracing.trace_export import TraceExport, trace_exporter  # noqa: PLC0415
+    from dynactor.api.tracing.traced_protocol import Sampling, TracedProtocol  # noqa: PLC0415
+
+    export = TraceExport(trace_exporter(traces.traces_endpoint))
+    try:
+        sampling = Sampling(traces.traces_sampled)
+        protocol = TracedProtocol(*parts, sink=export, sampling=sampling)
+        protocol.figures.traces = lambda: export.counts
+        yield protocol
+    finally:
+        await export.close()
 
 
 def _fault_injector(host: DatabaseHost, protocol: Protocol) -> FaultInjector:

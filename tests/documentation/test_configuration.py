@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.options import ServeOptions
+from dynactor.api.serve.trace_options import TraceOptions
 from tests.support.documentation import configuration_page
 
 
@@ -17,6 +18,6 @@ def test_the_page_is_what_the_options_make_of_it():
 
 def test_every_option_stands_on_the_page_once():
     shown = re.findall(r"^\| `--([a-z-]+)`", configuration_page.page(), re.MULTILINE)
-    of_server = {field.name for field in fields(ServeOptions)} - {"kafka"}
-    options = of_server | {field.name for field in fields(KafkaOptions)}
+    rooms = (ServeOptions, KafkaOptions, TraceOptions)
+    options = {field.name for room in rooms for field in fields(room)} - {"kafka", "traces"}
     assert sorted(shown) == sorted(option.replace("_", "-") for option in options)

@@ -11,7 +11,7 @@ from dynactor.actors.table.table import Table
 
 
 class Mailboxes:
-    """The sum and the maximum of each kind; tables are not told apart."""
+    """The sum and the maximum of each kind; all tables together."""
 
     def __init__(self) -> None:
         self._sums: dict[str, int] = {}

@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from dynactor.api.http.request_figures import Failure, QueueLengths, RequestFigures
+from dynactor.api.http.request_figures import Failure, QueueLengths, RequestFigures, TraceCounts
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.namespaces import Namespace
 from dynactor.storage.store import Store
@@ -37,6 +37,8 @@ class ServerFigures(Struct, frozen=True):
     loop_lag: LatencyHistogram
     throttled_in: Mapping[Namespace, Mapping[tuple[str, str], int]] = {}
     queues: QueueLengths = QueueLengths()
+    # None, unless traces are exported.
+    traces: TraceCounts | None = None
 
 
 def server_figures(
@@ -53,6 +55,7 @@ def server_figures(
         loop_lag,
         {namespace: counts.copy() for namespace, counts in requests.throttled_in.items()},
         requests.queues(),
+        requests.traces(),
     )
 
 
@@ -67,6 +70,8 @@ class ServerCollector(Collector):
         yield from self._requests()
         yield from self._store()
         yield from self._queues()
+        if self._figures.traces is not None:
+            yield from _traces(self._figures.traces)
         lag = HistogramMetricFamily(
             "dynactor_event_loop_lag_seconds",
             "By how much the event loop was late for a timer; it is asked once a second.",
@@ -177,6 +182,23 @@ class ServerCollector(Collector):
         )
         _add(syncs, (), store.syncs)
         yield syncs
+
+
+def _traces(counts: TraceCounts) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        "dynactor_traces_exported",
+        "Traces that the receiver has taken.",
+        value=counts.exported,
+    )
+    dropped = CounterMetricFamily(
+        "dynactor_traces_dropped",
+        "Traces that were dropped because too many waited (queue_full) or because the receiver "
+        "did not take them (export_failed).",
+        labels=("reason",),
+    )
+    dropped.add_metric(("queue_full",), counts.dropped_full)
+    dropped.add_metric(("export_failed",), counts.dropped_failed)
+    yield dropped
 
 
 def _name(item: tuple[Failure, int]) -> tuple[str, str]:

@@ -128,7 +128,7 @@ async def test_pipelined_requests_that_wait_for_their_turn_are_counted():
         for connection in (first, second):
             for _ in range(PIPELINED):
                 await connection.answer()
-        # That of the other connection.
+        # The other connection's request waits.
         assert max(watch.seen) == 1
         assert (await scraped(database, watch.figures))["pipelined_requests_waiting"] == 0
 

@@ -16,7 +16,7 @@ PIECES = 3
 
 
 class Turns:
-    """Counts turns of the event loop, and the tables that were looked at in each."""
+    """Counts turns of the event loop, and the tables that were read in each."""
 
     def __init__(self) -> None:
         self.turn = 0

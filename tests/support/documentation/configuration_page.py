@@ -19,6 +19,7 @@ from cyclopts.argument import Argument
 from dynactor.api.command_line import app
 from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.options import ServeOptions
+from dynactor.api.serve.trace_options import TraceOptions
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "CONFIGURATION.md"
 
@@ -48,7 +49,8 @@ settings over the admin port.
 
 def page() -> str:
     """The text of the page."""
-    told = {**_docstrings(ServeOptions), **_docstrings(KafkaOptions)}
+    rooms = (ServeOptions, KafkaOptions, TraceOptions)
+    told = {name: text for room in rooms for name, text in _docstrings(room).items()}
     groups: dict[str, list[Argument]] = {}
     for argument in app["serve"].assemble_argument_collection():
         if argument.name.startswith("--"):

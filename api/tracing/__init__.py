@@ -1,0 +1,1 @@
+"""Traces for OpenTelemetry. A server imports this only if it exports traces."""

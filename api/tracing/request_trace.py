@@ -1,0 +1,74 @@
+"""The record of a traced request: times and names, never a key or an attribute value."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from time import perf_counter_ns
+from typing import NamedTuple
+
+from dynactor.actors.runtime.message_times import RequestTimes
+from dynactor.api.tracing.trace_parent import TraceParent
+
+
+class Step(NamedTuple):
+    """A part of a request. Times are nanoseconds since 1970."""
+
+    name: str
+    began: int
+    ended: int
+
+
+class RequestTrace(RequestTimes):
+    """A request on its way; complete once ``end`` was called."""
+
+    def __init__(self, parent: TraceParent | None) -> None:
+        super().__init__()
+        self.parent = parent
+        # Empty for an unknown operation: clients may name it as they like.
+        self.operation = ""
+        self.tables: tuple[str, ...] = ()
+        self.status = 0
+        self.error_code = ""
+        self.request_id = ""
+        self._began = perf_counter_ns()
+        # 0 until the request is decoded.
+        self._decoded = 0
+        self._ended = 0
+        self._epoch = time.time_ns() - self._began
+
+    def decoded(self) -> None:
+        """Signature and body were checked; the operation begins."""
+        self._decoded = perf_counter_ns()
+
+    def end(self) -> None:
+        """The answer is ready."""
+        self._ended = perf_counter_ns()
+        self.has_ended = True
+
+    def whole(self) -> Step:
+        """The request from its first look to its answer."""
+        return self._step(f"DynamoDB.{self.operation}".rstrip("."), self._began, self._ended)
+
+    def steps(self) -> Iterator[Step]:
+        """The parts of the request. A step whose end is unknown is left out."""
+        decoded = self._decoded or self._ended
+        yield self._step("decode", self._began, decoded)
+        if decoded == self._ended:
+            return
+        if not self.messages:
+            yield self._step("execute", decoded, self._ended)
+            return
+        yield self._step("validate", decoded, self.messages[0].entered)
+        for times in self.messages:
+            if times.taken:
+                yield self._step("wait for mailbox", times.entered, times.taken)
+            if times.accepted:
+                yield self._step("commit", times.taken, times.accepted)
+                if times.replied:
+                    yield self._step("wait for sync", times.accepted, times.replied)
+            elif times.taken and times.replied:
+                yield self._step("partition", times.taken, times.replied)
+
+    def _step(self, name: str, began: int, ended: int) -> Step:
+        return Step(name, began + self._epoch, ended + self._epoch)

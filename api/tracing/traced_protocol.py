@@ -1,0 +1,101 @@
+"""The protocol of a server that exports traces."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+from typing import Protocol as Port
+
+from msgspec import Struct, structs
+
+from dynactor.actors.runtime.message_times import CURRENT_REQUEST
+from dynactor.api.http.loop_turn import LoopTurn
+from dynactor.api.http.protocol import Answer, Asked, Known, Protocol, Request
+from dynactor.api.http.request_figures import Failure
+from dynactor.api.requests.named_tables import named_tables
+from dynactor.api.requests.operation import Call
+from dynactor.api.tracing.request_trace import RequestTrace
+from dynactor.api.tracing.trace_parent import trace_parent
+
+
+class TraceSink(Port):
+    """The destination of finished traces."""
+
+    def offer(self, trace: RequestTrace) -> None:
+        """Take a trace or drop it; never wait."""
+        ...
+
+
+class Sampling(Struct, frozen=True):
+    """``share`` of the requests whose callers have not decided; ``draw`` gives 0 to 1."""
+
+    share: float
+    draw: Callable[[], float] = random.random
+
+
+class TracedProtocol(Protocol):
+    """Answers requests, and offers a trace of each sampled one to a sink."""
+
+    def __init__(self, *args: Any, sink: TraceSink, sampling: Sampling, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._sink = sink
+        self._share = sampling.share
+        self._draw = sampling.draw
+        # The trace of the request that is being begun.
+        self._beginning: RequestTrace | None = None
+
+    def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
+        """Answer a request as ``Protocol`` does, and trace it if it is sampled."""
+        parent = trace_parent(request.headers)
+        is_sampled = self._draw() < self._share if parent is None else parent.is_sampled
+        # A request that is held back comes here again.
+        if not is_sampled or self._resumed is not None:
+            return super().answer(request, turn)
+        trace = self._beginning = RequestTrace(parent)
+        token = CURRENT_REQUEST.set(trace)
+        try:
+            answer = super().answer(request, turn)
+        finally:
+            CURRENT_REQUEST.reset(token)
+            self._beginning = None
+        if isinstance(answer, Answer):
+            self._end(trace, answer)
+            return answer
+        return self._answer_traced(trace, answer)
+
+    async def _answer_traced(self, trace: RequestTrace, awaited: Awaitable[Answer]) -> Answer:
+        token = CURRENT_REQUEST.set(trace)
+        try:
+            answer = await awaited
+        finally:
+            CURRENT_REQUEST.reset(token)
+        self._end(trace, answer)
+        return answer
+
+    def _perform(self, asked: Asked, known: Known | None) -> bytes | Awaitable[bytes]:
+        trace = self._beginning
+        if trace is None or known is None:
+            return super()._perform(asked, known)
+        operation, decoder, latencies = known
+        trace.operation = operation.name
+
+        def handle(call: Call[Any]) -> Awaitable[bytes] | bytes:
+            trace.decoded()
+            trace.tables = tuple(dict.fromkeys(named_tables(call.request)))
+            return operation.handle(call)
+
+        noted = structs.replace(operation, handle=handle)
+        return super()._perform(asked, (noted, decoder, latencies))
+
+    def _failed(self, failure: Failure, request_id: str) -> None:
+        super()._failed(failure, request_id)
+        trace = CURRENT_REQUEST.get()
+        if isinstance(trace, RequestTrace):
+            trace.error_code = failure.code
+
+    def _end(self, trace: RequestTrace, answer: Answer) -> None:
+        trace.end()
+        trace.status = answer.status
+        trace.request_id = answer.request_id
+        self._sink.offer(trace)

@@ -1,0 +1,138 @@
+"""The thread that exports traces: what it sends, and what it drops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from threading import Event
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from dynactor.api.tracing.request_trace import RequestTrace
+from dynactor.api.tracing.trace_export import TraceExport, trace_exporter
+from dynactor.api.tracing.trace_parent import TraceParent
+from tests.support.servers.otlp_receiver import otlp_receiver
+
+OWN = {"gather_seconds": 0.0}
+
+
+def finished(parent: TraceParent | None = None, status: int = 200) -> RequestTrace:
+    trace = RequestTrace(parent)
+    trace.operation, trace.status, trace.request_id = "GetItem", status, "ABC"
+    trace.tables = ("Thread",)
+    trace.decoded()
+    trace.end()
+    return trace
+
+
+class HeldExporter(SpanExporter):
+    """An exporter that waits for its receiver until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.began, self.goes_on = Event(), Event()
+        self.count = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.began.set()
+        self.goes_on.wait()
+        self.count += sum(span.parent is None for span in spans)
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        self.goes_on.set()
+
+
+async def test_the_receiver_gets_a_span_of_the_request_and_of_each_step():
+    parent = TraceParent(0x4BF92F3577B34DA6A3CE929D0E0E4736, 0xF067AA0BA902B7, True, "a=1,b=2")
+    with otlp_receiver() as receiver:
+        export = TraceExport(trace_exporter(receiver.endpoint), **OWN)
+        export.offer(finished(parent))
+        await export.close()
+        whole, steps = receiver.next_trace()
+    assert (whole.name, whole.is_error) == ("DynamoDB.GetItem", False)
+    assert whole.trace_id == f"{parent.trace_id:032x}"
+    assert whole.parent_id == f"{parent.span_id:016x}"
+    assert whole.state == "a=1,b=2"
+    assert whole.attributes == {
+        "rpc.system": "aws-api",
+        "rpc.service": "DynamoDB",
+        "rpc.method": "GetItem",
+        "http.response.status_code": 200,
+        "aws.request_id": "ABC",
+        "aws.dynamodb.table_names": ["Thread"],
+    }
+    assert whole.resource["service.name"] == "dynactor"
+    assert [step.name for step in steps] == ["decode", "execute"]
+    assert {step.trace_id for step in steps} == {whole.trace_id}
+    assert {step.parent_id for step in steps} == {whole.span_id}
+    assert whole.began == steps[0].began <= steps[0].ended == steps[1].began
+    assert steps[1].ended == whole.ended
+
+
+async def test_a_request_without_a_caller_s_trace_begins_one():
+    with otlp_receiver() as receiver:
+        export = TraceExport(trace_exporter(receiver.endpoint), **OWN)
+        export.offer(finished(status=500))
+        await export.close()
+        whole, _ = receiver.next_trace()
+    assert whole.parent_id == ""
+    assert int(whole.trace_id, 16)
+    assert whole.is_error
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1/traces"])
+async def test_the_path_may_be_left_out(path: str):
+    with otlp_receiver() as receiver:
+        export = TraceExport(trace_exporter(receiver.endpoint + path), **OWN)
+        export.offer(finished())
+        await export.close()
+        assert receiver.next().name == "DynamoDB.GetItem"
+
+
+async def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "orders")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+    with otlp_receiver() as receiver:
+        export = TraceExport(trace_exporter(receiver.endpoint), **OWN)
+        export.offer(finished())
+        await export.close()
+        resource = receiver.next().resource
+    assert resource["service.name"] == "orders"
+    assert resource["deployment.environment.name"] == "test"
+
+
+async def test_traces_are_dropped_and_counted_while_the_receiver_is_slow():
+    exporter = HeldExporter()
+    export = TraceExport(exporter, most_waiting=2, **OWN)
+    export.offer(finished())
+    await asyncio.to_thread(exporter.began.wait)
+    for _ in range(5):
+        # This returns at once although the exporter waits.
+        export.offer(finished())
+    assert export.counts.dropped_full == 3
+    exporter.goes_on.set()
+    await export.close()
+    assert exporter.count == 3
+    assert export.counts.exported == 3
+
+
+async def test_traces_that_the_receiver_refuses_are_counted():
+    with otlp_receiver() as receiver:
+        receiver.status = 400
+        export = TraceExport(trace_exporter(receiver.endpoint), **OWN)
+        export.offer(finished())
+        await export.close()
+    assert export.counts.dropped_failed == 1
+    assert export.counts.exported == 0
+
+
+async def test_closing_ends_an_export_that_does_not_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dynactor.api.tracing.trace_export._STOP_SECONDS", 0.01)
+    exporter = HeldExporter()
+    export = TraceExport(exporter, **OWN)
+    export.offer(finished())
+    await asyncio.to_thread(exporter.began.wait)
+    await export.close()
+    assert exporter.goes_on.is_set()
