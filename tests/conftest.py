@@ -1,4 +1,4 @@
-"""Options and fixtures of all tests that speak to a server."""
+"""Options and fixtures of all tests that use a server."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.servers.server import running_server
 from tests.support.tables.tables import local_index, table, unique_name
 
-# A slow example tells of a busy machine, and not of the code. Continuous integration looks at the
-# same examples each time: what it finds is of the change; all others look at new ones.
+# A slow example only shows a busy machine. Continuous integration uses the same examples each time,
+# so its findings come from the change; other runs draw new ones.
 hypothesis.settings.register_profile("ours", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("ours")
 
-# Folders that need more than Python, and what a run without them says.
+# Folders that need more than Python, and the message of a run without them.
 _NEEDING_TOOLS = {
     Path(__file__).parent / "kafka": "tests/kafka: needs a Kafka broker; run it by make "
     "test-kafka, which starts one with Java 17 and Maven, or uses that of "
@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--serve",
-        # As if every actor were a process of its own: only what can be sent may be in a message.
+        # Messages are serialized as between processes, so they can only hold serializable values.
         default="--copy-messages",
         help="options for the server that is started, such as '--partitions-per-table 1'",
     )
@@ -84,8 +84,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "ours_alone(reason): tests what only this server does, or does not do yet; "
         "leave it out in a run against another",
     )
-    # structlog's default has Rich draw each traceback: half a second of the event loop's time for
-    # each crash that a test plants. Five crashes then take longer than the restart window.
+    # structlog's default makes Rich format each traceback, which blocks the event loop for 0.5 s
+    # per planted crash. Five crashes then take longer than the restart window.
     structlog.configure(
         processors=[
             *structlog.get_config()["processors"][:-1],
@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out what needs more than Python, unless it is asked for by its name."""
+    """Leave out tests that need more than Python, unless they are requested by name."""
     told = _NEEDING_TOOLS.get(collection_path)
     if told is None:
         return None
@@ -111,7 +111,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the collected tests out of garbage collections.
 
-    They stay to the end. A full collection would otherwise look at millions of objects.
+    They live until the end of the run, so each full collection would scan millions of objects.
     """
     gc.disable()
     try:
@@ -122,7 +122,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Of a parallel run's worker: hand over what it left out."""
+    """In a worker of a parallel run: pass on the tests that it left out."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output[_LEFT_OUT] = left_out(session.config)
@@ -138,7 +138,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say what was left out, where a reader of the result sees it."""
+    """Report the left-out tests in the summary."""
     lines = left_out(config)
     if lines:
         terminalreporter.section("not run")
@@ -148,7 +148,7 @@ def pytest_terminal_summary(
 
 @pytest.fixture
 def rounds(pytestconfig: pytest.Config) -> int | None:
-    """How many rounds were asked for; None: a few."""
+    """The requested number of rounds; None: a few."""
     given: int | None = pytestconfig.getoption("--rounds")
     return given
 
@@ -162,7 +162,7 @@ def postgresql() -> Iterator[Postgresql]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _servers_keep_their_data(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With ``--store postgresql``, each server that is started has a schema there."""
+    """With ``--store postgresql``, each server has its own schema there."""
     if request.config.getoption("--store") is None:
         yield
         return
@@ -185,14 +185,14 @@ def endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def wire(endpoint: str) -> Iterator[WireClient]:
-    """Requests as they are written, over bare HTTP."""
+    """Requests as written, over bare HTTP."""
     with closing(WireClient(endpoint)) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def lanes(endpoint: str) -> Iterator[LanesClient]:
-    """Requests sent over both HTTP lanes, plain and compressed, whose answers must be equal."""
+    """Requests over both HTTP lanes, plain and compressed, with equal answers."""
     with closing(LanesClient(endpoint)) as client:
         yield client
 
@@ -221,9 +221,9 @@ def resource(endpoint: str) -> Iterator[Any]:
 
 @pytest.fixture
 def pk() -> str:
-    """A partition key that no other test uses: tests share tables.
+    """A partition key that no other test uses, because tests share tables.
 
-    Nor does it become another test's where something is put behind it, such as a number.
+    It stays unique with a suffix, such as a number.
     """
     return f"{unique_name('pk')}-"
 
@@ -260,8 +260,8 @@ def binary(wire: WireClient) -> Iterator[str]:
 def indexed(wire: WireClient) -> Iterator[str]:
     """A table with ``pk`` and ``sk``, strings, and an index of each projection.
 
-    ``by-all`` on ``a`` (S) holds everything, ``by-keys`` on ``k`` (N) its keys alone,
-    ``by-some`` on ``b`` (B) also the attributes ``x`` and ``y``.
+    ``by-all`` on ``a`` (S) holds everything, ``by-keys`` on ``k`` (N) only its keys, ``by-some`` on
+    ``b`` (B) also the attributes ``x`` and ``y``.
     """
     indexes = (
         local_index("by-all", "pk", "a"),

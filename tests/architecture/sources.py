@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Final
 
 PROJECT: Final = Path(__file__).parents[2]
-# From the ground up: a file imports from its own floor and from those before it.
+# From bottom to top: a file imports from its own floor and from those before it.
 FLOORS: Final = ("model", "storage", "streams", "actors", "api")
 
 
 def module_name(path: Path) -> str:
-    """The name by which everything imports a file of the five folders."""
+    """The import name of a file of the five folders."""
     parts = ("dynactor", *path.relative_to(PROJECT).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-# The five folders are walked themselves: on Python 3.11, rglob does not follow dynactor's links.
+# The five folders themselves, because rglob on Python 3.11 does not follow dynactor's links.
 SOURCES: Final = {
     module_name(path): path for floor in FLOORS for path in sorted((PROJECT / floor).rglob("*.py"))
 }
@@ -32,7 +32,7 @@ def text_of(path: Path) -> str:
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """The syntax tree of a file, parsed once and changed by nobody."""
+    """The syntax tree of a file, parsed once; callers never change it."""
     return ast.parse(text_of(path))
 
 

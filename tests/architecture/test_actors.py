@@ -1,4 +1,4 @@
-"""Actors are spoken to through references, and read through a door that shows frozen values."""
+"""Actors receive messages through references, and show frozen values through the control plane."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def calls(name: str, method: str) -> Iterator[ast.expr]:
 
 
 def test_messages_to_others_go_through_a_reference():
-    """An actor puts a message into its own mailbox alone; ``Ref`` puts one into another's."""
+    """An actor puts messages only into its own mailbox; ``Ref`` puts them into others."""
     senders = {
         f"{name}: {ast.unparse(mailbox)}"
         for name in SOURCES
@@ -51,7 +51,7 @@ def test_requests_know_the_database_and_not_its_actor():
 
 
 def doors() -> list[tuple[str, Any]]:
-    """The members of the door, with the types of what they show."""
+    """The members of the control plane, with the types of their values."""
     found = []
     for reads in get_type_hints(ControlPlane).values():
         for name, member in vars(reads).items():
@@ -71,7 +71,7 @@ def test_the_door_shows_frozen_values(name: str, shown: Any):
 
 
 def is_frozen(shown: Any) -> bool:
-    """Whether whoever has a value of this type can change nothing of what it was taken from."""
+    """Whether a value of this type allows no change of the object it was taken from."""
     origin = get_origin(shown)
     if origin is Literal or shown in PLAIN or shown is Ellipsis:
         return True

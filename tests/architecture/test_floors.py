@@ -1,4 +1,4 @@
-"""The house checks itself: floors, circles, what a floor may know of the world."""
+"""The architecture's rules: floors, import cycles, and access to the outside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.architecture.sources import FLOORS, PROJECT, SOURCES, text_of, tree
 
-# Nothing in these waits, looks at a clock, draws lots or reaches the outside.
+# The only modules that model/ may import: none of them waits, does I/O, or is random.
 OPEN_TO_MODEL = frozenset(
     {
         "__future__",
@@ -183,13 +183,13 @@ def test_every_task_has_somebody_who_waits_for_it():
 
 
 def test_the_tests_hide_no_package_of_the_project():
-    # With a tests/__init__.py, pytest's import mode would give the tests other names.
+    # With a tests/__init__.py, pytest's import mode would rename the test modules.
     assert list((PROJECT / "tests").rglob("__init__.py")) == []
 
 
 def test_one_place_alone_words_the_envelope_of_request_errors():
-    # ``dynactor.api.requests.validation_errors`` knows how each operation's layer words, orders and
-    # counts its faults.
+    # ``dynactor.api.requests.validation_errors`` has each operation's messages, order and number of
+    # faults.
     texts = {name: text_of(path) for name, path in SOURCES.items()}
     assert {name for name, text in texts.items() if "validation error" in text} == {
         "dynactor.api.requests.validation_errors"
@@ -198,7 +198,7 @@ def test_one_place_alone_words_the_envelope_of_request_errors():
 
 
 def test_actors_draw_from_the_environments_source_of_randomness():
-    """Also when a module imports a random function by its name: a seed must determine all."""
+    """Also if a module imports a random function by name: a seed must determine all."""
     sources = {"dynactor.actors.runtime.randomness", "dynactor.actors.table.environment"}
     drawing = {
         f"{name}: {imported}"

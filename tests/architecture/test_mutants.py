@@ -1,4 +1,4 @@
-"""Planted faults fit the product as it is: where code moves, they move with it."""
+"""Planted faults fit the present code; move them when the code moves."""
 
 from __future__ import annotations
 

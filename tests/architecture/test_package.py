@@ -1,8 +1,8 @@
 """Everything is imported from ``dynactor``, by code and by names in strings.
 
-In a checkout the five folders can also be imported by their bare names. A module that is imported
-both ways is loaded twice: its classes are then two, and a fault planted in one is not in the other.
-Ruff refuses such imports (TID251); names in strings are found here.
+In a checkout, the five folders can also be imported by their bare names. A module that is imported
+both ways is loaded twice: its classes exist twice, and a fault planted in one copy is missing in
+the other. Ruff refuses such imports (TID251); names in strings are found here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TREES = (*FLOORS, "dynactor", "tests")
 
 BARE = re.compile(rf"(?:{'|'.join(FLOORS)})(?:\.[A-Za-z_]\w*)*")
 
-# A text without this has no bare name, and need not be parsed. Parsing all texts takes seconds.
+# A text without a match has no bare names and is not parsed, because parsing all takes seconds.
 QUOTED_FLOOR = re.compile(rf"""["'](?:{"|".join(FLOORS)})[."']""")
 
 
@@ -34,7 +34,7 @@ def python_files() -> list[Path]:
         for path in (PROJECT / tree).rglob("*.py")
         # Later Pythons than 3.12 could follow the links of dynactor/.
         if not (tree == "dynactor" and path.parent.name != "dynactor")
-        # Runs in a checkout of the version that it is named after.
+        # It runs in a checkout of the version that it is named after.
         and "written_by_6ee0983" not in path.parts
     )
 

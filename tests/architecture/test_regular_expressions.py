@@ -1,4 +1,4 @@
-"""Every regular expression of the product means the same on every Python that it supports.
+"""Every regular expression of the product works the same on every supported Python.
 
 Python 3.11.2, which Debian 12 ships, matches possessive quantifiers and atomic groups wrongly.
 """
@@ -20,7 +20,7 @@ from tests.architecture.sources import SOURCES, tree
 FUNCTIONS = frozenset(
     {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 )
-# The patterns of the members' limits, which stand where the limits are declared.
+# The patterns of members' limits, which are declared with the limits.
 DECLARED_ELSEWHERE = {("dynactor.api.requests.input_decoder", "limits.pattern")}
 REFUSED = {codes.POSSESSIVE_REPEAT, codes.POSSESSIVE_REPEAT_ONE, codes.ATOMIC_GROUP}
 

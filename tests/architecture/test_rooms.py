@@ -1,4 +1,4 @@
-"""Rooms are small enough to look around in, and say what belongs in them."""
+"""Folders have few enough files for an overview, and a docstring about their content."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tests.architecture.sources import FLOORS, PROJECT, tree_of
 
 MOST_FILES = 25
 FEWEST_FILES = 3
-# One file per operation of the API, under the operation's name: nobody looks around there.
+# One file per operation of the API, found by the operation's name.
 LARGE_ROOMS = {"api/operations"}
-# Names that say nothing about what is inside.
+# Names that do not describe the content.
 EMPTY_NAMES = {"util", "utils", "common", "helpers", "core", "base", "misc"}
 
 
@@ -35,7 +35,7 @@ def test_a_room_has_few_enough_files_to_look_around_in():
 
 
 def test_a_room_has_enough_files_to_be_one():
-    # A floor holds rooms, and may have no file of its own.
+    # A floor holds folders, and may have no files of its own.
     below = [room for room in rooms(*FLOORS) if room not in FLOORS]
     assert [room for room in below if len(files_in(room)) < FEWEST_FILES] == []
 

@@ -1,4 +1,4 @@
-"""A sink derives values: followers and scans wait, retry, commit and keep checkpoints for it."""
+"""A sink only derives values: followers and scans wait, retry, commit and keep checkpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.architecture.sources import PROJECT, tree_of
 
 FED_FROM_LOGS = {"RowSink", "MessageSink", "RoundSink"}
 KINDS = FED_FROM_LOGS | {"FillSink", "SnapshotSink"}
-# A pass over what a sink is given is no loop of its own: ``for`` is free.
+# A loop over a given batch needs no waiting, so ``for`` is allowed.
 FORBIDDEN = (ast.While, ast.AsyncFor, ast.Try, ast.Await, ast.AsyncFunctionDef, ast.AsyncWith)
 
 
@@ -55,7 +55,7 @@ def test_a_sink_has_no_loop_no_try_no_wait_and_no_checkpoint(name: str):
 
 @pytest.mark.parametrize("name", sinks(FED_FROM_LOGS))
 def test_a_sink_states_what_it_needs_of_the_logs(name: str):
-    # A sink whose options decide states it when it is made.
+    # A sink whose options decide it sets it in its constructor.
     assigned = {
         name
         for node in ast.walk(sinks()[name])

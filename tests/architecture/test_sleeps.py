@@ -1,4 +1,4 @@
-"""Actors wait for events; a wait for time has its reason in the line above."""
+"""Actors wait for events; a wait for time has its reason on the line above."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def test_one_file_alone_tries_again_to_reach_a_broker():
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ExceptHandler) and node.type and "Error" in ast.unparse(node.type)
     }
-    # ``client_calls`` makes a failure of the delivery of a cancellation.
+    # ``client_calls`` converts a cancellation into a failed delivery.
     assert catching - {"client_calls.py"} == {"kafka_sender.py"}

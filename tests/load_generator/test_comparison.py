@@ -1,4 +1,4 @@
-"""Results beside each other: medians of rounds, their spread, ratios round against round."""
+"""Comparisons of results: medians of rounds, their spread, ratios round by round."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def result(
 
 
 def alternated(ours: list[float], theirs: list[float]) -> list[Result]:
-    """As rounds go from one server to the other."""
+    """The rounds in the order in which they alternate between the servers."""
     return [
         each
         for mine, other in zip(ours, theirs, strict=True)
@@ -67,7 +67,7 @@ def test_a_spread_is_the_median_the_least_and_the_most():
 
 
 def test_ratios_are_of_rounds_that_followed_each_other():
-    # The machine halved its speed, and then regained it: no round's ratio has changed by that.
+    # The machine was half as fast for a while, which changed no round's ratio.
     ((_, (ours, theirs)),) = by_case(alternated([400, 200, 500], [100, 50, 100])).items()
     assert ours.ratios(theirs) == (4.0, 4.0, 5.0)
 

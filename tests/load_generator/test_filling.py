@@ -1,4 +1,4 @@
-"""A table that was filled past HTTP is, row for row, what puts would have made of it."""
+"""A table filled without HTTP equals, row by row, one that was filled by puts."""
 
 from __future__ import annotations
 

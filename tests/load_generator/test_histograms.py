@@ -1,4 +1,4 @@
-"""Latencies are counted to three digits, can be added up, and are read by HdrHistogram's tools."""
+"""Latencies are counted to three digits, can be added up, and match HdrHistogram's tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynactor.load.results.histogram import (
     of_values,
 )
 
-# Made by the package hdrhistogram 0.10.8 of the values of `recorded`, and what it says of them.
+# Made by the package hdrhistogram 0.10.8 from the values of `recorded`, with its results.
 ENCODED = (
     "HISTFAAAAyp4nC2If0hddRiH/bzvy4rW6du6nU6ns9Pp7nQ73W52s5vd7ObMzGzZss3W2taqVatWrbVq1fop7mJiYu"
     "LExMTExMTERERERExERERERERERERERC4iIiK2oj1/PA88++NXfUlJfDTpf/h68Z/++ZeMxPVBLDfs2Xujusl3s3GL"
@@ -80,7 +80,7 @@ def test_histograms_of_workers_add_up_to_that_of_all():
     added = merged(parts)
     assert added.counts == whole.counts
     assert added.total == len(values)
-    # Not the mean of the workers' percentiles, which would be no percentile.
+    # The mean of the workers' percentiles would be wrong.
     assert added.percentile(99) == whole.percentile(99)
 
 

@@ -1,4 +1,4 @@
-"""How large items are, and that an item tells what it is."""
+"""The sizes of items, and the data in an item about itself."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_item_has_about_the_size_that_was_asked_for(size: int):
     records = Records(plan(item_size=str(size)))
     item = msgspec.json.decode(records.item(1_234, 56, (56,) * 5))
     texts = [next(iter(value.values())) for value in item.values()]
-    # DynamoDB counts names, and a number by half its digits.
+    # DynamoDB counts names, and half a byte per digit of a number.
     assert sum(map(len, item)) + sum(map(len, texts)) == pytest.approx(size, abs=12)
 
 

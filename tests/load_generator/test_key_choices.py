@@ -1,4 +1,4 @@
-"""Which keys a workload asks for: each choice does what its name says, and the same every time."""
+"""The choices of keys: their distributions, and the same keys for the same seed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_zipfian_shares_are_those_of_the_law(theta: float):
     choice = Latest(Random(7), theta)
     counts = Counter(_KEYS - 1 - choice.draw(_KEYS) for _ in range(_DRAWS))
     whole = generalised_harmonic(_KEYS, theta)
-    # The first two ranks are exact; Gray's formula for the others is known to be some percent off.
+    # The first two ranks are exact; Gray's formula for the others deviates by a few percent.
     for rank in (0, 1):
         expected = (rank + 1) ** -theta / whole * _DRAWS
         assert counts[rank] == pytest.approx(expected, abs=4 * math.sqrt(expected))

@@ -1,4 +1,4 @@
-"""What a read may show, and what it may not."""
+"""The results that a read may have, and those it may not."""
 
 from __future__ import annotations
 

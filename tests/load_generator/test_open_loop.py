@@ -1,4 +1,4 @@
-"""A latency counts from the moment when the request was due, whatever the server does meanwhile."""
+"""A latency counts from the scheduled time of the request, even if the server stalls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynactor.load.work.pacing import Pacing
 
 
 class FakeLane:
-    """Keeps what it was given until the test answers."""
+    """Keeps its requests until the test answers them."""
 
     def __init__(self) -> None:
         self.operation = ""
@@ -34,7 +34,7 @@ class FakeLanes:
 
 
 class Driven:
-    """An open loop on a clock of the test's: requests are answered when the test says so."""
+    """An open loop on the test's clock; the test answers the requests."""
 
     def __init__(self, rate: float, lanes: int) -> None:
         self.now = 0.0
@@ -69,7 +69,7 @@ class Driven:
         self.now = moment
 
     def answer(self) -> None:
-        """The request that has been under way for longest."""
+        """Answer the oldest request in flight."""
         lane = min((each for each in self.lanes.lanes if each.sent_at is not None), key=_sent_at)
         lane.sent_at = None
         self.loop.freed(lane, "")
@@ -96,13 +96,13 @@ def test_requests_are_sent_when_they_are_due_whether_or_not_others_are_answered(
 
 def test_what_a_stalled_server_keeps_waiting_counts_from_when_it_was_due():
     driven = Driven(rate=100, lanes=1)
-    # It answers nothing for a second, then at once.
+    # It answers nothing for a second, then everything.
     driven.go_to(1.0)
     for _ in range(100):
         driven.answer()
     latencies = driven.latencies
     assert latencies.total == 100
-    # The one that was sent waited a second, and so, nearly, did those that could not be sent.
+    # The sent request waited a second, and so did, nearly, those that could not be sent.
     assert latencies.maximum == pytest.approx(1_000_000, rel=0.002)
     assert latencies.percentile(50) == pytest.approx(500_000, rel=0.03)
     assert latencies.percentile(1) == pytest.approx(10_000, rel=0.03)
@@ -110,8 +110,8 @@ def test_what_a_stalled_server_keeps_waiting_counts_from_when_it_was_due():
 
 def test_a_request_is_late_by_the_generators_fault_only_if_a_connection_was_free():
     driven = Driven(rate=100, lanes=1)
-    # The first went out at once. The generator wakes up late for those of 10 and 20 ms: no
-    # connection is free then, and the server's answer is what they wait for.
+    # The first request is sent on time. The generator wakes up late for those of 10 and 20 ms, when
+    # no connection is free, so they wait for the server's answer.
     driven.now = 0.025
     driven._ring()
     for _ in range(3):
@@ -136,7 +136,7 @@ async def test_what_was_never_sent_has_waited_to_the_end():
 def test_a_rate_is_kept_after_its_ramp():
     pacing = Pacing(1_000, ramp_seconds=2)
     due = [pacing.due_seconds(number) for number in range(3_000)]
-    # The ramp is a triangle under the rate: it takes half of what the rate alone would.
+    # The ramp is a triangle under the rate, so it sends half of the requests.
     assert sum(moment < 2 for moment in due) == 1_000
     assert sum(moment < 1 for moment in due) == 250
     assert sum(2 <= moment < 3 for moment in due) == 1_000

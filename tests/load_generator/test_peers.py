@@ -1,4 +1,4 @@
-"""The measurements beside other servers, carried out with this server alone."""
+"""The measurements beside other servers, run with this server alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes out is what SDKs send, and answers are taken out of whatever arrives."""
+"""The generator sends the same requests as SDKs, and parses answers from any chunks."""
 
 from __future__ import annotations
 

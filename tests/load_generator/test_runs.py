@@ -1,4 +1,4 @@
-"""Runs as a user starts them: what they show, what they keep, how they end."""
+"""Runs as a user starts them: their output, their saved results, and their ends."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_results_are_set_beside_each_other_and_drawn(
 
 async def test_requests_that_fail_are_counted_shown_and_told_by_the_exit_code(tmp_path: Path):
     kept = tmp_path / "failed.json"
-    # This server knows puts and gets alone.
+    # This server supports only puts and gets.
     async with FaultyDynamoDB().serving() as server:
         done = await asyncio.to_thread(
             short, server.endpoint, "--mix", "get=50,update=50", "--output", kept

@@ -1,4 +1,4 @@
-"""A transaction is seen whole, or not at all."""
+"""A transaction is visible as a whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that is verified finds what a server does wrong, and nothing where nothing is wrong."""
+"""A verified run finds the server's faults, and nothing on a correct server."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ async def run(endpoint: str, **options: Any) -> Result:
     made = RunOptions(
         **{
             "endpoint": endpoint,
-            # Long enough for what is asserted also where a dozen others want the processor.
+            # Long enough even if a dozen other processes need the processor.
             "duration": 1.5,
             "warm_up": 0.0,
-            # Enough to find what is wrong, and a fraction of what the processor could do.
+            # Enough to find faults, with a fraction of the processor's power.
             "rate": 600.0,
             "connections": 8,
             "keys": 200,
@@ -52,7 +52,7 @@ async def test_a_server_that_does_what_it_says_gives_no_findings():
 
 async def test_a_lost_write_is_found():
     server = FaultyDynamoDB()
-    # Items are many and the run is short: some of these were not written again before its end.
+    # With many items and a short run, some of these were not written again before the end.
     server.loses_put = lambda number: number % 5 == 0
     found = await findings(server, keys=2_000)
     assert found.counts["lost"] > 0
@@ -61,7 +61,7 @@ async def test_a_lost_write_is_found():
 
 async def test_stale_reads_are_found():
     server = FaultyDynamoDB()
-    # One of these alone may be beside a write of its item, and be right.
+    # One of them alone may overlap a write of its item and be correct.
     server.shows_old = lambda number: 30 <= number < 130
     found = await findings(server, key_choice="hot-set:0.1:1")
     assert found.counts.keys() == {"stale"}
@@ -71,7 +71,7 @@ async def test_an_item_in_anothers_place_is_found():
     server = FaultyDynamoDB()
     server.shows_other = lambda number: number == 20
     found = await findings(server)
-    # The item asked for is missing, and another is there.
+    # The requested item is missing, and another one was returned.
     assert found.counts == {"foreign": 1, "stale": 1}
 
 
@@ -90,7 +90,7 @@ async def test_an_answer_that_never_comes_is_given_up_and_counts_with_its_wait()
         result = await run(server.endpoint, workload="put", timeout=0.6, duration=3.0)
     assert result.findings is not None
     assert result.findings.counts == {}
-    # On a busy machine others may take as long.
+    # On a busy machine, other requests may take as long.
     assert result.findings.writes_unknown >= 1
     assert result.total.outcomes.keys() == {"Timeout"}
     assert Histogram.decode(result.total.latency.histogram).maximum > 600_000

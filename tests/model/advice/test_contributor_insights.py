@@ -1,4 +1,4 @@
-"""Contributor Insights: what a switch makes of a table, its states, the names of its rules."""
+"""Contributor Insights: the effect of a switch, the states, the names of the rules."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_is_so_already_stays_as_it_was():
     on = changed(indexed(), None, "THROTTLED_KEYS", NOW, enabled=True)
 
     assert changed(on, None, "THROTTLED_KEYS", NOW + 1, enabled=True) is on
-    # Without a mode, that of before.
+    # Without a mode, the earlier mode stays.
     assert changed(on, None, None, NOW + 1, enabled=True) is on
     assert changed(on, None, ALL, NOW + 1, enabled=True).contributor_insights == (
         ContributorInsights(True, ALL, NOW + 1)

@@ -1,4 +1,4 @@
-"""The heaviest keys: exact while they are few, within a known error however many they are."""
+"""The heaviest keys: exact if they are few, else within a known error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index that is not there yet: what its key's values are, and when the hottest is too hot."""
+"""A planned index: the distribution of its key, and when the hottest value is too hot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_what_can_not_be_the_key_is_left_out():
     items = [
         {"status": {"S": "new"}},
         {"status": {"S": "new"}},
-        # Of another type than most, empty, and no type of keys.
+        # Another type than most, empty, and not a key type.
         {"status": {"N": "1"}},
         {"status": {"S": ""}},
         {"status": {"BOOL": True}},
@@ -53,7 +53,7 @@ def test_only_the_most_frequent_values_are_told():
 @pytest.mark.parametrize(
     ("share", "entry_bytes", "writes_per_second", "found"),
     [
-        # 80 % of 5,000 writes of a unit: four times what a key takes.
+        # 80 % of 5,000 writes of one unit: four times a key's limit.
         (0.8, 1_024, 5_000, HotValue(4_000, 1_250, 4)),
         (0.8, 1_025, 5_000, HotValue(8_000, 625, 8)),
         (0.2, 100, 5_000, HotValue(1_000, 5_000, 1)),

@@ -1,4 +1,4 @@
-"""The arithmetic of partition keys: suffixes (A9), skew, what suffixes cost a reader."""
+"""The arithmetic of partition keys: suffixes (A9), skew, and the read cost of suffixes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOADS = st.lists(st.floats(0.001, 1_000_000), min_size=1, max_size=200)
         (5_000, 1.5, 10),
         (1_000, 1, 1),
         (1_001, 1, 2),
-        # Around the whole kilobyte, and where there is little to do.
+        # Around the whole kilobyte, and with little load.
         (5_000, 1 + 1 / KB, 10),
         (5_000, 0.1, 5),
         (2.5, 400, 1),

@@ -1,4 +1,4 @@
-"""What would be throttled of a load: with too few units, uneven keys, a hot key, on demand."""
+"""The predicted throttling of a load: too few units, uneven keys, a hot key, on demand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def load(per_second: float, *keys: KeyShare, minutes: int = 10) -> list[MinuteLo
 
 
 def shares(found: Expected) -> dict[str, float]:
-    """The causes for which more than next to nothing is refused, as shares of the load."""
+    """The significant causes of refusals, as shares of the load."""
     causes = {name: getattr(found, name) for name in ("over_rate", "uneven", "ceiling", "growth")}
     return {
         cause: round(units / found.offered, 2)
@@ -65,7 +65,7 @@ def test_a_partition_takes_three_thousand_read_units():
 
 
 def test_uneven_keys_take_what_others_leave():
-    """S161: a fourth of the units is the partition's own, the rest is lent."""
+    """S161: a quarter of the units is the partition's own, the rest is lent."""
     found = expected(load(390, KeyShare(FIRST, 1.0)), "write", 400, 4)
 
     assert shares(found) == {}

@@ -1,4 +1,4 @@
-"""The room of a BatchGetItem's answer: 16 MB, of which 1 MB from one partition."""
+"""The size limits of a BatchGetItem's answer: 16 MB, and 1 MB per partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would have cost less: advice worked out from receipts alone."""
+"""Cheaper alternatives, computed from receipts alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_range(size_bytes: int, units: float, **members: object) -> RangeRead:
     [
         (0, 1, []),
         (4_096, 1, []),
-        # One block more for a byte; for the whole quarter of the size; for more than that.
+        # One block more because of one byte; of a quarter of the size; of more than that.
         (4_097, 2, [(READ, 1.0)]),
         (5_461, 2, [(READ, 1.0)]),
         (5_462, 2, []),
@@ -118,7 +118,7 @@ def test_fetches_need_not_be():
 
 @pytest.mark.parametrize(("kind", "rule"), [(None, READ), (LOCAL, "S41"), (GLOBAL, "S106")])
 def test_what_a_filter_drops_need_not_be_read(kind, rule):
-    """Of 40,000 bytes a tenth: one block instead of ten."""
+    """A filter keeps a tenth of 40,000 bytes: one block instead of ten."""
     read = read_range(40_000, 5.0, index=kind and "index", kind=kind, returned=1)
 
     assert (rule, 4.5) in saves(read)
@@ -144,14 +144,14 @@ def entry(old: int | None, new: int | None, units: int, *, moves: bool = False) 
 @pytest.mark.parametrize(
     ("of_index", "saved"),
     [
-        # It has to be written, and costs as little as it can.
+        # The write is necessary, and has the lowest possible cost.
         (entry(None, 1_000, 1), []),
         (entry(1_000, None, 1), []),
         (entry(1_000, 1_000, 2, moves=True), []),
-        # An index that did not project what changed would not be written.
+        # An index that does not project the changed attribute would not be written.
         (entry(1_000, 1_000, 1), [("S57", 1.0)]),
         (entry(3_000, 1_000, 3), [("S57", 3.0)]),
-        # Entries of 1 KB would cost one for each write of them.
+        # Entries of 1 KB would cost one unit per write.
         (entry(None, 3_000, 3), [("S57", 2.0)]),
         (entry(3_000, 1_000, 4, moves=True), [("S57", 2.0)]),
     ],

@@ -73,7 +73,7 @@ def compare(operator: str, *values: Any) -> dict[str, Any]:
         ("s", compare("NOT_CONTAINS", {"S": "ell"}), False),
         ("s", compare("NOT_CONTAINS", {"S": "x"}), True),
         ("n", compare("NOT_CONTAINS", {"S": "x"}), True),
-        # Unlike NOT contains(…).
+        # Differs from NOT contains(…).
         ("zz", compare("NOT_CONTAINS", {"S": "x"}), False),
         ("s", compare("BEGINS_WITH", {"S": "he"}), True),
         ("s", compare("BEGINS_WITH", {"S": "el"}), False),
@@ -302,7 +302,7 @@ def test_key_conditions_take_ranges_and_prefixes() -> None:
         ("n", {"Action": "ADD", "Value": number("2")}, number("7")),
         ("zz", {"Action": "ADD", "Value": number("2")}, number("2")),
         ("ss", {"Action": "ADD", "Value": {"SS": ["c", "a"]}}, {"SS": ["a", "b", "c"]}),
-        # What an expression's ADD does not do.
+        # The effects that an expression's ADD does not have.
         (
             "l",
             {"Action": "ADD", "Value": {"L": [number("0")]}},

@@ -1,4 +1,4 @@
-"""Which parameters go together."""
+"""Combinations of parameters."""
 
 from __future__ import annotations
 

@@ -26,14 +26,14 @@ from tests.properties.test_updates import updates
 
 
 def canonical(item: Item) -> Item:
-    """As a stored item is: sets in order."""
+    """The form of a stored item: sets are sorted."""
     item = deepcopy(item)
     items.check(item)
     return item
 
 
 def as_in_a_message(bound: Any) -> Any:
-    """What arrives of a condition or an update at an actor in another process."""
+    """A condition or an update after being sent to an actor in another process."""
     return msgspec.msgpack.decode(msgspec.msgpack.encode(bound), type=type(bound))
 
 

@@ -1,17 +1,17 @@
 """Expressions and their outcomes, from the tables in ``scripts/``.
 
-A table has a kind, placeholders and an item (``@kind``, ``@name``, ``@value``, ``@item``), then
-expressions, each with its outcome indented on the next line:
+A table has a kind, placeholders and an item (``@kind``, ``@name``, ``@value``, ``@item``), followed
+by expressions, each with its outcome indented on the next line:
 
     a = :one
         true
     a = :one and
         invalid: Syntax error; token: "<EOF>", near: "and"
 
-An outcome is what a condition evaluates to, what an update changes (null for what is gone), what
-a projection leaves, or the values and sort conditions of a key condition; ``error:`` and a
-message; ``invalid:`` and a message without its beginning, "Invalid <kind>: ". An expression is
-given the placeholders that it mentions.
+An outcome is the value of a condition, the changes of an update (null for a removal), the result of
+a projection, or the values and sort conditions of a key condition. Or it is ``error:`` with a
+message, or ``invalid:`` with a message after "Invalid <kind>: ". An expression gets the
+placeholders that it mentions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an update gives back beside the item, and what it leaves alone."""
+"""The returned values of an update, and the parts of an item that it keeps."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_missing_item_is_made_with_its_key() -> None:
             {"m": {"M": {"x": {"N": "5"}, "y": {"M": {"z": {"N": "1"}}}}}, "n": {"N": "5"}},
         ),
         ("SET l[1] = :w", {"l": {"L": [{"N": "1"}]}}, {"l": {"L": [{"N": "5"}]}}),
-        # The appended element does not stand where the path says.
+        # The appended element is not at the position in the path.
         ("SET l[7] = :w", {}, {}),
         ("SET l[3] = :w", {}, {"l": {"L": [{"N": "5"}]}}),
         (
@@ -71,7 +71,7 @@ def test_the_missing_item_is_made_with_its_key() -> None:
             {"l": {"L": [{"N": "0"}, {"N": "2"}]}},
             {"l": {"L": [{"N": "1"}, {"N": "5"}]}},
         ),
-        # What has moved up is shown in the place of what was removed.
+        # The element that moved up replaces the removed one.
         ("REMOVE l[1]", {"l": {"L": [{"N": "1"}]}}, {"l": {"L": [{"N": "2"}]}}),
         ("REMOVE l[2]", {"l": {"L": [{"N": "2"}]}}, {}),
         ("DELETE ss :ss", {"ss": {"SS": ["a"]}}, {}),

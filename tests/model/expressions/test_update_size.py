@@ -1,4 +1,4 @@
-"""What an UpdateExpression counts toward the size that UpdateItem allows."""
+"""The size of an UpdateExpression that counts toward UpdateItem's limit."""
 
 from __future__ import annotations
 

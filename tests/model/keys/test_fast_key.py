@@ -1,4 +1,4 @@
-"""The one walk over a usual key: the position that three walks give, or none."""
+"""The fast path for keys: the same position as the slow path, or None."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ names = st.sampled_from(["pk", "sk", "other"])
 
 
 def slowly(schema: KeySchema, key: dict[str, Any]) -> bytes | None:
-    """The position by checks and encoding one after another; None for a refused key."""
+    """The position by separate checks and encoding; None for a refused key."""
     key = copy.deepcopy(key)
     try:
         items.check(key)

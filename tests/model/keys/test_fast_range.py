@@ -1,4 +1,4 @@
-"""The range of a usual key condition: that of the whole way through trees, or none."""
+"""The fast path for key conditions: the same range as the slow path, or None."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_values_longer_than_keys_are_not_usual(placeholder):
     schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
     of_values = {":a": {"S": "x"}, ":b": {"S": "x"}}
     assert fast_range.range_of("pk = :a AND sk = :b", None, of_values, schema) is not None
-    # Together the values of a request have no more than 2 MB.
+    # All values of a request together have at most 2 MB.
     of_values[placeholder] = {"S": "x" * 2**21}
     assert fast_range.range_of("pk = :a AND sk = :b", None, of_values, schema) is None
     assert slowly("pk = :a AND sk = :b", None, of_values, schema) is None

@@ -1,4 +1,4 @@
-"""Attributes that are index keys: what a write may make of them, and what an index holds."""
+"""Attributes that are index keys: the rules for writes, and the entries of an index."""
 
 from __future__ import annotations
 

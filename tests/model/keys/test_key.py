@@ -1,4 +1,4 @@
-"""Keys: bytes that sort as DynamoDB sorts, none the beginning of another."""
+"""Keys: bytes that sort as in DynamoDB, and none is a prefix of another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynactor.model.keys import key
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from tests.model.values.test_number import numbers
 
-# Mostly of the characters around which an encoding goes wrong.
+# Mostly characters that are difficult to encode.
 strings = st.text(
     st.sampled_from("\x00\x01\xffab\u0100") | st.characters(exclude_categories=["Cs"])
 )

@@ -1,4 +1,4 @@
-"""Keys out of their bytes: what was encoded comes back, and where each part ends is found."""
+"""Decoding keys: the encoded values come back, and the ends of parts are found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VALUES = {
 
 @st.composite
 def keyed(draw: st.DrawFn) -> tuple[KeySchema, dict[str, dict[str, str]]]:
-    """A schema as an index may have it, and a key."""
+    """A possible schema of an index, and a key."""
     types = draw(st.lists(st.sampled_from("SNB"), min_size=1, max_size=8))
     parts = min(draw(st.integers(1, 4)), len(types))
     attributes = tuple(KeyAttribute(f"a{at}", kind) for at, kind in enumerate(types))

@@ -1,4 +1,4 @@
-"""Ranges of positions, against the values they are for."""
+"""Ranges of positions, compared with the values that they select."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynactor.model.values.attribute_value import AttributeValue
 SCHEMA = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("s", "B"),))
 TABLE_KEY = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("t", "B"),))
 
-# Zero bytes are escaped, and 255 is what the ends of ranges are made of.
+# Zero bytes are escaped, and the ends of ranges contain 255.
 BINARIES = (
     b"\x00",
     b"\x00\xff",
@@ -47,7 +47,7 @@ def binary(raw: bytes) -> AttributeValue:
 
 
 def found(*sort: SortCondition) -> list[bytes]:
-    """The sort values in the range of a condition, whatever table key stands behind them."""
+    """The sort values in the range of a condition, with any table key after them."""
     condition = KeyCondition(({"S": "k"},), sort)
     wanted = key_range.of_key_condition(condition)
     values = []

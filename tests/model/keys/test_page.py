@@ -1,4 +1,4 @@
-"""A page that takes many rows at once is the page that takes them one after another."""
+"""A page that takes many rows at once equals one that takes them one by one."""
 
 from __future__ import annotations
 

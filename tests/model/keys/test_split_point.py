@@ -1,4 +1,4 @@
-"""Where a partition is divided, by its bytes and by its requests."""
+"""The position that divides a partition, by its bytes and by its requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynactor.model.keys.split_point import (
 
 
 def at(hashed: int, sort: int | None = None) -> bytes:
-    """A position: its hash in the first byte alone, then a sort key."""
+    """A position: a hash that differs only in its first byte, then a sort key."""
     position = bytes([hashed]) + b"\x00" * 7
     return position if sort is None else position + b"pk" + sort.to_bytes(4, "big")
 
@@ -133,7 +133,7 @@ def test_an_item_between_others_is_put_apart_on_one_side_first():
 
 
 def in_turn(positions: list[bytes]) -> list[bytes]:
-    """The same requests in an order of time that mixes them."""
+    """The same requests, mixed in time."""
     return [positions[number * 37 % len(positions)] for number in range(len(positions))]
 
 

@@ -1,4 +1,4 @@
-"""Statements bound: literals that come back as they were, and trees shared by their text."""
+"""Bound statements: literals that round-trip, and trees cached by text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ numbers = st.one_of(
 
 
 def written(value: dict[str, Any]) -> str:
-    """A value as a statement has it."""
+    """A value as a literal of a statement."""
     match value:
         case {"S": text}:
             return "'" + text.replace("'", "''") + "'"

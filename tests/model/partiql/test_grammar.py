@@ -1,4 +1,4 @@
-"""The grammar of statements, and the messages for what it does not know: ``grammar.txt``."""
+"""The grammar of statements, and the messages for unknown syntax: ``grammar.txt``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_WELL_FORMED = "Statement wasn't well formed, can't be processed: "
 
 
 def cases() -> Iterator[tuple[str, str]]:
-    """Each text with the line above its group."""
+    """Each text with the heading of its group."""
     group = ""
     for line in (Path(__file__).parent / "grammar.txt").read_text().splitlines():
         if line.startswith("    "):
@@ -24,7 +24,7 @@ def cases() -> Iterator[tuple[str, str]]:
 
 
 def answer(text: str) -> str:
-    """What the parser says of a text, in the words of the groups."""
+    """The parser's result for a text, in the words of the headings."""
     try:
         parse(text)
     except ValidationException as refusal:

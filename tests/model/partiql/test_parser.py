@@ -1,4 +1,4 @@
-"""The parser: trees, places, and what is no statement."""
+"""The parser: trees, positions, and invalid statements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def where(text: str) -> syntax.Expression:
 
 
 def shape(expression: syntax.Expression) -> Any:
-    """An expression as nested lists, without places."""
+    """An expression as nested lists, without positions."""
     match expression:
         case syntax.Literal(value):
             (content,) = value.values()

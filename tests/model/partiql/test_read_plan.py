@@ -1,4 +1,4 @@
-"""Plans: which ranges of keys a SELECT reads, and what it filters."""
+"""Plans: the ranges of keys that a SELECT reads, and its filter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plan_of(rest: str, schema: KeySchema = SCHEMA) -> ReadPlan:
 
 
 def found(plan: ReadPlan, schema: KeySchema, *items: dict[str, Any]) -> list[int]:
-    """Which items the plan reads, range by range, by their numbers."""
+    """The numbers of the items that the plan reads, range by range."""
     return [
         number
         for one in plan.ranges

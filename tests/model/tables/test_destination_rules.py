@@ -1,4 +1,4 @@
-"""What may be asked of a table's destinations."""
+"""The rules for a table's destinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Global secondary indexes: how they may be defined, and what each phase allows."""
+"""Global secondary indexes: the rules for definitions, and the changes each phase allows."""
 
 from __future__ import annotations
 

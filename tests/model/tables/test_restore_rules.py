@@ -1,4 +1,4 @@
-"""Whatever became of a table, what was backed up of it can be restored."""
+"""A backup of a table in any state can be restored."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def made(billing_mode: BillingMode, **members: Any) -> TableDefinition:
 
 
 def edited(definition: TableDefinition, **members: Any) -> TableDefinition:
-    """A definition after an edit that is over."""
+    """A definition after a completed edit."""
     return settled(apply_edit(definition, TableEdit(**members), NOON))
 
 
 def provisioned_later() -> TableDefinition:
-    """A table that was on demand, with limits, and is provisioned now."""
+    """A table that was on demand, with limits, and is now provisioned."""
     return edited(
         made("PAY_PER_REQUEST"),
         billing_mode="PROVISIONED",
@@ -62,7 +62,7 @@ def provisioned_later() -> TableDefinition:
 
 
 def on_demand_later() -> TableDefinition:
-    """A table that was provisioned, and is on demand now."""
+    """A table that was provisioned, and is now on demand."""
     return edited(made("PROVISIONED"), billing_mode="PAY_PER_REQUEST")
 
 

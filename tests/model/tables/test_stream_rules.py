@@ -1,4 +1,4 @@
-"""Streams are enabled with a view, disabled without, and each has a label of its own."""
+"""Streams are enabled with a view, disabled without, and have unique labels."""
 
 from __future__ import annotations
 

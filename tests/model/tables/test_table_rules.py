@@ -1,4 +1,4 @@
-"""What CreateTable may define."""
+"""The rules for definitions in CreateTable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def index(name: str = "index", *, schema=None, projection="ALL", include=None) -
 
 
 def table(**members: Any) -> NewTable:
-    """A good table with the keys a and b and an index on c; ``members`` change it."""
+    """A valid table with the keys a and b and an index on c; ``members`` change it."""
     good: dict[str, Any] = {
         "name": "table",
         "key_schema": key("a", "b"),
@@ -278,7 +278,7 @@ def test_a_hundred_projected_attributes_are_the_most():
         )
 
     assert define(table(local_indexes=indexes(20, 20, 20, 20, 20)))
-    # The API lets at most 20 through for one index; the sum is a rule of its own.
+    # The API's own limit is 20 for each index; the limit of the sum is separate.
     assert "limit of 100" in refusal(local_indexes=indexes(20, 20, 20, 20, 21))
 
 

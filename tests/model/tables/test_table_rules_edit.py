@@ -1,4 +1,4 @@
-"""What UpdateTable may change."""
+"""The rules for changes by UpdateTable."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def made(**members: Any) -> TableDefinition:
 def edited(
     definition: TableDefinition, now_epoch_seconds: float = NOON, **members: Any
 ) -> TableDefinition:
-    """A definition after an edit; the one before it is over."""
+    """A definition after an edit of one without pending changes."""
     edit = TableEdit(**members)
     check_edit(edit)
     return apply_edit(replace(definition, status="ACTIVE"), edit, now_epoch_seconds)

@@ -1,4 +1,4 @@
-"""When an item has expired, and what may be asked of a table's time to live."""
+"""The expiry of items, and the rules for a table's time to live."""
 
 from __future__ import annotations
 

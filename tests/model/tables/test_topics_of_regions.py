@@ -1,4 +1,4 @@
-"""The names of Kafka topics where regions are kept apart."""
+"""The names of Kafka topics with separate regions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_no_two_regions_or_keys_share_a_topic():
     ]
     for one, other in combinations(namespaces, 2):
         assert one != other
-    # A name with dots in it doesn't lead into another region.
+    # Dots in a table's name don't lead into another region.
     assert not default_topic(topic_namespace("us") + "dynactor", "orders").startswith(
         topic_namespace("us-west-2")
     )

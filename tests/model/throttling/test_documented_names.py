@@ -1,4 +1,4 @@
-"""The names and messages of refusals, held against botocore's service model."""
+"""The names and messages of refusals, compared with botocore's service model."""
 
 from __future__ import annotations
 

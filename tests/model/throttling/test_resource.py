@@ -1,4 +1,4 @@
-"""What a table's or index's limits follow from."""
+"""The sources of a table's or index's limits."""
 
 from __future__ import annotations
 

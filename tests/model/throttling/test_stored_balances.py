@@ -1,4 +1,4 @@
-"""Which balances are stored, and what a partition has after a stop and after a crash."""
+"""The stored balances, and a partition's balance after a stop and after a crash."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.support.environment.virtual_load import TABLE_ARN, on_demand, provisi
 
 RATE = 5
 FULL = 300 * RATE
-# What a crash may cost a partition in use: the units of five seconds.
+# The maximum cost of a crash for a partition in use: the units of five seconds.
 RESERVE = 5 * RATE
 
 
 class Disk:
-    """The balances that are stored, and limits that begin with them."""
+    """The stored balances, and limits that start with them."""
 
     def __init__(self, throughput: ResourceThroughput, partitions: int = 1) -> None:
         self.stored: dict[int, Balance] = {}
@@ -27,7 +27,7 @@ class Disk:
         self.limits = self.start(0)
 
     def start(self, now: float, stopped_at: float | None = None) -> ResourceLimits:
-        """Begin after a stop in order, else after a crash."""
+        """Start after an orderly stop, or after a crash."""
         as_of = now if stopped_at is None else stopped_at
         self.limits = ResourceLimits(
             TABLE_ARN,
@@ -60,7 +60,7 @@ class Disk:
             self.store(number, now, is_last=True)
 
     def write(self, units: float, now: float, number: int = 0) -> bool:
-        """One write, and what has to be stored after it; whether it was accepted."""
+        """One write, and the stores it requires; whether it was accepted."""
         is_accepted = self.limits.writes.serve(number, units, now) is None
         self.store_due(now)
         return is_accepted
@@ -121,7 +121,7 @@ def test_a_partition_at_rest_is_stored_as_it_is():
 
 
 def test_a_start_stores_balances_less_their_reserve_before_requests_come():
-    """Whatever is used at once and forgotten by the next crash, that is not there again."""
+    """Units that are used right away and forgotten by the next crash do not come back."""
     disk = Disk(provisioned(RATE))
     disk.write(500, 0)
     disk.stop(0)
@@ -232,7 +232,7 @@ def test_a_stored_balance_is_bounded_by_300_seconds_of_lower_units():
 
 
 def test_a_full_partition_is_stored_with_the_units_that_are_raised():
-    """It has no stored balance, and would be full at the new rate after a crash."""
+    """A full partition has no stored balance, and would be full at the new rate after a crash."""
     disk = Disk(provisioned(RATE))
     assert provisioned(RATE, 1).is_raised_to(provisioned(100, 1))
     disk.stored = disk.limits.balances(0)
@@ -275,7 +275,7 @@ def test_children_share_the_stored_balance_of_their_parent():
     stored = disk.limits.balances_of_children(1, (2, 3), 0)
     disk.limits.split(1, (2, 3), 0)
 
-    # 450 were left of 750.
+    # 450 of 750 were left.
     assert {number: each.write_units for number, each in stored.items()} == {2: 225, 3: 225}
     assert disk.limits.take_due() == {2, 3}
     assert disk.limits.balance_to_store(1, 0) is None
@@ -313,7 +313,7 @@ EVENTS = st.lists(
 
 @given(EVENTS)
 def test_no_order_of_crashes_and_stops_earns_units(events):
-    """All that is accepted came in with time, or was there at first; but for debts."""
+    """All accepted units came in with time or were there at first, apart from debts."""
     disk = Disk(provisioned(40), partitions=4)
     now = 0.0
     accepted, largest = 0, 0

@@ -1,4 +1,4 @@
-"""A table's limits and its indexes': all or nothing, three modes, what is said of a refusal."""
+"""The limits of a table and its indexes: all or nothing, three modes, texts of refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOTHING: tuple[IndexWrite, ...] = ()
 
 
 def nearly_used(*arguments, **members) -> TableLimits:
-    """Limits with the units of one second."""
+    """Limits with one second of units."""
     return limits(*arguments, saved_seconds=1, **members)
 
 
@@ -172,7 +172,7 @@ def test_one_partition_gives_3000_read_units_a_second():
 
 
 def test_a_backfill_and_writes_share_an_indexs_units():
-    """S168, S197: what a backfill takes a write misses, and the other way round."""
+    """S168, S197: units taken by a backfill are missing for writes, and vice versa."""
     table = with_index(100, 20)
     assert table.take_backfill(IndexWrite(INDEX_ID, 0, 10), 0) is None
 
@@ -264,7 +264,7 @@ def test_a_read_that_is_only_observed_is_judged_when_it_is_done():
 
 @pytest.mark.parametrize("throughput", [provisioned(40_000, 40_000), on_demand(max_writes=9_000)])
 def test_an_admitted_request_leaves_nothing_to_collect(throughput):
-    """Of objects that Python's collector looks at, those made are gone again."""
+    """The garbage collector's objects that were created are freed again."""
     table = limits(throughput, 50, index=(throughput, 50))
     write, touched = receipt(1, global_units=1), (IndexWrite(INDEX_ID, 1, 1),)
     gc.collect()

@@ -1,4 +1,4 @@
-"""Token buckets and ceilings: what is admitted, saved, owed."""
+"""Token buckets and ceilings: admitted requests, saved units, debts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dynactor.model.throttling.ceiling import Ceiling
 from dynactor.model.throttling.token_bucket import TokenBucket
 
 RATES = st.floats(0.1, 2_000)
-# The time since the request before, in seconds, and the units of the request.
+# The time since the previous request, in seconds, and the units of the request.
 ARRIVALS = st.lists(st.tuples(st.floats(0, 50), st.integers(1, 400)), max_size=60)
 
 
 def accepted_units(bucket: TokenBucket, arrivals: list[tuple[float, int]]) -> list[int]:
-    """What each request got: its units, or 0."""
+    """The units that each request got, or 0."""
     now = 0.0
     accepted = []
     for wait, units in arrivals:

@@ -14,7 +14,7 @@ from dynactor.model.throttling.refusal import LimitType
 
 PARTITIONS = 4
 CEILING = 100
-# Seconds since the request before, its partition and units.
+# Seconds since the previous request, its partition and units.
 REQUESTS = st.lists(
     st.tuples(st.floats(0, 3), st.integers(0, PARTITIONS - 1), st.integers(1, 150)), max_size=80
 )
@@ -22,7 +22,7 @@ RATES = st.floats(1, CEILING * PARTITIONS)
 
 
 def run(units, requests):
-    """What was taken, as (time, partition, units)."""
+    """The taken units, as (time, partition, units)."""
     now = 0.0
     taken = []
     for wait, partition, size in requests:
@@ -36,7 +36,7 @@ def run(units, requests):
 def provisioned(
     rate: float, partitions: int = PARTITIONS, ceiling: float = CEILING
 ) -> ProvisionedUnits:
-    """Units of which those of one second are unused."""
+    """Units with one second unused."""
     return ProvisionedUnits(rate, ceiling, range(partitions), 0, saved_seconds=1)
 
 
@@ -50,7 +50,7 @@ def largest(requests) -> int:
 
 @given(RATES, REQUESTS)
 def test_all_partitions_together_never_take_more_than_came_in(rate, requests):
-    """But for the debts: each partition may owe its last request."""
+    """Apart from debts: each partition may owe its last request."""
     taken = run(provisioned(rate), requests)
 
     seconds = sum(wait for wait, _, _ in requests)
@@ -93,7 +93,7 @@ def test_more_units_accept_no_less_in_one_partition(one, other, waits):
 
 @given(st.integers(1, 20), REQUESTS)
 def test_more_units_accept_no_less_over_partitions_but_for_a_seconds_units(factor, requests):
-    """What is lent at one moment may be missed at a later one, and debts differ."""
+    """Units lent at one moment may be missing later, and debts differ."""
     rate = 10
     low = sum(size for *_, size in run(provisioned(rate), requests))
     high = sum(size for *_, size in run(provisioned(rate * factor), requests))
@@ -171,7 +171,7 @@ def test_a_lender_that_uses_its_share_keeps_what_it_saved():
         units.take(1, 1, tenth / 10)
         units.refused_by(0, tenth / 10)
 
-    # But for what came in before it was seen to take anything.
+    # Apart from units that came in before its use was noticed.
     assert units.readings(110)[1].balance_units >= before - 10
 
 
@@ -189,7 +189,7 @@ def test_an_idle_table_lends_one_second_of_what_it_has():
 def test_the_pool_holds_one_second_of_the_tables_units():
     units = provisioned(40, ceiling=10_000)
     for second in (101, 102, 103):
-        # What it has saved, so that it asks for more and takes little of it.
+        # Its savings, so that it asks for more and takes little of it.
         units.take(0, units.readings(second)[0].balance_units, second)
         units.refused_by(0, second)
 
