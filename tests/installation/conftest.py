@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,10 @@ _COMPOSE_IS_MISSING = not has_compose_client()
 
 _SYSTEMD_IS_MISSING = shutil.which("systemd-analyze") is None
 
-collect_ignore = ["test_compose_client.py"] if _COMPOSE_IS_MISSING else []
+# A suite of somebody else, which test_moving_from_moto.py runs.
+collect_ignore = ["shop_suite"]
+if _COMPOSE_IS_MISSING:
+    collect_ignore.append("test_compose_client.py")
 if _SYSTEMD_IS_MISSING:
     collect_ignore.append("test_systemd_unit.py")
 
@@ -45,6 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
             config,
             "tests/installation/test_systemd_unit.py: needs systemd-analyze, which is not on this "
             "machine",
+        )
+
+    if find_spec("moto") is None:
+        leave_out(
+            config,
+            "tests/installation/test_moving_from_moto.py: its suite on moto itself needs the "
+            "package moto[dynamodb]",
         )
 
 

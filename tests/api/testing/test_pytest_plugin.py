@@ -477,3 +477,24 @@ def test_the_plugin_imports_the_standard_library_and_pytest_alone_in_a_moment():
 
 def test_the_environment_of_this_run_is_not_changed():
     assert "AWS_ENDPOINT_URL_DYNAMODB" not in os.environ
+
+
+MANY_TESTS = """
+import pytest
+
+@pytest.mark.parametrize("number", range(200))
+def test_a_table(dynamodb, number):
+    table = dynamodb.create_table(
+        TableName="Thread",
+        KeySchema=[{"AttributeName": "Id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "Id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    assert table.scan()["Items"] == []
+    table.put_item(Item={"Id": str(number)})
+    table.delete()
+"""
+
+
+def test_many_tests_make_and_drop_the_same_table(tmp_path: Path):
+    assert "200 passed" in run_suite(tmp_path, {"test_many.py": MANY_TESTS}).stdout
