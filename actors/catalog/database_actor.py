@@ -278,7 +278,7 @@ class DatabaseActor:
         if self._is_behind:
             await self.adopt(await catalog.load(self._store.latest))
             self._is_behind = False
-            _log.warning("catalog_loaded_again")
+            _log.warning("catalog_reloaded")
 
     async def adopt(self, loaded: Catalog) -> None:
         """Adopt the stored catalog: at start, and whenever memory may be behind it."""
@@ -314,7 +314,7 @@ class DatabaseActor:
         except MailboxClosed:
             pass
         except InternalServerError as error:
-            _log.warning("tried_again_later", error=str(error))
+            _log.warning("log_trimming_delayed", error=str(error))
             return min(_AGAIN_SECONDS, self._settings.keep_streams_seconds)
         return self._settings.keep_streams_seconds
 
@@ -544,7 +544,7 @@ class DatabaseActor:
         if is_fenced(error):
             _log.warning("phase_fenced", error=str(error))
         else:
-            _log.warning("tried_again_later", error=str(error))
+            _log.warning("catalog_change_delayed", error=str(error))
             self._tell_later(_AGAIN_SECONDS, envelope.message)
 
     def _tell_later(self, seconds: float, message: Message[Any]) -> None:

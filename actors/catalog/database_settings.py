@@ -55,7 +55,7 @@ class DatabaseSettings(Struct, frozen=True):
     topic_namespace: str = ""
     # Whether the steps of requests are timed for traces.
     is_traced: bool = False
-    # As DynamoDB Local: CreateTable drops attribute definitions that no key uses, and the answers
+    # Like DynamoDB Local, CreateTable drops attribute definitions that no key uses, and the answers
     # of changes show a table in the state that it reaches.
     is_as_local: bool = False
     # Seed of ids and of the jitter of retries, for tests; without a seed they are unpredictable.

@@ -256,7 +256,7 @@ class DestinationPhases:
             needs_snapshot=True,
         )
         _log.error(
-            "destination_cut_off",
+            "destination_dropped",
             table=table.definition.name,
             topic=destination.topic,
             reason=reason,

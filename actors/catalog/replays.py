@@ -167,7 +167,7 @@ class Replays:
             await definition_commit.store(self._owner, table, definition, range_deletes=[rows])
         except StoreError as error:
             # A server starts on a full disk, too. Unneeded records are trimmed.
-            _log.info("replays_not_forgotten", table=table.definition.name, error=str(error))
+            _log.info("replay_cleanup_delayed", table=table.definition.name, error=str(error))
 
     def check(self) -> None:
         """End the jobs that keep more of the logs than their contract allows."""

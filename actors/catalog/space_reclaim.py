@@ -108,7 +108,7 @@ class SpaceReclaimer:
             # The next start continues.
             return
         except StoreError as error:
-            _log.warning("space_not_given_back", error=str(error))
+            _log.warning("space_reclaim_delayed", error=str(error))
             if isinstance(error, Full | Retry | Unknown):
                 self._put_off[key_range] = None
             return

@@ -142,7 +142,7 @@ class FollowedLogs:
             if counters.get(log.number, 0) > max(log.feed.tail, log.position.counter)
         ]
         for number in ahead:
-            _log.error("published_more_than_stored", reader=self._reader, log=number)
+            _log.error("older_log_detected", reader=self._reader, log=number)
         return bool(ahead)
 
     async def pass_over(self, counters: Mapping[int, int]) -> bool:

@@ -248,7 +248,7 @@ class RoundFollower(Generic[M]):
         """
         assert self._snapshot is not None
         self._snapshot.release()
-        _log.warning("snapshot_given_up", follower=self._name, items=self.items)
+        _log.warning("snapshot_abandoned", follower=self._name, items=self.items)
 
     async def _drop_snapshot(self) -> None:
         self._stop_timer()

@@ -152,7 +152,7 @@ class TableScan:
                     return
                 if not is_snapshot:
                     raise
-                _log.info("scan_starts_over", scan=self.name, reason=str(error))
+                _log.info("scan_restarted", scan=self.name, reason=str(error))
                 await asyncio.wait([stopped], timeout=_AGAIN_SECONDS)
             else:
                 if is_whole:

@@ -53,7 +53,7 @@ async def commit_with_retries(
             if isinstance(error, Retry):
                 await asyncio.wait([given_up], timeout=_STALL_SECONDS)
             else:
-                _log.info("write_tried_again", who=who, error=str(error))
+                _log.info("write_retried", who=who, error=str(error))
                 await asyncio.wait([given_up], timeout=_AGAIN_SECONDS)
         else:
             return True

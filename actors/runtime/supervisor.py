@@ -129,7 +129,7 @@ class Supervisor:
                 else:
                     return
                 if len(crashes) == RESTARTS and loop.time() - crashes[0] < RESTART_WINDOW_SECONDS:
-                    _log.error("actor_given_up", actor=actor.name)
+                    _log.error("actor_abandoned", actor=actor.name)
                     await _end(actor)
                     return
                 crashes.append(loop.time())

@@ -449,5 +449,5 @@ def _not_found() -> ResourceNotFoundException:
 
 def unreadable(table: str, error: StoreError) -> InternalServerError:
     """The answer to a read of damaged data; it is logged for the operator, too."""
-    _log.error("unreadable", table=table, error=str(error))
+    _log.error("table_read_failed", table=table, error=str(error))
     return InternalServerError(f"The data of the table {table} can't be read: {error}")

@@ -131,7 +131,7 @@ class ClientTokens:
             if await self._store.durable().page(start, end, max_rows=1, max_bytes=1):
                 await self._delete(trimmed, start, end)
         except StoreError as error:
-            _log.warning("tried_again_later", error=str(error))
+            _log.warning("token_trimming_delayed", error=str(error))
         return CLIENT_TOKEN_SECONDS
 
     async def _delete(self, trimmed: bytes | None, start: bytes, end: bytes) -> None:

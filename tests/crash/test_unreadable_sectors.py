@@ -115,7 +115,7 @@ def test_what_meets_an_unreadable_sector_fails_and_says_where(served, sectors):
         assert file.name in answer.json["message"]
         assert "Input/output error" in answer.json["message"]
 
-    assert "unreadable" in server.log
+    assert "table_read_failed" in server.log
     assert f"table={BAD}" in server.log
     assert f"table={OTHER}" not in server.log
     # Nothing of the transaction was written in the other table either.

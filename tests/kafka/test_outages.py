@@ -230,7 +230,7 @@ async def test_a_destination_is_cut_off_at_its_bound_and_the_disk_stays_bounded(
         replica = await replica_of(breakable_broker, f"dynactor.{table}", server, table, isolation)
         assert replica.gaps == 3
         assert replica.events["INSERT", "snapshot"] >= ITEMS * 0.9
-        assert server.log.count("destination_cut_off") == 1
+        assert server.log.count("destination_dropped") == 1
 
 
 def metric(server: Server, table: str, name: str, label: str) -> float:

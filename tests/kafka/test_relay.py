@@ -151,7 +151,7 @@ async def test_a_broker_that_is_away_holds_nothing_up_and_misses_nothing(
         wait_published(server, table)
         await rebuilt(breakable_broker, server, table, delivery)
         # Once per state, and not once per retry.
-        assert server.log.count("not_publishing") <= 4, server.log
+        assert server.log.count("relay_blocked") <= 4, server.log
         assert "Traceback" not in server.log, server.log
 
 

@@ -85,7 +85,7 @@ def test_a_server_with_a_wrong_password_serves_and_says_so_once(strict_broker: K
         call("CreateTable", definition("pk:S", name="Refused"))
         wait_until_active(call, "Refused")
         call("PutItem", {"TableName": "Refused", "Item": {"pk": {"S": "a"}}})
-        wait_until(lambda: "not_publishing" in server.log, "it says so")
+        wait_until(lambda: "relay_blocked" in server.log, "it says so")
         assert "Invalid username or password" in server.log
         assert server.stop() == 0
-        assert server.log.count("not_publishing") == 1
+        assert server.log.count("relay_blocked") == 1

@@ -265,7 +265,7 @@ class Sweeper:
         return counter
 
     def _refuse(self, position: bytes, error: InternalServerError) -> None:
-        _log.warning("not_swept", sweeper=self.name, error=str(error))
+        _log.warning("expired_item_skipped", sweeper=self.name, error=str(error))
         self._put_off((position,), _DAMAGED_SECONDS)
 
     def _put_off(self, positions: tuple[bytes, ...], seconds: float) -> None:

@@ -200,7 +200,7 @@ class KafkaRelay:
         """Publish until the mailbox is closed; then store the checkpoints."""
         closed = self.mailbox.when_closed()
         if self._follower is None:
-            _log.warning("not_publishing", relay=self.name, reason=_NO_BROKER)
+            _log.warning("relay_blocked", relay=self.name, reason=_NO_BROKER)
             await closed
             return
         try:
@@ -216,6 +216,6 @@ class KafkaRelay:
             return
         self._trouble = kind
         if trouble is None:
-            _log.info("publishing", relay=self.name, lag_records=self.lag_records)
+            _log.info("relay_resumed", relay=self.name, lag_records=self.lag_records)
         else:
-            _log.warning("not_publishing", relay=self.name, reason=str(trouble))
+            _log.warning("relay_blocked", relay=self.name, reason=str(trouble))

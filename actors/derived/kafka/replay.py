@@ -220,7 +220,7 @@ class Replay:
         is_waiting = self._sender.problem is not None
         if is_waiting != self._was_waiting:
             self._was_waiting = is_waiting
-            _log.info("replay_waits" if is_waiting else "replay_goes_on", replay=self.name)
+            _log.info("replay_blocked" if is_waiting else "replay_resumed", replay=self.name)
 
     def _fail(self, problem: str) -> None:
         self._end("FAILED", problem)

@@ -59,7 +59,7 @@ async def test_when_its_items_are_in_and_that_can_not_be_stored() -> None:
             await begin_restore(database, backup)
             store.is_full_for = is_catalog
             with capture_logs() as logs:
-                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+                await until(lambda: any(each["event"] == "catalog_change_delayed" for each in logs))
             await database.delete_table("Restored")
             assert database.table_names() == ["Thread"]
 
@@ -72,7 +72,7 @@ async def test_when_its_indexes_can_not_be_begun() -> None:
             await begin_restore(database, backup)
             store.is_full_for = is_catalog
             with capture_logs() as logs:
-                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+                await until(lambda: any(each["event"] == "catalog_change_delayed" for each in logs))
             await deleted(database, backup, inner)
 
 
@@ -104,7 +104,7 @@ async def test_when_its_indexes_are_filled_and_that_can_not_be_stored() -> None:
             await until(lambda: table.definition.restore_phase == "INDEXES")
             store.is_full_for = is_catalog
             with capture_logs() as logs:
-                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+                await until(lambda: any(each["event"] == "catalog_change_delayed" for each in logs))
             await deleted(database, backup, inner)
 
 
@@ -117,7 +117,7 @@ async def test_when_who_fills_an_index_was_given_up() -> None:
             store.failing_table_id = database.table_in_any_state("Restored").definition.table_id
             store.failure = RuntimeError("played by a test")
             with capture_logs() as logs:
-                await until(lambda: any(each["event"] == "actor_given_up" for each in logs))
+                await until(lambda: any(each["event"] == "actor_abandoned" for each in logs))
             store.failure = None
             await deleted(database, backup, inner)
 
@@ -131,7 +131,7 @@ async def test_while_it_gets_on_it_can_not_be_deleted() -> None:
             table = database.table_in_any_state("Restored")
             store.is_full_for = is_catalog
             with capture_logs() as logs:
-                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+                await until(lambda: any(each["event"] == "catalog_change_delayed" for each in logs))
             store.allow()
             await until(lambda: table.definition.restore_phase == "INDEXES")
             with pytest.raises(ResourceInUseException):

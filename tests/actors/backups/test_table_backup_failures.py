@@ -119,10 +119,10 @@ async def test_what_is_given_up_can_be_deleted() -> None:
             store.failure = RuntimeError("played by a test")
             with capture_logs() as logs:
                 asked = await database.create_table_backup("Thread", "nightly")
-                await until(lambda: count(logs, "actor_given_up") == 1)
+                await until(lambda: count(logs, "actor_abandoned") == 1)
                 store.failing_table_id = whole.rows_id
                 await begin_restore(database, whole)
-                await until(lambda: count(logs, "actor_given_up") == 2)
+                await until(lambda: count(logs, "actor_abandoned") == 2)
             await database.delete_table("Restored")
             await database.delete_table("Thread")
             await database.delete_table_backup(asked.backup_id, ARN)
@@ -140,7 +140,7 @@ async def test_a_backup_that_was_given_up_and_whose_table_is_gone_is_never_told_
             store.failure = RuntimeError("played by a test")
             with capture_logs() as logs:
                 await database.create_table_backup("Thread", "nightly")
-                await until(lambda: count(logs, "actor_given_up") == 1)
+                await until(lambda: count(logs, "actor_abandoned") == 1)
             await database.delete_table("Thread")
         async with running_database(inner) as database:
             await until(lambda: not database.table_backups.backups)

@@ -36,7 +36,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 def adopted(logs: Sequence[Any]) -> int:
-    return sum(each["event"] == "catalog_loaded_again" for each in logs)
+    return sum(each["event"] == "catalog_reloaded" for each in logs)
 
 
 async def make(database: Database, name: str = "Thread") -> None:

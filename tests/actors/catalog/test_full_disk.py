@@ -58,7 +58,7 @@ async def test_an_index_goes_on_to_its_next_phase(monkeypatch: pytest.MonkeyPatc
         async with running_database(store, index_allocation_seconds=0.01) as database:
             store.refuse_commits(Full("the disk is full"))
             with capture_logs() as logs:
-                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+                await until(lambda: any(each["event"] == "catalog_change_delayed" for each in logs))
             assert status(database) == "CREATING"
             store.allow_commits()
             await until(lambda: status(database) == "ACTIVE")

@@ -55,7 +55,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 async def until_adopted(logs: Sequence[Any]) -> None:
-    await until(lambda: any(each["event"] == "catalog_loaded_again" for each in logs))
+    await until(lambda: any(each["event"] == "catalog_reloaded" for each in logs))
 
 
 async def make(database: Database, name: str = "Thread") -> None:

@@ -227,7 +227,7 @@ async def test_a_phase_of_the_database() -> None:
         await it.database.update_table("Thread", BY_POSTS)
         await it.store.take_over(lambda head: head == key_layout.CATALOG_HEAD)
         await soon(lambda: any(each["event"] == "phase_fenced" for each in it.logs))
-        assert not any(each["event"] == "tried_again_later" for each in it.logs)
+        assert not any(each["event"] == "catalog_change_delayed" for each in it.logs)
 
 
 def by_partition(table: Table) -> list[Item]:

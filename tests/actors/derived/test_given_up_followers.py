@@ -46,7 +46,7 @@ async def test_an_index_does_not_catch_up_without_one_of_its_followers() -> None
         damage_checkpoint(store, table, subscriber)
         with capture_logs() as logs:
             await database.update_table("Thread", BY_POSTS)
-            await soon(lambda: any(each["event"] == "actor_given_up" for each in logs))
+            await soon(lambda: any(each["event"] == "actor_abandoned" for each in logs))
 
         actors = table.followers.indexes[1]
         await actors.wait_caught_up()
@@ -63,7 +63,7 @@ async def test_time_to_live_does_not_catch_up_without_one_of_its_expirers() -> N
         damage_checkpoint(store, table, subscriber_id(table))
         with capture_logs() as logs:
             await switch(database, "Thread", "at", enabled=True)
-            await soon(lambda: any(each["event"] == "actor_given_up" for each in logs))
+            await soon(lambda: any(each["event"] == "actor_abandoned" for each in logs))
 
         actors = table.followers.following(subscriber_id(table))
         assert isinstance(actors, TimeToLiveActors)

@@ -258,7 +258,7 @@ async def test_a_backfill_that_finds_no_entries_waits_until_a_full_disk_has_room
             store.refuse_commits(Full("the disk is full"))
             with capture_logs() as logs:
                 running = asyncio.ensure_future(backfill.run())
-                while not any(each["event"] == "write_tried_again" for each in logs):
+                while not any(each["event"] == "write_retried" for each in logs):
                     assert not running.done()
                     await asyncio.sleep(0)
             assert not ended.is_set()

@@ -34,6 +34,6 @@ def test_it_warns_of_destinations_that_nothing_is_published_to(tmp_path: Path):
         call("EnableKinesisStreamingDestination", {"TableName": "orders", "StreamArn": arn})
     with running_server(data_dir=tmp_path) as server:
         assert server.stop() == 0
-        (warning,) = [line for line in server.log.splitlines() if "not_publishing" in line]
+        (warning,) = [line for line in server.log.splitlines() if "relay_blocked" in line]
     assert "orders" in warning
     assert "started without --kafka-bootstrap-servers" in warning
