@@ -1,4 +1,4 @@
-"""A power cut after a backup was made: it is whole, whatever else is lost."""
+"""A backup that was taken before a power cut is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flipped byte on the disk: a clear error at the start or at the read, never a wrong answer."""
+"""A flipped byte on disk causes a clear error at the start or at the read, never a wrong answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.histories.history import Item
 from tests.support.servers.server import Server, ServerDidNotStart, running_server
 
 FEW_FLIPS = 3
-# Where the slots of the mark begin, and how long they are.
+# The start and the length of the mark's slots.
 MARK_SLOTS = (0, 4096)
 MARK_SLOT_BYTES = 24
 
@@ -39,7 +39,7 @@ async def everything(connection: Connection) -> AsyncIterator[tuple[str, Answer]
 
 
 class Shown(NamedTuple):
-    """What a server showed: the rows of each scan before an error, and every item it could get.
+    """The results of a server: the rows of each scan before an error, and all readable items.
 
     ``errors`` counts the scans and gets that ended in a clear error.
     """
@@ -50,7 +50,7 @@ class Shown(NamedTuple):
 
 
 async def look(server: Server) -> Shown:
-    """Read everything, in both ways."""
+    """Read everything by scans and by gets."""
     shown = Shown({}, {}, 0)
     errors = 0
     async with connected(server) as connection:
@@ -71,7 +71,7 @@ async def look(server: Server) -> Shown:
 
 
 def is_good(answer: Answer) -> bool:
-    """Whether it succeeded; if it did not, it must say clearly that the data are damaged."""
+    """Whether it succeeded; a failure must say clearly that the data are damaged."""
     if answer.status == 200:
         return True
     assert answer.status == 500, answer
@@ -80,7 +80,7 @@ def is_good(answer: Answer) -> bool:
 
 
 async def started(directory: Path) -> Shown | str:
-    """What a server on this directory shows; or why it did not start."""
+    """The results of a server on this directory, or why it did not start."""
     try:
         with running_server(data_dir=directory) as server:
             shown = await look(server)
@@ -91,7 +91,7 @@ async def started(directory: Path) -> Shown | str:
 
 
 def is_clear(refusal: object, directory: Path) -> bool:
-    """Whether it says what is wrong, and where, for the person who starts the server."""
+    """Whether it says what is damaged, and where, for the person who starts the server."""
     return (
         isinstance(refusal, str)
         and ("damaged" in refusal or "Corruption" in refusal)
@@ -101,7 +101,7 @@ def is_clear(refusal: object, directory: Path) -> bool:
 
 
 class Written(NamedTuple):
-    """Two data directories that a crowd has filled, and what both show; to be copied."""
+    """Two filled data directories to copy, and the results of both."""
 
     in_log: Path
     in_tables: Path
@@ -123,7 +123,7 @@ async def _write(directory: Path) -> Written:
             tasks.create_task(crowd.run(*address(server)))
             await crowd.wait_answers(1_500)
             crowd.stopping = True
-        # Nothing is under way: every byte of the log is durable.
+        # No request is in flight, so every byte of the log is durable.
         server.kill()
     in_log = directory / "in_log"
     shutil.copytree(database.data_directory, in_log)
@@ -134,7 +134,7 @@ async def _write(directory: Path) -> Written:
 
 
 def flip(path: Path, draw: Random) -> str:
-    """Flip one bit of one byte; says where."""
+    """Flip one bit of one byte; returns its place."""
     content = bytearray(path.read_bytes())
     at = draw.randrange(len(content))
     content[at] ^= 1 << draw.randrange(8)
@@ -179,7 +179,7 @@ async def test_a_flipped_byte_in_a_table_file_is_reported_when_it_is_read_at_the
             assert rows == written.truth.rows[name][: len(rows)], (place, name)
         for where, item in shown.items.items():
             assert item == written.truth.items[where], (place, where)
-        # A byte may matter to no read: of a filter, or of the file's statistics.
+        # No read may need the byte, such as one of a filter or of the file's statistics.
         assert shown.errors or shown == written.truth, place
     assert reported, "no byte that matters was ever hit"
 
@@ -228,7 +228,7 @@ async def test_a_mark_that_is_damaged_twice_is_reported_at_the_start(
 async def test_a_torn_tail_of_the_log_is_no_error(
     written: Written, tmp_path: Path, tail: bytes
 ) -> None:
-    """As after a power cut: some of what was written behind the last sync, or zeros for it."""
+    """As after a power cut: some data written after the last sync, or zeros in its place."""
     torn = fresh_copy(written.in_log, tmp_path / "torn")
     with largest(torn, "*.log").open("ab") as log:
         log.write(tail)
@@ -237,7 +237,7 @@ async def test_a_torn_tail_of_the_log_is_no_error(
 
 
 def fresh_copy(source: Path, target: Path) -> Path:
-    """A copy, in the place of the last one."""
+    """A new copy that replaces the last one."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target)
     return target

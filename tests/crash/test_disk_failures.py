@@ -1,4 +1,4 @@
-"""A sync that fails, a disk that is full: one clear error, reads go on, nothing half is seen."""
+"""A failed sync, and a full disk: a clear error, reads continue, and no write is half visible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def item(sk: str, token: str, size_bytes: int = 0) -> Item:
         "token": {"S": token},
         "rank": {"N": "7"},
         "title": {"S": token},
-        # Not "xxx…": the disk would hardly fill up with what compresses so well.
+        # Random, because compressible data would hardly fill the disk.
         "payload": {"S": Random(sk).randbytes(size_bytes // 2).hex()},
     }
 
@@ -38,7 +38,7 @@ async def put(connection: Connection, sk: str, token: str, size_bytes: int = 0) 
 
 
 async def shown(connection: Connection) -> list[list[str]]:
-    """The tokens that the table and its indexes show, by query and by scan."""
+    """The tokens in the table and its indexes, by query and by scan."""
     views = []
     for index in (None, *INDEX_NAMES):
         views.append(await scan(connection, TABLE, index))
@@ -79,14 +79,14 @@ async def test_a_failed_sync_ends_writing_and_shows_nothing_even_after_the_resta
             failed = await put(connection, "a", "new")
             assert failed.status == 500
             assert failed.error == "InternalServerError"
-            # The sync of the log may fail first, or that of a table file in the background.
+            # The sync of the log may fail first, or the sync of a table file in the background.
             assert any(each in failed.body["message"] for each in ("unknown", "Nothing was"))
             later = await put(connection, "b", "new")
             assert later.status == 500
             assert "restart the server" in later.body["message"]
             assert await shown(connection) == [["old"]] * 6
 
-            # The disk may work again; what memory holds still can't be taken back.
+            # Even if the disk works again, the accepted writes in memory can't be undone.
             power.repair_syncs()
             assert (await put(connection, "b", "new")).status == 500
             assert await get(connection, "a") == item("a", "old")
@@ -115,7 +115,7 @@ async def test_a_crowd_on_a_failing_disk_loses_nothing_that_was_answered(tmp_pat
 
 
 KEY = {"pk": {"S": "p"}, "sk": {"S": "a"}}
-# Writes by which more is stored than before, and those that free space.
+# Writes that increase the stored data, and writes that free space.
 GROWING: list[tuple[str, dict[str, Any]]] = [
     ("PutItem", {"TableName": TABLE, "Item": item("a", "refused")}),
     (
@@ -154,7 +154,7 @@ async def test_a_full_disk_refuses_every_write_until_there_is_space(tmp_path: Pa
             assert await table_names(connection) == ["crash-a", "crash-b"]
 
             power.free_disk()
-            # One whose condition fails writes nothing, and must find out all the same.
+            # A write with a false condition stores nothing, but must get the error, too.
             await wait_for(connection, "ConditionalCheckFailedException", condition=True)
             await wait_for(connection, "")
             assert await shown(connection) == [["new"]] * 6
@@ -230,7 +230,7 @@ async def test_a_small_disk_fills_up_and_is_freed(tmp_path: Path) -> None:
 
 
 async def wait_refused(connection: Connection) -> None:
-    """Put until it is refused: what fits into the reserve is still written."""
+    """Put until a put is refused; writes that fit into the reserve still succeed."""
     for _ in range(2_000):
         answer = await put(connection, "a", "old")
         if answer.status != 200:
@@ -243,10 +243,10 @@ async def wait_refused(connection: Connection) -> None:
 async def wait_for(
     connection: Connection, error: str, *, condition: bool = False, table: str = TABLE
 ) -> None:
-    """Put, on the condition that the item is new or on none, until it is answered so.
+    """Put, with the condition that the item is new or without one, until this is the answer.
 
-    There is no restart; some tries are needed, because the disk's space is not looked at for
-    every write.
+    The server is not restarted. It may take several attempts, because the disk's space is not
+    checked for every write.
     """
     body: dict[str, Any] = {"TableName": table, "Item": item("a", "new")}
     if condition:
@@ -261,7 +261,7 @@ async def wait_for(
 
 @contextmanager
 def small_disk(directory: Path) -> Iterator[Path]:
-    """A disk of 256 MiB in memory; needs the right to mount."""
+    """A disk of 256 MiB in memory; needs permission to mount."""
     directory.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", directory], check=True)
     try:

@@ -1,4 +1,4 @@
-"""The history checker itself: it accepts what one store can have said, and finds planted faults."""
+"""The history checker: it accepts the histories of one store, and finds planted faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def item(token: str, **more: dict[str, str]) -> Item:
 
 
 def sequence(history: History, *steps: tuple[Request, Outcome | None]) -> None:
-    """One client, one step after the other; None: no answer came."""
+    """One client, step by step; None: no answer."""
     for request, outcome in steps:
         operation = history.invoke("a", "k", request)
         if outcome is not None:
@@ -229,7 +229,7 @@ def test_an_index_that_differs_from_its_rebuild_is_found() -> None:
 
 
 def ran_on_one_store(seed: int) -> tuple[History, State]:
-    """A random history of five clients whose operations take effect at one moment each."""
+    """A random history of five clients whose operations each take effect at one moment."""
     draw = random.Random(seed)
     history = History()
     state: State = None

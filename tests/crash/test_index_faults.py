@@ -1,4 +1,4 @@
-"""The comparison of indexes and streams itself: a server that is broken is found."""
+"""The comparison of indexes and streams finds the faults of a broken server."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_a_broken_server_is_found(
     fault(monkeypatch)
     found: list[str] = []
 
-    # Whether a crowd meets a fault is a matter of luck, though seldom of bad luck.
+    # A crowd meets a fault by chance, so several runs are allowed.
     for _ in range(MOST_RUNS):
         with structlog.testing.capture_logs():
             found, _ = await disturbed(draw, ANSWERS, PATIENCE_SECONDS, keeping=fills_slowly)

@@ -1,4 +1,4 @@
-"""kill -9 while indexes follow and are filled: they equal a rebuild, streams the history."""
+"""kill -9 during index writes and backfills: indexes equal a rebuild, streams the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages to indexes doubled, late, and sent again by restarted followers change nothing."""
+"""Duplicate, late and repeated messages to indexes change nothing."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ async def disturbed(
     enough: Callable[[], bool] = lambda: True,
     **settings: Any,
 ) -> tuple[list[str], int]:
-    """What is wrong after a crowd wrote this much, and how many indexes were added meanwhile.
+    """The violations after a crowd wrote this much, and the number of indexes added meanwhile.
 
-    It goes on writing until it is ``enough``.
+    It continues to write until it is ``enough``.
     """
     history = History()
     lag = IndexLag(0, 0.01, draw.randrange(100))
@@ -71,7 +71,7 @@ async def disturbed(
 
 
 def both_split(logs: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether partitions of a table were split, and some of an index."""
+    """Whether partitions of a table and of an index were split."""
     split = [log["index_id"] for log in logs if log["event"] == "partition_split"]
     return 0 in split and any(split)
 
@@ -104,6 +104,6 @@ async def test_doubled_late_and_repeated_messages_change_nothing(
         assert trouble.late
         assert trouble.crashes
         assert bool(settings) == both_split(logs)
-        # What the crowd asks for is refused now and then, which the request log tells.
+        # Some of the crowd's requests are refused, and the request log says so.
         refused = {"request_failed", "requests_not_logged"}
         assert {log["event"] for log in logs} - refused <= {"actor_crashed", "partition_split"}

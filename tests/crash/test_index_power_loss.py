@@ -1,4 +1,4 @@
-"""Power cuts while indexes follow and are filled: what a sync covered is in both, or in neither."""
+"""Power cuts during index writes and backfills: tables and indexes keep the same writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 and SIGTERM under load: the process ends, the page cache outlives it."""
+"""kill -9 and SIGTERM under load: the process ends, but the page cache survives."""
 
 from __future__ import annotations
 

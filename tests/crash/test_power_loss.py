@@ -1,4 +1,4 @@
-"""A power cut under load: what no completed sync covered is gone, or perhaps some of it."""
+"""A power cut under load: writes that no completed sync covered are lost, or some of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_every_answered_write_outlives_a_power_cut(
 
     for _ in range(rounds or FEW_ROUNDS):
         assert await database.crash() == []
-        # What was seen after a mere kill must be durable by then, whoever wrote it.
+        # Everything that was visible after a mere kill must be durable by then.
         if draw.random() < 0.8:
             database.cut_power()
         if draw.random() < 0.2:
@@ -43,7 +43,7 @@ async def test_what_a_start_after_a_kill_showed_outlives_a_power_cut(tmp_path: P
 
 
 async def test_a_server_that_does_not_wait_for_the_sync_loses_writes(tmp_path: Path) -> None:
-    """The proof that a power cut here takes away what a power cut takes away."""
+    """Proves that the simulated power cut really loses unsynced writes."""
     database = CrashingDatabase(
         tmp_path, Random(4), power=True, project=without_the_wait(tmp_path / "project")
     )
@@ -62,7 +62,7 @@ async def test_a_server_that_does_not_wait_for_the_sync_loses_writes(tmp_path: P
 
 
 def without_the_wait(copy: Path) -> Path:
-    """A copy of the source that answers, and shows what was written, before the sync returned."""
+    """A copy of the source that answers and publishes writes before the sync has returned."""
     shutil.copytree(PROJECT / "dynactor", copy / "dynactor")
     replace(
         copy / "dynactor" / "storage" / "rocks" / "store.py",
@@ -81,7 +81,7 @@ def without_the_wait(copy: Path) -> Path:
 
 
 def replace(path: Path, changes: dict[str, str]) -> None:
-    """Change a source file; each text must be there once."""
+    """Change a source file; each text must occur once."""
     source = path.read_text()
     for old, new in changes.items():
         assert source.count(old) == 1, f"{path.name} no longer has {old!r}"

@@ -1,4 +1,4 @@
-"""kill -9 while a deleted table's disk space is given back: the next start goes on with it."""
+"""After kill -9 while a deleted table's disk space is reclaimed, the next start continues."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.stores.power_loss import PowerLoss
 from tests.support.tables.tables import definition
 
 _KILLS = 2
-# So slow a disk is not done by the time that the server has started.
+# With a disk this slow, the work is not done when the server has started.
 _DELAY_MILLISECONDS = 50
 _ITEMS = 50
 _ITEM_BYTES = 390 * 1024
 _LARGE_BYTES = 16 * 1024 * 1024
-# Of what is left when the space is back.
+# The upper bound of the data after the space is reclaimed.
 _SMALL_BYTES = 1024 * 1024
 _DEADLINE_SECONDS = 60
 
@@ -38,7 +38,7 @@ def test_a_deleted_tables_space_comes_back_after_kill_9(tmp_path: Path):
             blob = base64.b64encode(os.urandom(_ITEM_BYTES)).decode()
             item = {"pk": {"N": f"{number}"}, "blob": {"B": blob}}
             call("PutItem", {"TableName": name, "Item": item})
-        # What is in the log alone would be gone with the next start.
+        # Data that is only in the log would be gone with the next start.
         assert server.stop() == 0, server.log
     assert tables_bytes(data) > _LARGE_BYTES
 
@@ -65,10 +65,10 @@ def test_a_deleted_tables_space_comes_back_after_kill_9(tmp_path: Path):
 
 
 def tables_bytes(data: Path) -> int:
-    """How large the engine's tables are."""
+    """The size of the engine's table files."""
     total_bytes = 0
     for path in data.rglob("*.sst"):
-        # It may be deleted in between.
+        # The file may be deleted in between.
         with suppress(FileNotFoundError):
             total_bytes += path.stat().st_size
     return total_bytes

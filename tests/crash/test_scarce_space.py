@@ -1,7 +1,7 @@
-"""A disk that refuses a share of all writes: reads go on, writing comes back with the space.
+"""A disk that refuses a share of all writes: reads continue, and writes resume with free space.
 
-Others may take and give back space all the time. So the disk may be full again while the server
-opens its engine again, at any write of that.
+Other processes may use and free space all the time. So the disk may be full again while the server
+reopens its engine, at any of its writes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tests.support.servers.server import Server
 
 TABLE = "crash-a"
 FEW_ROUNDS = 2
-# By `make crash`; each round takes some seconds.
+# Used by `make crash`; each round takes some seconds.
 MANY_ROUNDS = 10
 PERCENTS = (12, 39, 100)
-# More than the table has partitions.
+# More than the table's partitions.
 COLLECTIONS = 16
 CROWD_SIZE = 8
 REFUSALS = 500
@@ -38,7 +38,7 @@ shares = pytest.mark.parametrize("percent", PERCENTS)
 
 
 def item(collection: int, payload: str = "") -> dict[str, Any]:
-    # The crowd has other items.
+    # The crowd uses other items.
     return {"pk": {"S": f"probe{collection}"}, "sk": {"S": "1"}, "payload": {"S": payload}}
 
 
@@ -48,7 +48,7 @@ async def put(connection: Connection, collection: int, payload: str) -> Answer:
 
 
 class Reader:
-    """Reads an item, a query or a page of a scan, one after the other, all the time."""
+    """Reads an item, a query or a page of a scan in turn, continuously."""
 
     def __init__(self) -> None:
         self.reads = 0
@@ -75,7 +75,7 @@ class Reader:
 
 @asynccontextmanager
 async def used(server: Server, crowd: Crowd) -> AsyncIterator[Reader]:
-    """The server, while a crowd writes and reads, and a reader reads."""
+    """The server, with a crowd that writes and reads, and a reader."""
     reader = Reader()
     async with connected(server) as connection, asyncio.TaskGroup() as tasks:
         tasks.create_task(crowd.run(*address(server)))
@@ -86,13 +86,13 @@ async def used(server: Server, crowd: Crowd) -> AsyncIterator[Reader]:
 
 
 async def wait_written(server: Server, payload: str) -> float:
-    """Write to each partition until that is accepted; the seconds until all of them were."""
+    """Write to each partition until accepted; the seconds until all writes were."""
     began = monotonic()
     async with connected(server) as connection:
         for collection in range(COLLECTIONS):
             while (answer := await put(connection, collection, payload)).status != 200:
                 assert " full" in answer.body["message"], answer
-                # An SDK waits longer than this before it tries again.
+                # An SDK waits longer than this before a retry.
                 await asyncio.sleep(0.01)
     return monotonic() - began
 

@@ -1,9 +1,9 @@
-"""Partitions are split for size and heat under 32 writers, readers and scans, and kill -9.
+"""Partitions are split by size and heat under 32 writers, readers and scans, and kill -9.
 
-No request fails of it, nothing is lost, doubled or out of a stream's order, a parallel scan that
-began before sees every item once, and indexes equal a rebuild.
+No request fails because of a split. No item is lost, duplicated or out of a stream's order. A
+parallel scan that began before a split sees every item once, and indexes equal a rebuild.
 
-``--rounds 6`` goes from 1 to 32 partitions and more; without it a few splits have to do.
+``--rounds 6`` goes from 1 to at least 32 partitions; without it, a few splits suffice.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ async def test_splits_under_load_outlive_kill_9(tmp_path: Path, rounds: int | No
 
     for _ in range(rounds or FEW_ROUNDS):
         assert await database.split_round(MANY_ANSWERS if rounds else FEW_ANSWERS) == []
-    # How busy a partition is while so much is answered is the machine's.
+    # The load of a partition for this many answers depends on the machine.
     for _ in range(MORE_ROUNDS):
         if database.splits["heat"]:
             break
         assert await database.split_round(FEW_ANSWERS) == []
 
-    # One who is stopped has carried out, or left, what was being split.
+    # A stopped server has completed or abandoned the current split.
     assert await database.split_round(FEW_ANSWERS, politely=True) == []
     assert await database.compare_all() == []
     partitions = await partition_count(database)

@@ -1,4 +1,4 @@
-"""The checker of streams itself: it accepts what a store can have logged, and finds faults."""
+"""The checker of streams: it accepts the logs of a correct store, and finds faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def record(number: int, event_name: str, old: Item | None, new: Item | None) -> 
 
 
 def history_of(*steps: tuple[Request, Outcome | None]) -> History:
-    """One client, one step after the other; None: no answer came."""
+    """One client, step by step; None: no answer."""
     history = History()
     for request, outcome in steps:
         operation = history.invoke("a", "k", request)
@@ -107,7 +107,7 @@ def test_a_planted_fault_is_found(broken: Callable[[list[Record]], list[Record]]
 
 
 def test_a_gap_that_closes_is_found_by_the_history() -> None:
-    """From 1 to 3 and never 2: the images follow each other, but somebody was told otherwise."""
+    """From 1 to 3 without 2: the images are consistent, but an answer says otherwise."""
     history = history_of((Put(ONE), Done()), (Put(TWO), Done()), (Put(THREE), Done()))
     records = [record(1, "INSERT", None, ONE), record(2, "MODIFY", ONE, THREE)]
 

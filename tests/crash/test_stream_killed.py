@@ -1,6 +1,6 @@
 """A reader that follows a stream over kills of the server misses nothing and sees nothing twice.
 
-What it was shown is never taken back: only what is durable is shown.
+Records are never revoked, because only durable ones are shown.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Item = dict[str, Any]
 
 
 class Follower:
-    """A replica, and how far it has read each shard.
+    """A replica, and its position in each shard.
 
-    Invariant: each record finds the replica as its old image says.
+    Invariant: the replica equals the old image of each next record.
     """
 
     def __init__(self, arn: str, shards: list[dict[str, Any]]) -> None:
@@ -55,7 +55,7 @@ class Follower:
                 wanted = {"Type": "CHILD_SHARDS", "ShardId": shard_id}
                 request = {"StreamArn": self._arn, "ShardFilter": wanted}
                 children = streams("DescribeStream", request)["StreamDescription"]["Shards"]
-            # All asked for: from here on nothing can break off in the middle.
+            # Without an await from here on, so that no part of the page is lost.
             for record in answer["Records"]:
                 self._apply(record["dynamodb"])
             if following is None:

@@ -1,4 +1,4 @@
-"""While a sync is under way its writes are unanswered, and nobody sees anything of them."""
+"""During a sync, its writes are unanswered and invisible to all readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.stores.power_loss import PowerLoss
 
 TABLE = "crash-a"
 INDEX_NAMES = [index.name for index in INDEXES if index.table == TABLE]
-# Far longer than an answer takes that waits for nothing.
+# Far longer than an answer that waits for nothing.
 PATIENCE_SECONDS = 1.0
 
 
@@ -50,7 +50,7 @@ SET_NEW: dict[str, Any] = {
     "ExpressionAttributeNames": {"#token": "token", "#rank": "rank", "#title": "title"},
     "ExpressionAttributeValues": {":new": {"S": "new"}, ":rank": {"N": "2"}},
 }
-# Every kind of write, each on another item.
+# Every kind of write, each on a different item.
 WRITES: list[tuple[str, dict[str, Any]]] = [
     ("PutItem", {"TableName": TABLE, "Item": item("made", "new")}),
     ("PutItem", {"TableName": TABLE, "Item": item("replaced", "new"), "ReturnValues": "ALL_OLD"}),
@@ -61,7 +61,7 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
         {"RequestItems": {TABLE: [{"PutRequest": {"Item": item("batched", "new")}}]}},
     ),
 ]
-# Answers that would tell of a write that is not durable yet.
+# Answers that would reveal a write that is not durable yet.
 TELLTALES: list[tuple[str, dict[str, Any]]] = [
     (
         "PutItem",
@@ -91,7 +91,7 @@ class Scene(NamedTuple):
     connections: list[Connection]
 
     def send(self, tasks: asyncio.TaskGroup, *requests: tuple[str, Any]) -> list[Answering]:
-        """Send each request on a connection of its own; they may be long in answering."""
+        """Send each request on its own connection, because answers may take long."""
         return [
             tasks.create_task(self.connections.pop().call(operation, body))
             for operation, body in requests
@@ -120,7 +120,7 @@ async def scene(directory: Path) -> AsyncIterator[Scene]:
 
 
 async def everything_shown(reader: Connection) -> list[list[Item]]:
-    """All that reads of every kind show, each sorted by sort key."""
+    """The results of every kind of read, each sorted by sort key."""
     views = []
     for consistent in (True, False):
         gets = []
@@ -183,7 +183,7 @@ async def test_no_write_is_answered_and_every_read_shows_the_old_value(tmp_path:
 
 
 async def test_what_was_not_synced_was_shown_to_nobody(tmp_path: Path) -> None:
-    """A crowd runs into a sync that never ends, others read on, the power goes."""
+    """A sync never ends during a crowd's writes and other clients' reads; then the power is cut."""
     database = CrashingDatabase(tmp_path, Random(6), power=True)
     await database.make()
     power = database.power

@@ -1,4 +1,4 @@
-"""kill -9 while a table is backed up, and while one is restored: both are whole in the end."""
+"""After kill -9 during a backup and a restore of a table, both are completed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def fill(call: WireClient, source: Random) -> None:
 
 
 def let_it_work(server: Server, source: Random) -> None:
-    """Some requests' time."""
+    """Wait for the time of a few requests."""
     with closing(WireClient(server.endpoint)) as call:
         for _ in range(source.randrange(40)):
             call("ListBackups", {})

@@ -1,8 +1,8 @@
-"""kill -9 during transactions: each is there whole or not at all, and once if it is sent again.
+"""kill -9 during transactions: each is done as a whole or not at all, and once if it is retried.
 
-Every transaction counts up its client's own counter and one that all share, in two tables, and
-leaves a mark in each. After a kill the marks tell which were done: those answered must be, the
-counters must agree with the marks, and what was not answered is sent again under its token.
+Every transaction increments its client's own counter and a shared one, in two tables, and leaves a
+mark in each. After a kill, the marks show the completed ones. They must include the acknowledged
+ones, and the counters must match the marks. Unanswered transactions are retried with their tokens.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FEW_ROUNDS = 3
 CLIENTS = 12
 TABLES = ("first", "second")
 _MANY_PARTITIONS = ("--partitions-per-table", "5")
-# What a client may be told and sends its transaction again for.
+# Errors after which a client retries its transaction.
 _AGAIN = ("TransactionInProgressException", "InternalServerError", "ThrottlingException")
 
 
 def transaction(client: int, number: int, shared: int) -> dict[str, Any]:
-    """The request; the same at each time."""
+    """The request, equal in each attempt."""
 
     def count(table: str, name: str) -> dict[str, Any]:
         return {
@@ -46,7 +46,7 @@ def transaction(client: int, number: int, shared: int) -> dict[str, Any]:
 
 
 class Crowd:
-    """Clients and what they were told, over all kills."""
+    """Clients and their answers, over all kills."""
 
     def __init__(self, draw: Random) -> None:
         self._draw = draw
@@ -57,7 +57,7 @@ class Crowd:
         self.answers = 0
 
     async def run(self, server: Server) -> None:
-        """Send transactions until the server is gone."""
+        """Send transactions until the server has ended."""
         async with asyncio.TaskGroup() as tasks:
             for client in range(CLIENTS):
                 tasks.create_task(self._client(server, client))
@@ -105,7 +105,7 @@ async def found(connection: Connection, table: str) -> dict[str, dict[str, Any]]
 
 
 async def compare(server: Server, crowd: Crowd) -> None:
-    """All or nothing of each transaction, and all of those that were answered."""
+    """Check that each transaction is all or nothing, and that all acknowledged ones are there."""
     connection = await Connection.open(*address(server))
     first, second = [await found(connection, table) for table in TABLES]
     await connection.close()
@@ -148,7 +148,7 @@ async def test_kill_9_leaves_transactions_whole_or_not_at_all(
             await running
     with running_server(data_dir=directory) as server:
         await compare(server, crowd)
-        # What was not answered is sent again under its token, and is there once.
+        # Unanswered transactions are retried with their tokens, and are done once.
         connection = await Connection.open(*address(server))
         for client, (number, request) in list(crowd.unanswered.items()):
             answer = await connection.call("TransactWriteItems", request)

@@ -1,6 +1,6 @@
-"""kill -9 while time to live is switched on, sweeps and is switched off.
+"""kill -9 while time to live is being enabled, sweeps, and is being disabled.
 
-Afterwards every expired item goes and no other, and the list of expiry times equals a rebuild.
+Afterwards, exactly the expired items are deleted, and the list of expiry times equals a rebuild.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MORE_ROUNDS = 10
 FEW_PARTITIONS = 8
 FEW_ANSWERS = 1_500
 MANY_ANSWERS = 6_000
-# Of a table of some 120 KB in four partitions: they are split anew in each round.
+# For a table of about 120 KB in four partitions, which split again in each round.
 LIMITS_BYTES = (20_000, 10_000, 5_000)
 
 
@@ -30,7 +30,7 @@ async def test_time_to_live_outlives_kill_9(tmp_path: Path, rounds: int | None) 
         await database.verify()
 
     assert database.deleted
-    # Over many rounds it is killed in every state.
+    # Over many rounds, it is killed in every state.
     assert rounds is None or rounds < 30 or database.statuses.keys() >= STATES
 
 
@@ -50,7 +50,7 @@ async def test_time_to_live_outlives_kill_9_among_splits(
             )
             await database.kill(MANY_ANSWERS if rounds else FEW_ANSWERS, *splitting)
             await database.verify()
-            # How many splits there are while so much is answered is the machine's.
+            # The number of splits for this many answers depends on the machine.
             for _ in range(MORE_ROUNDS):
                 if database.partitions > FEW_PARTITIONS:
                     break

@@ -1,4 +1,4 @@
-"""Sectors of a table file that can't be read: what meets them fails, everything else goes on."""
+"""Unreadable sectors of a table file: requests that need them fail, everything else continues."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sectors(tmp_path: Path) -> BadSectors:
 
 @pytest.fixture
 def served(tmp_path: Path, sectors: BadSectors) -> Iterator[tuple[Server, WireClient, Path]]:
-    """A server that has nothing in its memory, and the table file that holds both tables."""
+    """A server with empty caches, and the table file with both tables."""
     data = tmp_path / "data"
     with running_server(data_dir=data) as server, closing(WireClient(server.endpoint)) as wire:
         for name in (BAD, OTHER):
@@ -55,7 +55,7 @@ def served(tmp_path: Path, sectors: BadSectors) -> Iterator[tuple[Server, WireCl
 
 
 def spoil(sectors: BadSectors, file: Path) -> None:
-    """Some rows of the first table, which stand in the first half of the file."""
+    """Some rows of the first table, which is in the first half of the file."""
     size_bytes = file.stat().st_size
     sectors.spoil(file, size_bytes // 5, size_bytes // 10)
 
@@ -70,7 +70,7 @@ def unreadable(wire: WireClient) -> list[int]:
 
 
 def requests(number: int) -> list[tuple[str, dict[str, Any], str]]:
-    """Requests that meet an item, and how the message of their error begins."""
+    """Requests that need an item, each with the beginning of its error message."""
     of_bad = {"TableName": BAD}
     value = {":p": {"S": f"{number}"}}
     put = of_bad | {"Item": item(number)}
@@ -118,7 +118,7 @@ def test_what_meets_an_unreadable_sector_fails_and_says_where(served, sectors):
     assert "table_read_failed" in server.log
     assert f"table={BAD}" in server.log
     assert f"table={OTHER}" not in server.log
-    # Nothing of the transaction was written in the other table either.
+    # The transaction wrote nothing in the other table either.
     assert "Item" not in get(wire, OTHER, ITEMS + 1).json
 
 
@@ -146,7 +146,7 @@ def test_a_compaction_that_meets_an_unreadable_sector_ends_no_writing(served, se
     server, wire, file = served
     spoil(sectors, file)
     written = 0
-    # Rows that are written over have the engine compact the file that held them.
+    # Overwritten rows make the engine compact the file that held them.
     while "written_without_compactions" not in server.log and written < 20_000:
         wire("PutItem", {"TableName": OTHER, "Item": item(written % ITEMS)})
         written += 1

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - the report is printed
-"""Run the comparison: ``python -m tests.differential``; ends with 1 if a difference is unknown."""
+"""Run the comparison: ``python -m tests.differential``; the exit status is 1 if one is unknown."""
 
 from __future__ import annotations
 

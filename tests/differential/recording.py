@@ -1,4 +1,4 @@
-"""DynamoDB Local's answers to some hundred requests, kept in a file: an oracle without Java."""
+"""DynamoDB Local's answers to hundreds of requests, stored in a file: an oracle without Java."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORDED = Path(__file__).parent / "recorded.json"
 
 
 class Recording(msgspec.Struct, array_like=True, frozen=True):
-    """Requests on one set-up, with DynamoDB Local's normalised answers."""
+    """Requests on one setup, with DynamoDB Local's normalized answers."""
 
     name: str
     setup: list[Request]
@@ -24,10 +24,10 @@ class Recording(msgspec.Struct, array_like=True, frozen=True):
 
 
 def record(outcomes: Iterable[Outcome], file: Path) -> None:
-    """Keep the answers of a run.
+    """Store the answers of a run.
 
-    A write that one server accepts and the other refuses is left out, and what follows it is
-    a recording of its own: a replay must find the data that DynamoDB Local had.
+    A write that only one server accepts is left out, and the requests after it form a new
+    recording, because a replay must find the data that DynamoDB Local had.
     """
     recordings: list[Recording] = []
     begin = True
@@ -45,5 +45,5 @@ def record(outcomes: Iterable[Outcome], file: Path) -> None:
 
 
 def load(file: Path = RECORDED) -> list[Recording]:
-    """What was recorded."""
+    """Load the recordings."""
     return msgspec.json.decode(file.read_bytes(), type=list[Recording])

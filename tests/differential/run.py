@@ -1,4 +1,4 @@
-"""Send the same requests in the same order to two servers and compare their answers."""
+"""Sends the same requests in the same order to two servers and compares their answers."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tests.differential.requests.request import (
 
 
 class Outcome(NamedTuple):
-    """What came of one request: DynamoDB Local's answer, and how ours differs from it."""
+    """The outcome of one request: DynamoDB Local's answer, and the difference of this server's."""
 
     scenario: Scenario
     request: Request
     local: dict[str, Any]
     difference: Difference | None
-    # The two may hold different data now; both were set up anew.
+    # The two may hold different data, so both were set up again.
     spoiled: bool
     accepted: bool
 
 
 def run(scenarios: Iterable[Scenario], ours: Peer, local: Peer) -> Iterator[Outcome]:
-    """Run the scenarios; after a write that drove the two servers apart, set up anew."""
+    """Run the scenarios; after a write that made the data differ, set up again."""
     for scenario in scenarios:
         send_all(scenario.setup, ours, local)
         for sent in _with_reads(scenario):
@@ -55,15 +55,15 @@ def run(scenarios: Iterable[Scenario], ours: Peer, local: Peer) -> Iterator[Outc
 
 
 def _writes_before_it_looks(local: dict[str, Any]) -> bool:
-    """Whether DynamoDB Local has perhaps written some statements of a batch that it refuses."""
+    """Whether DynamoDB Local may have written some statements of a refused batch."""
     return local.get("message") == "Provided list of item keys contains duplicates"
 
 
 def _with_reads(scenario: Scenario) -> Iterator[Request]:
-    """Its requests, each update followed by a read of its item, statements by one of the table.
+    """Its requests, each update followed by a read of the item, statements by one of the table.
 
-    An update's answer need not tell what it did, and a difference should be seen where it is
-    made, not many requests later.
+    An update's answer need not show its effect, and a difference should be detected where it occurs
+    instead of many requests later.
     """
     for sent in scenario.requests:
         yield sent
@@ -79,7 +79,7 @@ def _with_reads(scenario: Scenario) -> Iterator[Request]:
 
 
 def send_all(requests: Iterable[Request], *peers: Peer) -> None:
-    """Send requests whose answers don't matter."""
+    """Send requests whose answers are ignored."""
     for sent in requests:
         for peer in peers:
             peer.send(sent)

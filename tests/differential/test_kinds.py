@@ -1,4 +1,4 @@
-"""docs/DIFFERENCES.md tells of every kind of difference, and of no other."""
+"""docs/DIFFERENCES.md describes exactly the kinds of difference."""
 
 from __future__ import annotations
 

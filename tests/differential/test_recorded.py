@@ -1,4 +1,4 @@
-"""This server answers as DynamoDB Local did, or differs in a way that was decided."""
+"""This server answers like DynamoDB Local, or differs in a decided way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.servers.server import running_server
 
 def test_answers_differ_from_recorded_ones_in_known_ways_alone() -> None:
     unknown = []
-    # A server of its own: ListTables tells of every table.
+    # A separate server, because ListTables shows every table.
     with running_server() as server, closing(Peer(server.endpoint)) as peer:
         for recorded in recording.load():
             send_all(recorded.setup, peer)

@@ -1,4 +1,4 @@
-"""What the elements of a batch or a transaction may be together."""
+"""Rules for the combination of elements in a batch or a transaction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _item(number: int) -> dict[str, Any]:
 
 
 def _too_large(site: Site, member: str) -> Broken:
-    """So many items as fit into no transaction."""
+    """More item bytes than a transaction may have."""
     part = base(site)
     count = TRANSACTION_BYTES // ITEM_SIZE_BYTES + 1
     if "TransactItems" in site.path:
@@ -59,7 +59,7 @@ def _too_large(site: Site, member: str) -> Broken:
 
 
 def _too_many(site: Site, member: str) -> Broken:
-    """More than the model's most elements."""
+    """More than the model's maximum of elements."""
 
     def made() -> Request:
         part = whole_base(site) or {}
@@ -70,7 +70,7 @@ def _too_many(site: Site, member: str) -> Broken:
 
 
 def _too_many_of_all(site: Site, member: str) -> Broken:
-    """More than a batch may have, over two tables."""
+    """More than a batch's maximum, over two tables."""
 
     def keys(count: int) -> list[dict[str, Any]]:
         return [{"pk": {"S": "a"}, "sk": {"S": f"{number}"}} for number in range(count)]

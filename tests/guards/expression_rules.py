@@ -1,4 +1,4 @@
-"""What no expression may be, nor its placeholders, wherever the model has them."""
+"""Rules for expressions and their placeholders, for every such member of the model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WITH_VALUES: Final = tuple(name for name in _ALL if name != "ProjectionExpressi
 _NAMES: Final = "ExpressionAttributeNames"
 _VALUES: Final = "ExpressionAttributeValues"
 
-# A Query's filter may name no key attribute at all.
+# A Query's filter may not use key attributes at all.
 _SCALARS: Final = "Key attributes must be scalars|can only contain non-primary key attributes"
 LEGACY: Final = (
     "AttributesToGet",
@@ -39,7 +39,7 @@ LEGACY: Final = (
 
 
 def using(member: str, path: str) -> str:
-    """An expression of a member that has this path in it, and nothing else but ``:pk``."""
+    """An expression of a member with only this path and ``:pk``."""
     if member in _CONDITIONS:
         return f"attribute_exists({path})"
     if member == "UpdateExpression":
@@ -48,19 +48,19 @@ def using(member: str, path: str) -> str:
 
 
 def reading(member: str, path: str) -> str:
-    """An expression of a member that reads this path and writes none of a key."""
+    """An expression of a member that reads this path and writes no key attribute."""
     return f"SET w = {path}" if member == "UpdateExpression" else using(member, path)
 
 
 def using_value(member: str, value: str) -> str:
-    """An expression of a member that has this placeholder of a value in it."""
+    """An expression of a member with this placeholder of a value."""
     if member == "UpdateExpression":
         return f"SET v = {value}"
     return f"pk = {value}" if member == "KeyConditionExpression" else f"v = {value}"
 
 
 def any_expression(site: Site) -> str | None:
-    """An expression that the site may have."""
+    """A valid expression for the site."""
     return next((name for name in _PATHS if name in site.members), None)
 
 
@@ -80,7 +80,7 @@ def _expression_rule(
 def _placeholder_rule(
     name: str, told: str, parameter: str, placeholders: Callable[[], dict[str, Any]]
 ) -> Rule:
-    """A rule about the placeholders of any expression; a valid name and value are used."""
+    """A rule about the placeholders of any expression, with a valid name and value."""
 
     def broken(site: Site, _member: str) -> Broken:
         holder = any_expression(site)
@@ -124,7 +124,7 @@ def _mixed(site: Site, member: str) -> Broken:
             expression: expressing(base(site), expression, using(expression, "v")) | legacy
             for expression in _ALL
             if expression in site.members
-            # The one legacy parameter that goes with other expressions.
+            # The one legacy parameter that is allowed with other expressions.
             and not (member == "KeyConditions" and expression != "KeyConditionExpression")
         }
     )

@@ -1,4 +1,4 @@
-"""The table that the guards are tried on, and requests to it that nothing is wrong with."""
+"""The table for the guards, and valid requests to it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ TABLE: Final = unique_name("guards")
 EMPTY_TABLE: Final = unique_name("guards-empty")
 LOCAL_INDEX: Final = "by-l"
 GLOBAL_INDEX: Final = "by-g"
-# Of two partition attributes.
+# With two partition attributes.
 COMPOSITE_INDEX: Final = "by-g-and-x"
 KEY: Final[dict[str, Any]] = {"pk": {"S": "a"}, "sk": {"S": "b"}}
-# Not written by any request without a fault.
+# Written only by requests with a fault.
 HELD: Final[dict[str, Any]] = {"pk": {"S": "held"}, "sk": {"S": "b"}}
 WHERE: Final = "WHERE pk = 'a' AND sk = 'b'"
 WHERE_HELD: Final = "WHERE pk = 'held' AND sk = 'b'"
-# The item is the first level of its documents, so this value is as deep as any may be.
+# The item is the first level of its documents, so this value has the maximum depth.
 DEEPEST_LEVELS: Final = 31
 
 
 def nested(levels: int) -> dict[str, Any]:
-    """A list in a list, so many deep."""
+    """A list nested this many levels deep."""
     value: dict[str, Any] = {"S": "x"}
     for _ in range(levels):
         value = {"L": [value]}
@@ -31,7 +31,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def prepare(call: Call) -> None:
-    """Make the tables and the item ``HELD``."""
+    """Create the tables and the item ``HELD``."""
     call(
         "CreateTable",
         definition(
@@ -77,7 +77,7 @@ _MEMBERS: Final[dict[str, Any]] = {
     "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
     "ContributorInsightsAction": "ENABLE",
 }
-# What an operation needs beside what the model requires.
+# Members that an operation needs in addition to the model's required ones.
 _ASIDE: Final[dict[str, Request]] = {
     "CreateTable": definition("pk:S", name=TABLE),
     "UpdateTable": {"BillingMode": "PAY_PER_REQUEST"},
@@ -105,7 +105,7 @@ def _required(site: Site) -> Request:
 
 
 def legacy_base(site: Site) -> Request:
-    """The same without expressions where the site does not require them."""
+    """The same without expressions, unless the site requires them."""
     part = _required(site)
     if site.operation == "Query":
         part["KeyConditions"] = {"pk": equal({"S": "a"})}
@@ -124,7 +124,7 @@ def expressing(
     names: dict[str, str] | None = None,
     values: dict[str, Any] | None = None,
 ) -> Request:
-    """A structure with an expression, and its placeholders beside those that are there."""
+    """A structure with an expression, and its placeholders in addition to existing ones."""
     made = {**part, member: text}
     for parameter, placeholders in (
         ("ExpressionAttributeNames", names),

@@ -1,4 +1,4 @@
-"""What keys, index keys, sizes and results an item may have, wherever an item is named or made."""
+"""Rules for keys, index keys, sizes and results, for every member that holds an item or key."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _key_rule(
     name: str, told: str, make: Callable[[], Item], members: tuple[str, ...] = _KEYS
 ) -> Rule:
     def broken(site: Site, member: str) -> Broken:
-        # A SELECT may name a part of a key, or none, or a value that no key has: it is a scan.
+        # A SELECT may give a part of a key, none, or an invalid value: it is a scan.
         variants = [
             variant
             for variant in _with_key(site, member, KEY)
@@ -74,7 +74,7 @@ def _text(characters: int) -> Item:
 
 
 def _written(site: Site, member: str, attribute: str, value: Item) -> dict[str, Request]:
-    """Structures that give an item this attribute."""
+    """Structures that write this attribute."""
     match member:
         case "Item":
             return {"": base(site) | {member: KEY | {attribute: value}}}
@@ -113,7 +113,7 @@ def _writing_rule(name: str, told: str, attribute: str, make: Callable[[], Item]
 
 
 def _updating_rule(name: str, told: str, text: str, values: Item | None = None) -> Rule:
-    """A rule about what an update makes of an item: ``text`` is the same in both languages."""
+    """A rule about the result of an update; ``text`` is the same in both languages."""
 
     def broken(site: Site, member: str) -> Broken:
         part = base(site)
@@ -153,7 +153,7 @@ def _conditioned(site: Site, member: str) -> Broken:
 def _large_in_an_index(site: Site, member: str) -> Broken:
     """An item that is too large together with its entry in the local index."""
     if member != "Item":
-        # HELD has no attribute of the index yet.
+        # HELD has no attribute of the index.
         written = _written(site, member, "l", {"S": "a"})
         return given({kind: part for kind, part in written.items() if kind != "INSERT"})
     item = KEY | {"l": {"S": "a"}, "v": {"S": "x" * (ITEM_SIZE_BYTES // 2)}}
@@ -172,7 +172,7 @@ def _emptied_in_a_transaction(site: Site, member: str) -> Broken:
 
 
 def _nested_beside_an_expression(site: Site, member: str) -> Broken:
-    """A key that nests too deep, in an action whose condition is no condition."""
+    """A key that nests too deep, in an action with an invalid condition."""
     if "TransactItems" not in site.path or "ConditionExpression" not in site.members:
         return Reason.NO_CONDITIONED_ACTION
     part = base(site) | {"ConditionExpression": "v ="}

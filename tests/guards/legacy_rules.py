@@ -1,4 +1,4 @@
-"""What the parameters from before expressions may be, and what shapes the reads of many items."""
+"""Rules for legacy parameters, and for the members of Query and Scan."""
 
 from __future__ import annotations
 

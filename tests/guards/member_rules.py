@@ -1,4 +1,4 @@
-"""What the service model itself says of members: each rule's cells are generated from it."""
+"""The service model's own rules for members: each rule's cells are generated from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.guards.sites import Request, Site, sites
 
 
 def whole_base(site: Site) -> Request | None:
-    """A valid structure of a site: of a batch's input, with an element; None: nobody knows one."""
+    """A valid structure of a site, with an element for a batch's input; None if unknown."""
     if site.required <= base(site).keys():
         return base(site)
     for inner in sites():

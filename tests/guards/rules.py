@@ -12,7 +12,7 @@ from tests.guards.sites import Request, Site, holds_values, sites
 
 
 class Reason(Enum):
-    """Why a rule has no cell at a place where the model has its members."""
+    """Why a rule has no cell at a member of the model."""
 
     REQUIRED = "the model requires the member, so no request is without it"
     NO_EXPRESSION = "the model has no expression beside the member"
@@ -29,7 +29,7 @@ class Reason(Enum):
     NARROWS = "the model does not require the member: a list of tables is narrowed by it"
 
     def is_true(self, site: Site, member: str) -> bool:
-        """Whether the model says so."""
+        """Whether the model confirms it."""
         expressions = [name for name in site.members if name.endswith("Expression")]
         match self:
             case Reason.REQUIRED:
@@ -61,19 +61,19 @@ class Reason(Enum):
                 return site.operation.startswith("List") and member not in site.required
 
 
-# A structure at a site, or some where the site is an element of a list.
+# One structure at a site, or several if the site is an element of a list.
 Parts = Request | tuple[Request, ...]
-# What makes the structures of a broken request, by what is broken; or why there are none.
+# Functions that create broken requests, by the fault; or why there are none.
 Broken = Mapping[str, Callable[[], Parts]] | Reason
 
 
 def given(parts: Mapping[str, Parts]) -> Broken:
-    """Broken requests that are at hand."""
+    """Broken requests that exist already."""
     return {variant: partial(_same, part) for variant, part in parts.items()}
 
 
 def later(make: Callable[[], Mapping[str, Parts]], variants: Iterable[str]) -> Broken:
-    """Broken requests that are made when they are sent, since they are large."""
+    """Broken requests that are created when they are sent, because they are large."""
     return {variant: partial(_one_of, make, variant) for variant in variants}
 
 
@@ -105,13 +105,13 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """A test's name."""
+        """The name of a test."""
         variant = f"-{self.variant}" if self.variant else ""
         return f"{self.rule.name}-{self.site.name}-{self.member}{variant}"
 
     @property
     def names_items(self) -> bool:
-        """Whether its site names items, keys or statements."""
+        """Whether its site holds items, keys or statements."""
         return any(
             holds_values(shape) or shape.name == "PartiQLStatement"
             for shape in self.site.members.values()
@@ -119,7 +119,7 @@ class Cell(NamedTuple):
 
 
 class EmptyCell(NamedTuple):
-    """A rule that has nothing to break at a member that it concerns."""
+    """The rule can't be broken at this member."""
 
     rule: Rule
     site: Site
@@ -128,7 +128,7 @@ class EmptyCell(NamedTuple):
 
 
 def table(rules: Iterable[Rule]) -> Iterator[Cell | EmptyCell]:
-    """Each rule at each member of the model that it concerns."""
+    """Each rule at each applicable member of the model."""
     for rule in rules:
         for site in sites():
             for member, shape in site.members.items():
@@ -154,5 +154,5 @@ def _enclosing(site: Site, make: Callable[[], Parts]) -> Callable[[], Request]:
 
 
 def named(*members: str) -> Callable[[str, Any], bool]:
-    """Concerns members of these names."""
+    """Applies to members with these names."""
     return lambda name, _shape: name in members

@@ -1,4 +1,4 @@
-"""One cell against a server."""
+"""Runs one cell against a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.clients.clients import Answer, WireClient
 
 
 def fault_of(cell: Cell, wire: WireClient) -> str | None:
-    """What is wrong with the server's answer to a cell's request; None if the rule was kept."""
+    """The fault in the server's answer to a cell's request; None if the rule was enforced."""
     answer = wire.send(cell.site.operation, cell.request())
     told = refusals(answer)
     if any(re.search(cell.rule.told, text) for text in told):
@@ -19,7 +19,7 @@ def fault_of(cell: Cell, wire: WireClient) -> str | None:
 
 
 def refusals(answer: Answer) -> list[str]:
-    """All that an answer refuses: of a request, of a transaction's actions, of statements."""
+    """All refusals in an answer: of a request, of a transaction's actions, of statements."""
     body: Any = answer.json if answer.body else {}
     if answer.status == 200:
         return [

@@ -1,7 +1,7 @@
-"""Where requests name a table, an item or a statement, by botocore's service model.
+"""The structures of requests that hold a table, an item or a statement, by the service model.
 
-A *site* is a structure of an operation's input that does so: the input itself, or an element of a
-batch or a transaction. The input of a batch is a site too, for the members beside its elements.
+A *site* is such a structure of an operation's input: the input itself, or an element of a batch or
+a transaction. The input of a batch is a site, too, because of its other members.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Site(NamedTuple):
 
     operation: str
     path: tuple[str, ...]
-    # botocore's shapes by the members' names.
+    # botocore's shapes by member name.
     members: dict[str, Any]
     required: frozenset[str]
 
     @property
     def name(self) -> str:
-        """As ``TransactWriteItems.TransactItems[].Put``."""
+        """A name such as ``TransactWriteItems.TransactItems[].Put``."""
         steps = (step if step in (_ELEMENT, _OF_TABLE) else f".{step}" for step in self.path)
         return self.operation + "".join(steps)
 
@@ -43,7 +43,7 @@ class Site(NamedTuple):
         return not self.path
 
     def enclosed(self, table: str, *parts: Request) -> Request:
-        """A request with these structures at the site; more than one only in lists."""
+        """A request with these structures at the site; several only in lists."""
         request: Request = _enclosed(self.path, table, parts)
         return request
 
@@ -62,7 +62,7 @@ def _enclosed(path: tuple[str, ...], table: str, parts: tuple[Request, ...]) -> 
 
 @cache
 def sites() -> tuple[Site, ...]:
-    """The sites of all operations that the server has, in the order of the operations' names."""
+    """The sites of all operations of the server, in the order of the operations' names."""
     return tuple(
         site
         for name, operation in sorted(OPERATIONS.items())
@@ -102,12 +102,12 @@ def _names_anything(structure: Any) -> bool:
 
 
 def is_item(shape: Any) -> bool:
-    """Whether a shape is an item or a key: attribute values by their names."""
+    """Whether a shape is an item or a key: attribute values by name."""
     return bool(shape.type_name == "map" and shape.value.name == "AttributeValue")
 
 
 def holds_values(shape: Any) -> bool:
-    """Whether attribute values are anywhere in a shape."""
+    """Whether a shape contains attribute values."""
     match shape.type_name:
         case "list":
             return holds_values(shape.member)

@@ -1,4 +1,4 @@
-"""What no statement may be, wherever the model has one."""
+"""Rules for statements, for every such member of the model."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ STATEMENT_RULES: Final = (
     ),
 )
 
-# A SELECT in a batch or transaction reads one item: these read more.
+# A SELECT in a batch or transaction reads one item; these read several.
 SELECT_RULES: Final = (
     _select("scalar keys of a SELECT", "must be scalars", f"SELECT * {_FROM} {WHERE} AND g.v = 1"),
     _select("an order needs a condition", "Must have WHERE", f"SELECT * {_FROM} ORDER BY pk"),

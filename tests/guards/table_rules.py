@@ -1,4 +1,4 @@
-"""What the definition of a table and of its indexes may be: keys, capacity, streams, tags."""
+"""Rules for definitions of tables and indexes: keys, capacity, streams, tags."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _index_change(action: str, **members: Any) -> list[Request]:
 
 _KEYS: Final = _definitions("pk", "sk")
 
-# Of one index, by the service model.
+# The maximum for one index, by the service model.
 _MOST_INCLUDED: Final = 20
 
 
@@ -62,7 +62,7 @@ def _including(index: Request, *names: str) -> Request:
 
 
 def _index_rules(member: str, index: Request, most: int) -> Iterator[Rule]:
-    """What a new table's indexes of either kind may be."""
+    """Rules for a new table's indexes of either kind."""
 
     def rule(name: str, told: str, indexes: list[Request], *attributes: str) -> Rule:
         definitions = _definitions("pk", "sk", *attributes)

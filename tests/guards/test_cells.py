@@ -1,4 +1,4 @@
-"""Each rule is kept at every member of the service model that it concerns."""
+"""Each rule is enforced at every applicable member of the service model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CELLS: Final = [cell for cell in table(RULES) if isinstance(cell, Cell)]
 
 @pytest.fixture(scope="module")
 def ground(wire: WireClient) -> WireClient:
-    """The server, with the tables that the cells name."""
+    """The server, with the tables of the cells."""
     prepare(wire)
     return wire
 

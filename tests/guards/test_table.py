@@ -1,4 +1,4 @@
-"""The table of rules and operations has no empty cell without a reason that the model confirms."""
+"""Every empty cell of the table of rules and operations has a reason that the model confirms."""
 
 from __future__ import annotations
 

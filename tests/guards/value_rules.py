@@ -1,4 +1,4 @@
-"""What no attribute value may be, wherever the model has one."""
+"""Rules for attribute values, for every such member of the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STATEMENTS: Final = {
 
 
 def with_value(site: Site, member: str, value: Value) -> dict[str, Request]:
-    """Structures of a site that have a value in a member, by the form in which it has it."""
+    """Structures of a site with a value in a member, by the form of the member."""
     part, legacy = base(site), legacy_base(site)
     match member:
         case "Item":
@@ -71,7 +71,7 @@ def _rule(name: str, told: str, make: Callable[[], Value]) -> Rule:
             "TransactStatements",
             "Statements",
         ):
-            # Their elements are sites of their own.
+            # Their elements are sites themselves.
             return {}
         return later(lambda: with_value(site, member, make()), with_value(site, member, {}))
 

@@ -1,4 +1,4 @@
-"""How many histories, and what they say together."""
+"""The number of histories, and their common summary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FEW_BUGS: Final = 1
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each history, ``seed`` from 0 on, and for each bug; a few of them by default."""
+    """One test for each history, with ``seed`` from 0 on, and for each bug; a few by default."""
     rounds = metafunc.config.getoption("--rounds")
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", range(rounds or _FEW_HISTORIES))
@@ -29,12 +29,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def enough(rounds: int | None) -> int:
-    """How many operations a history has."""
+    """The number of operations of a history."""
     return 200 if rounds is None else 2_000
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was seen in all histories together."""
+    """Print the summary of all histories."""
     lines = list(_lines(terminalreporter))
     if lines:
         terminalreporter.section("histories")

@@ -1,4 +1,4 @@
-"""The slow store of the histories keeps what the port promises."""
+"""The slow store of the histories keeps the promises of the port."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DELAYS = Delays(1, 0.005)
 
 
 def group(counter: int) -> Group:
-    """The next commit of one partition; the row says which it was."""
+    """The next commit of one partition; its row has the number."""
     return Group(
         head_key=b"head",
         expected_head=b"%d" % (counter - 1) if counter > 1 else None,

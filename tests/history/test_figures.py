@@ -1,4 +1,4 @@
-"""What is said of histories is counted right."""
+"""The figures of histories are correct."""
 
 from __future__ import annotations
 

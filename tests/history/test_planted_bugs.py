@@ -14,7 +14,7 @@ from tests.support.servers.history_server import Trouble
 
 
 class Scene(NamedTuple):
-    """The history in which a bug shows; ``kills_at`` is in operations."""
+    """The history that reveals a bug; ``kills_at`` is in operations."""
 
     operations: int = 200
     kills_at: tuple[int, ...] = ()
@@ -24,13 +24,13 @@ class Scene(NamedTuple):
 
 
 KILLED: Final = Scene(240, kills_at=(80, 160))
-# What was not synced is lost with the power alone, and must have been read before.
+# Only a power cut loses unsynced data, which must have been read before.
 POWERLESS: Final = Scene(400, kills_at=(150, 300), power=True, read_share=0.8)
 
-# A read behind a write of the same client, which is alone: if it is stale, no order explains it.
+# A read after a write of the same single client: if it is stale, no order explains it.
 STALE: Final = Scene(quiet_rounds=14)
 
-# The first few show in any short history: the others are left to the long run.
+# The first few show in any short history; the others need the long run.
 IN_SINGLE_ITEMS: Final[dict[Bug, Scene]] = {
     "lost update": Scene(),
     "unsynced read": POWERLESS,

@@ -1,4 +1,4 @@
-"""The linearizability checker finds an order where trying every order finds one, and in time."""
+"""The linearizability checker finds an order whenever brute force does, and fast enough."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def drawn_request(draw: Random, state: State, token: str) -> Request:
 
 
 def answered(draw: Random, request: Request, state: State) -> tuple[Outcome, State]:
-    """What one store says, and what it then has."""
+    """The answer of one store, and its next state."""
     if isinstance(request, Read):
         return Found(state), state
     if not holds(request.condition, state):
@@ -66,7 +66,7 @@ def answered(draw: Random, request: Request, state: State) -> tuple[Outcome, Sta
 
 
 def on_one_store(draw: Random, count: int, clients: int, tokens: int, lost: float) -> History:
-    """Operations that take effect at one moment each; some of their answers get lost."""
+    """Operations that each take effect at one moment; some of their answers are lost."""
     history = History()
     state: State = None
     begun: dict[int, Operation] = {}
@@ -88,7 +88,7 @@ def on_one_store(draw: Random, count: int, clients: int, tokens: int, lost: floa
 
 
 def spoilt(draw: Random, history: History) -> None:
-    """One answer shows what another one showed."""
+    """One answer is replaced by another one's."""
     operations = history.operations["k"]
     shown = [each.outcome.item for each in operations if isinstance(each.outcome, Found)]
     reads = [each for each in operations if isinstance(each.outcome, Found)]
@@ -97,7 +97,7 @@ def spoilt(draw: Random, history: History) -> None:
 
 
 def has_order(operations: list[Operation]) -> bool:
-    """Whether there is an order, by trying every one."""
+    """Whether there is an order, by brute force."""
     left_out = [each for each in operations if isinstance(each.outcome, Unanswered)]
     return any(
         explains(order)

@@ -1,4 +1,4 @@
-"""The serializability checker itself: what one store can have said, and what it can't."""
+"""The serializability checker: histories that one store can have, and impossible ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def append(*keys: str) -> dict[str, Write]:
 
 
 def kinds(history: SerialHistory, **last: Value) -> list[str]:
-    """What is found once everything was read at the end."""
+    """The kinds of anomalies found after everything was read at the end."""
     history.done(history.invoke("last"), last)
     return [anomaly.kind for anomaly in check(history)]
 
@@ -240,7 +240,7 @@ def ran_on_one_store(seed: int) -> SerialHistory:
             for key, write in transaction.writes.items():
                 items[key] = write.apply(transaction.name, items[key])
         elif draw.random() < 0.05:
-            # The answer was lost on its way.
+            # The answer was lost.
             del open_[client], shown[client]
         else:
             history.done(open_.pop(client), shown.pop(client))
@@ -249,7 +249,7 @@ def ran_on_one_store(seed: int) -> SerialHistory:
 
 
 def small_histories(count: int) -> Iterator[SerialHistory]:
-    """Some with an answer that shows what another one showed."""
+    """Some histories have an answer that is replaced by another one's."""
     for seed in range(count):
         draw = Random(seed)
         history = history_of("x", "y")
@@ -277,7 +277,7 @@ def small_histories(count: int) -> Iterator[SerialHistory]:
 
 
 def has_order(history: SerialHistory) -> bool:
-    """Whether there is an order, by trying every one."""
+    """Whether there is an order, by brute force."""
     unknown = [each for each in history.transactions if each.state == "unknown"]
     return any(
         explains(history, order)

@@ -1,4 +1,4 @@
-"""Operations on one item are linearizable, on a slow store and through kills and power cuts."""
+"""Operations on one item are linearizable, on a slow store and over kills and power cuts."""
 
 from __future__ import annotations
 

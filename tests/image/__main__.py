@@ -1,9 +1,9 @@
 """Builds the image without Docker, as root: ``python -m tests.image DIRECTORY``.
 
-It reads compose/Dockerfile and carries out its steps in Debian roots that mmdebstrap makes, so
-that the two can't differ. Then it measures the last root, and starts the server there: with a
-read-only file system, as a user that nobody made, as process 1, which SIGTERM ends. mmdebstrap is a
-package of Debian, which need not be installed: ``--mmdebstrap`` names the program.
+It reads compose/Dockerfile and executes its steps in Debian roots made by mmdebstrap, so the two
+can't differ. Then it measures the last root and starts the server there: with a read-only file
+system, as an arbitrary user, as process 1, which SIGTERM ends. mmdebstrap is a Debian package,
+which need not be installed: ``--mmdebstrap`` names the program.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _build(directory: Path, mmdebstrap: str) -> Root:
             raise SystemExit(f"There is no root for {distribution}: it has to be Debian's bookworm")
         place = directory / (name or "image")
         shutil.rmtree(place, ignore_errors=True)
-        # Devices too, which Python would read.
+        # Devices, too, which Python would read.
         subprocess.run(["cp", "--archive", base, place], check=True)
         sys.stdout.write(f"Stage {number + 1}: {source}\n")
         sys.stdout.flush()
@@ -68,7 +68,7 @@ def _build(directory: Path, mmdebstrap: str) -> Root:
 
 
 def _measured(image: Root, archive: Path) -> list[str]:
-    """Measure the image; what is too large about it."""
+    """Measure the image; returns the parts that are too large."""
     unpacked = sum(path.lstat().st_size for path in image.files()) / _MIB
     with gzip.open(archive, "wb") as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
         tar.add(image.path, arcname=".")
@@ -79,7 +79,7 @@ def _measured(image: Root, archive: Path) -> list[str]:
 
 
 def _unwanted(image: Root) -> list[str]:
-    """What should not be in the image."""
+    """The unwanted files in the image."""
     programs = (path for path in image.files() if path.name in _UNWANTED_PROGRAMS)
     folders = (path for path in image.directories() if path.name in _UNWANTED_FOLDERS)
     return [f"{path} is in the image" for path in (*programs, *folders)]

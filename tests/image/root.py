@@ -13,9 +13,9 @@ from typing import Final
 
 from tests.support.environment.dockerfile import Stage
 
-# What debian:bookworm-slim leaves out.
+# The packages that debian:bookworm-slim leaves out.
 _EXCLUDED: Final = ("man", "doc", "locale", "info", "lintian")
-# It has no usrmerge either, which brings all of Perl.
+# It also has no usrmerge, which depends on all of Perl.
 _PERL: Final = (
     "usrmerge perl-modules-5.36 libfile-find-rule-perl libnumber-compare-perl libtext-glob-perl"
 )
@@ -60,11 +60,11 @@ class Root:
         return {**given, "PATH": path, "HOME": "/"}
 
     def place(self, inside: str) -> Path:
-        """A path in the root, as the machine has it."""
+        """A path in the root, from the machine's point of view."""
         return self.path / inside.lstrip("/")
 
     def files(self) -> Iterator[Path]:
-        """All files, links included."""
+        """All files, including links."""
         for folder, _, names in os.walk(self.path):
             yield from (Path(folder) / name for name in names)
 
@@ -74,7 +74,7 @@ class Root:
             yield Path(folder)
 
     def run(self, command: str, folder: str) -> None:
-        """Run a command of a RUN instruction, with the machine's network."""
+        """Run the command of a RUN instruction, with the machine's network."""
         network = {name: os.environ[name] for name in _NETWORK if name in os.environ}
         with self._network_files():
             self._run(f"cd {shlex.quote(folder)} && {command}", {**self.environment, **network})
@@ -86,7 +86,7 @@ class Root:
 
     @contextmanager
     def _network_files(self) -> Iterator[None]:
-        """The machine's resolver and certificates, which are no part of the image."""
+        """The machine's resolver and certificates, which are not part of the image."""
         lent = [path for path in (_RESOLVER, _CERTIFICATES) if path.exists()]
         places = [self.place(str(path)) for path in lent]
         made = [place for place in places if not place.exists()]

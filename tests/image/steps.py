@@ -1,4 +1,4 @@
-"""The instructions of a Dockerfile, carried out in a root."""
+"""Executes the instructions of a Dockerfile in a root."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tests.image.root import Root
 from tests.support.environment.dockerfile import Stage
 from tests.support.servers.server import PROJECT
 
-# They say how a container is started, and change no file.
+# They configure the start of a container, and change no file.
 _ABOUT_CONTAINERS: Final = frozenset(
     {"FROM", "USER", "ENV", "VOLUME", "EXPOSE", "HEALTHCHECK", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
 )
 
 
 def carry_out(stage: Stage, root: Root, built: Mapping[str, Root]) -> None:
-    """Carry out the instructions that make files, in order.
+    """Execute the instructions that create files, in order.
 
     Raises:
-        SystemExit: an instruction is not known here.
+        SystemExit: an instruction is unknown.
     """
     folder = "/"
     for name, rest in stage.instructions:
@@ -44,14 +44,14 @@ def _copy(words: list[str], root: Root, folder: str, built: Mapping[str, Root]) 
     left_out: tuple[str, ...] = ("__pycache__",)
     if words[0].startswith("--from="):
         option, *words = words
-        # What is compiled in a stage before is part of the image.
+        # Files compiled in an earlier stage are part of the image.
         origin, left_out = built[option.removeprefix("--from=")].path, ()
     *sources, target = words
     place = root.place(target) if target.startswith("/") else root.place(folder) / target
     for source in sources:
         path = origin / source.lstrip("/")
         if path.is_dir():
-            # Links within the project lead into folders that are copied themselves.
+            # Links within the project lead into folders that are copied anyway.
             ignore = shutil.ignore_patterns(*left_out)
             shutil.copytree(path, place, symlinks=True, ignore=ignore, dirs_exist_ok=True)
         else:

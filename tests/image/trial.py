@@ -14,12 +14,12 @@ from typing import Final
 
 from tests.image.root import Root
 
-# Nobody has made this user.
+# No account has this number.
 _USER: Final = 54_321
 _PORT: Final = 18_765
 _END_SECONDS: Final = 20
 
-# Within namespaces of its own: the root is read-only, but for /data, and the server is process 1.
+# In separate namespaces: the root is read-only except for /data, and the server is process 1.
 _ENTER: Final = """
 mount --make-rprivate /
 mount --bind "$ROOT" "$ROOT"
@@ -31,7 +31,7 @@ exec chroot --userspec="$USER_ID:$USER_ID" --groups= "$ROOT" /usr/bin/env -i "$@
 
 
 def try_image(image: Root) -> list[str]:
-    """Start the server, ask it, end it; what was not as it should be."""
+    """Start the server, send requests, end it; returns the failures."""
     data = image.path.parent / "data"
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir()

@@ -1,4 +1,4 @@
-"""The package as it is installed, once for all tests of this folder; what they need beside it."""
+"""The package as installed, once for all tests of this folder, and the tools they need."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run(*command: str | Path, cwd: Path) -> None:
 
 @pytest.fixture(scope="session")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the wheel and the sdist: those of ``make dist``, or some of its own."""
+    """A directory with the wheel and the sdist: those of ``make dist``, or new ones."""
     given = os.environ.get("DYNACTOR_TEST_ARCHIVES")
     if given:
         return Path(given).absolute()
@@ -89,13 +89,13 @@ def sdist(archives: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel in it, and the dependencies of the one that runs the tests."""
+    """An environment with the wheel, and the dependencies of the one that runs the tests."""
     environment = tmp_path_factory.mktemp("installed")
     venv.create(environment, with_pip=False)
     python = environment / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python]
     run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=environment)
     (site_packages,) = environment.glob("lib/python*/site-packages")
-    # Lines of other .pth files there are not followed, so an editable install stays out.
+    # Lines of other .pth files in that directory are ignored, so an editable install has no effect.
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     return environment

@@ -1,4 +1,4 @@
-"""The compose client itself reads the compose file; an engine is not needed for that."""
+"""The compose client itself reads the compose file, which needs no engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.environment.compose_file import COMPOSE_FILE, read_compose_fi
 
 
 def resolved(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """What ``up`` would start, as JSON."""
+    """The configuration that ``up`` would start, as JSON."""
     command = ["docker", "compose", "--file", str(path), *options, "config", "--format", "json"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

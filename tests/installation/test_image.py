@@ -1,4 +1,4 @@
-"""The image, without Docker: what is copied into it builds, its commands run and end well."""
+"""The image, without Docker: its files suffice to build, its commands run and end normally."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IGNORED = (PROJECT / ".dockerignore").read_text().splitlines()
 
 
 def image_environment(installed: Path, data: Path, **added: str) -> dict[str, str]:
-    """The image's own variables, its places being ours."""
+    """The image's own variables, with paths of the test."""
     given = IMAGE.environment
     assert given["XDG_DATA_HOME"] in IMAGE.all("VOLUME")
     assert given["PATH"] == "/opt/dynactor/bin:$PATH"
@@ -67,7 +67,7 @@ def names(wheel: Path) -> set[str]:
 
 
 def is_ignored(name: str) -> bool:
-    """Whether .dockerignore keeps it away; its last pattern that fits decides."""
+    """Whether .dockerignore excludes it; the last matching pattern decides."""
     ignored = False
     for pattern in IGNORED:
         if fnmatch.fnmatch(name, pattern.removeprefix("!").removeprefix("**/")):
@@ -87,7 +87,7 @@ def test_its_command_serves_and_its_health_check_tells(installed: Path, tmp_path
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            # The command is looked for where the image has it.
+            # The command is searched in the image's path.
             executable=shutil.which(IMAGE.command[0], path=environment["PATH"]),
         ) as process,
     ):
@@ -97,7 +97,7 @@ def test_its_command_serves_and_its_health_check_tells(installed: Path, tmp_path
             with closing(boto3_client(server.endpoint)) as client:
                 assert client.list_tables()["TableNames"] == []
             assert health(environment) == 0
-            # A proxy that the user's machine has is not asked about the container itself.
+            # A proxy of the user's machine is not used for requests to the container itself.
             assert health({**environment, "http_proxy": "http://192.0.2.1:3128"}) == 0
             (stop_signal,) = IMAGE.all("STOPSIGNAL")
             assert stop_signal == "SIGTERM"

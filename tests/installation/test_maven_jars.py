@@ -1,4 +1,4 @@
-"""Jars for tests are fetched once, whoever asks, and never by halves."""
+"""Jars for tests are fetched once, by any process, and never partially."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.support.environment.maven_jars import NotFetched, class_path, jars
 from tests.support.servers.server import PROJECT
 
-# What Maven does of interest here: it takes its time, and fills the directory file by file.
+# The relevant behavior of Maven: it takes time, and fills the directory file by file.
 _MAVEN = """#!/bin/sh
 echo "$@" >> "{calls}"
 for argument; do case "$argument" in -DoutputDirectory=*) into="${{argument#*=}}";; esac; done
@@ -24,7 +24,7 @@ echo two > "$into/two.jar"
 
 
 class Machine:
-    """A machine with these programs alone, and an empty cache."""
+    """A machine with only these programs, and an empty cache."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pom = folder / "thing.xml"

@@ -9,7 +9,7 @@ from msgspec import json
 
 from tests.pythons.interpreters import Interpreter, others, own, supported
 
-# Versions that nobody has.
+# Versions that do not exist.
 WANTED = [(3, 97), (3, 98)]
 OWN = Interpreter("/own/python3.97", "CPython", (3, 97, 0))
 

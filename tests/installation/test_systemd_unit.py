@@ -1,4 +1,4 @@
-"""The unit of systemd: its directives are understood, its variables are options."""
+"""The systemd unit: its directives are valid, and its variables are options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/TESTING.md tells to paste into a test suite works there."""
+"""The examples of docs/TESTING.md work in a test suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package as users get it: the contents of wheel and sdist, and that it serves anywhere."""
+"""The package as users get it: the contents of wheel and sdist, and a server from any directory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tracked() -> set[str]:
 
 
 def packaged() -> set[str]:
-    """The names that the files of the package have in a wheel."""
+    """The names of the package's files in a wheel."""
     return {
         path if path.startswith("dynactor/") else f"dynactor/{path}"
         for path in tracked()
@@ -43,7 +43,7 @@ def packaged() -> set[str]:
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
-    """The files of a wheel, its metadata among them, by their names."""
+    """The files of a wheel, including its metadata, by name."""
     with ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 

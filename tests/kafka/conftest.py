@@ -18,27 +18,27 @@ from tests.support.kafka.kafka_broker import (
 
 @pytest.fixture(scope="session")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """The broker that is started here, one for the whole session."""
+    """The broker that the tests start, one for the whole session."""
     try:
         with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
             yield broker
     except NotFetched as error:
         if given_broker() is not None:
-            # The tests that break nothing can run.
+            # Tests that need no own broker can still run.
             raise
         pytest.exit(f"No Kafka for the tests: {error}\nOr name one by {GIVEN_BROKER}=host:port")
 
 
 @pytest.fixture(scope="session")
 def kafka_broker(request: pytest.FixtureRequest) -> BrokerAddress:
-    """A broker to talk to: the one of DYNACTOR_TEST_KAFKA, or one that is started."""
+    """A broker: the one of DYNACTOR_TEST_KAFKA, or a started one."""
     given = given_broker()
     return request.getfixturevalue("own_broker") if given is None else given
 
 
 @pytest.fixture
 def breakable_broker(own_broker: KafkaBroker) -> Iterator[KafkaBroker]:
-    """A broker that the test may stop, kill or suspend; it runs again when the test is over."""
+    """A broker that the test may stop, kill or suspend; it runs again afterwards."""
     own_broker.ensure_running()
     try:
         yield own_broker
@@ -48,7 +48,7 @@ def breakable_broker(own_broker: KafkaBroker) -> Iterator[KafkaBroker]:
 
 @pytest.fixture
 def tell(capsys: pytest.CaptureFixture[str], rounds: int | None) -> Callable[[str], None]:
-    """Tell the figures of a run at full size as it goes on."""
+    """Print the figures of a run at full size during the run."""
 
     def write(text: str) -> None:
         if rounds is not None:

@@ -1,4 +1,4 @@
-"""The broker of the tests does what the outage tests believe of it."""
+"""The tests' broker behaves as the outage tests assume."""
 
 from __future__ import annotations
 

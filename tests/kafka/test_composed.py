@@ -1,4 +1,4 @@
-"""What the compose file starts, by the programs and variables of its images."""
+"""The services of the compose file, with the programs and variables of its images."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DYNACTOR, KAFKA = SERVICES["dynactor"], SERVICES["kafka"]
 
 
 class Composed:
-    """The service's broker, with the names and ports of the container being ours."""
+    """The service's broker, with the test's names and ports."""
 
     def __init__(self, directory: Path) -> None:
         self._ports = dict(zip(("29093", "19092", "9092"), unused_ports(3), strict=True))
@@ -51,7 +51,7 @@ class Composed:
         return re.sub(r"\b(29093|19092|9092)\b", lambda port: str(self._ports[port[0]]), text)
 
     def _set_up(self, directory: Path) -> Path:
-        """What the image does first: its settings out of the variables, its data formatted."""
+        """The image's first step: settings from the variables, and formatted data."""
         places = {name: directory / name for name in ("default", "mounted", "final")}
         for place in places.values():
             place.mkdir()

@@ -1,4 +1,4 @@
-"""The consumer of the tests reads what a topic holds, and no more than was committed."""
+"""The tests' consumer reads a whole topic, but only committed records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka Connect reads the Debezium form as it is: JsonConverter, then ExtractNewRecordState."""
+"""Kafka Connect reads the Debezium form unchanged: JsonConverter, then ExtractNewRecordState."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def with_key(item: Item) -> dict[str, Any]:
 
 
 def decoded(row: dict[str, str]) -> dict[str, Any]:
-    """The attributes of a struct that holds each as the text of its DynamoDB JSON."""
+    """The attributes of a struct that holds each as DynamoDB JSON text."""
     return {name: json.loads(text) for name, text in row.items()}
 
 
@@ -92,7 +92,7 @@ def test_with_schemas_a_row_holds_each_attribute_as_json():
         assert passed(record).key_schema == "shop.Orders.Key"
         assert decoded(passed(record).key) == KEY
     assert decoded(passed(emptied).value) == KEY
-    # By default it passes the removal on as the tombstone, and not both of them.
+    # By default it passes the removal on as the tombstone alone.
     assert (decoded(passed(removed).key), passed(removed).value) == (KEY, None)
     assert tombstone.passed == "dropped"
 
@@ -156,7 +156,7 @@ def test_without_schemas_the_converter_reads_what_was_written(plain_images: bool
     for message, record in zip(written, in_connect(form, *CHANGES), strict=True):
         assert record.read.key == json.loads(message.key)
         assert record.read.value == (message.value and json.loads(message.value))
-        # It knows an envelope by its schema, and lets the others pass.
+        # It recognizes an envelope by its schema, and passes other records on.
         assert record.passed == (record.read if message.value is not None else "dropped")
 
 

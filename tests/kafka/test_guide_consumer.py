@@ -1,4 +1,4 @@
-"""The consumer of docs/KAFKA.md prints what it says when it is pasted."""
+"""The consumer in docs/KAFKA.md prints the documented output."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Many clients write, items expire, the server is killed and the broker stopped: all is published.
+"""Clients write, items expire, the server is killed, the broker stopped: all is published.
 
-A consumer rebuilds every table exactly, each change that it was told is one that a client made or
-time to live, in the order of the item's answers, and it can tell which of the two it was. Exactly
-once nothing comes twice. ``--rounds N`` runs N rounds at full size.
+A consumer rebuilds every table exactly. Each change is either a client's or time to live's, in the
+order of the item's answers, and marked correctly. With exactly once, there are no duplicates.
+``--rounds N`` runs N rounds at full size.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tests.support.kafka.kafka_server import partition_counts
 
 
 class Size(NamedTuple):
-    """How much is written in all, and how long the broker is away."""
+    """The number of writes, and the duration of the broker's outage."""
 
     writes: int
     kills: int
     outage_seconds: float
 
 
-# Tables of some 50 KB each, which grow while they are written to.
+# For tables of about 50 KB each, which grow during the writes.
 SPLITTING = (
     *("--partitions-per-table", "1", "--partition-limit-bytes", "4000"),
     *("--split-check-seconds", "0.1", "--keep-streams-seconds", "0.5"),
@@ -46,8 +46,8 @@ async def write_through_trouble(
 ) -> None:
     """Kills and the outage, spread over the writes.
 
-    Half of the kills come before the outage, one or more in it, and one as soon as it ends: while
-    what has gathered is published.
+    Half of the kills come before the outage, at least one during it, and one right after it, while
+    the backlog is published.
     """
     pause = size.writes // (size.kills + 3)
     before = size.kills // 2
@@ -68,9 +68,9 @@ async def write_through_trouble(
 
 
 async def split_often(crowd: ExpiringCrowd, serving: Serving, at_least: int) -> dict[str, int]:
-    """Write on until each table has so many partitions; how many each has.
+    """Continue writing until each table has this many partitions; returns the number of each.
 
-    How often they are split while a number of items is written is the machine's.
+    The number of splits during a number of writes depends on the machine.
     """
     async with asyncio.timeout(_SPLIT_SECONDS):
         while True:

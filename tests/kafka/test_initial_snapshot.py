@@ -1,4 +1,4 @@
-"""A topic that begins with every item of its table, though the server is killed meanwhile."""
+"""A topic begins with every item of its table, even if the server is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def is_active(call: WireClient, table: str) -> bool:
 
 
 def published_records(server: Server) -> float:
-    """How many records were published since the server started."""
+    """The number of records published since the server started."""
     text = ask(admin_port(server), "/metrics").body.decode()
     pattern = r"^dynactor_destination_published_records_total\{.*\} (\S+)$"
     return sum(map(float, re.findall(pattern, text, re.MULTILINE)))

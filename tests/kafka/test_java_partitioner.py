@@ -1,4 +1,4 @@
-"""Our records lie where a Java producer would have put them: joins by key ask for that."""
+"""Records are in the partitions that a Java producer would choose, as joins by key require."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.kafka.kafka_broker import BrokerAddress
 from tests.support.kafka.kafka_topics import created_topic
 
 _RANDOM = random.Random(20)
-# Every length that the hash treats apart, keys as they are written, bytes with the sign bit set.
+# Every length with its own case in the hash, keys as written, bytes with the sign bit set.
 KEYS = [
     *(bytes(range(length)) for length in range(1, 17)),
     *(b"\xff" * length for length in range(1, 9)),

@@ -1,4 +1,4 @@
-"""Kafka behind the broker's port: what each promise of the port is on a real broker."""
+"""Kafka behind the broker's port: each promise of the port on a real broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.kafka.kafka_consumer import read_topic
 from tests.support.tables.tables import unique_name
 
 BATCH_BYTES = 1 << 19
-# What a broker needs to be told of a record; the consumer of these tests asks for it.
+# Data for consumers of a record, which these tests check.
 HEADERS = (("sequence-number", b"1"),)
 
 
@@ -89,7 +89,7 @@ async def test_who_is_cancelled_leaves_no_connection_behind(kafka_broker: Broker
     }
     cancelled = Counter[str]()
     for name, work in works.items():
-        # How long it takes is the machine's: it is cut off after each part of that.
+        # Its duration depends on the machine, so it is canceled after each fraction of it.
         took_seconds = min([await seconds_of(work) for _ in range(3)])
         for part in range(25):
             with anyio.move_on_after(part / 25 * took_seconds) as scope:
@@ -118,7 +118,7 @@ async def test_records_lie_in_their_order_in_their_partition(kafka_broker: Broke
     assert [record.value for record in found if record.partition == 2] == [
         message.value for message in second
     ]
-    # Not that of the message, which may be of a virtual clock.
+    # Not the message's time, which may come from a virtual clock.
     assert all(record.timestamp_ms >= before_ms for record in found)
 
 
@@ -156,7 +156,7 @@ async def test_a_transaction_shows_its_records_once_it_is_committed(kafka_broker
         await publisher.commit()
     await publisher.begin()
     await publisher.publish(topic, 2, messages(5), BATCH_BYTES)
-    # Whoever begins under the same id gives up what the one before had not committed.
+    # A publisher that begins with the same id aborts the previous one's transaction.
     another = await broker.open_publisher(transactional_id)
     with pytest.raises(Fenced):
         await publisher.commit()
@@ -180,10 +180,10 @@ async def test_the_last_committed_values_are_read(kafka_broker: BrokerAddress):
     await first.begin()
     await first.publish(topic, 0, [KafkaMessage(b"a", b"3", (), 0)], BATCH_BYTES)
     await first.close()
-    # What is given up with its publisher ends with the next one of that id.
+    # A transaction abandoned with its publisher ends with the next publisher of that id.
     first = await broker.open_publisher(first_id)
     reading = asyncio.create_task(broker.read_last(topic, [b"a", b"b", b"c"]))
-    # The other's transaction stands before ours, and is still open: the reader waits for it.
+    # The other transaction precedes ours and is still open, so the reader waits for it.
     done, _ = await asyncio.wait([reading], timeout=1)
     assert not done
     await second.commit()

@@ -1,4 +1,4 @@
-"""The network to the broker breaks as real ones do, and an idempotent producer outlives it."""
+"""Network failures between server and broker, which an idempotent producer survives."""
 
 from __future__ import annotations
 

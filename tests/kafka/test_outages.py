@@ -1,6 +1,6 @@
-"""A broker that is away, at the start or for long: nothing is lost, and nothing grows but the disk.
+"""A broker is away, at the start or for long: nothing is lost, and only disk use grows.
 
-Beyond what may be kept for it the destination is cut off, and told of the gap when it is back.
+Beyond the configured limit, the destination is cut off, and gets a notice of the gap afterwards.
 ``--rounds N`` runs N rounds at full size.
 """
 
@@ -32,21 +32,22 @@ from tests.support.tables.tables import definition, unique_name, wait_until_acti
 MIB = 1024 * 1024
 STORE = RocksOptions()
 WRITE_BUFFERS_BYTES = STORE.memtable_bytes * STORE.memtables
-# Beside the store's buffers, whatever waits on the disk.
+# In addition to the store's buffers, for any backlog on disk.
 MOST_MEMORY_BYTES = WRITE_BUFFERS_BYTES + STORE.cache_bytes + 64 * MIB
 ITEMS = 400
 ITEM_BYTES = 8_000
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    # In short, the delivery that has more to go wrong: test_relay.py has a short outage of both.
+    # Short runs use only exactly once, which can fail in more ways; test_relay.py has a short
+    # outage of both.
     asked = metafunc.config.getoption("--rounds")
     deliveries = ["at-least-once", "exactly-once"] if asked else ["exactly-once"]
     metafunc.parametrize("delivery", [("--kafka-delivery", name) for name in deliveries])
 
 
 class Outages(NamedTuple):
-    """How long each of them lasts, how much is written in it at least, and what they are."""
+    """The duration of each, the least number of bytes written in it, and the outages."""
 
     seconds: float
     writes: int
@@ -96,13 +97,13 @@ async def test_nothing_is_lost_or_out_of_order_in_long_outages(
 
 
 def is_caught_up(server: Server, crowd: ExpiringCrowd) -> bool:
-    """Whether no more waits than what is being written."""
+    """Whether the backlog is no larger than the current writes."""
     lags = lag_records(server)
     return max(lags[table] for table in crowd.tables) < 1_000
 
 
 class Filler:
-    """Writes to the same few items over and over: the table stays as large as it is."""
+    """Writes to the same few items repeatedly, so the table does not grow."""
 
     def __init__(self, call: WireClient, table: str, seed: int) -> None:
         self.written_bytes = 0
@@ -111,7 +112,7 @@ class Filler:
         self._draw = random.Random(seed)
 
     def fill(self, size_bytes: int) -> Iterator[None]:
-        """Write this much; hands over now and then."""
+        """Write this much, with pauses for other tasks."""
         goal = self.written_bytes + size_bytes
         while self.written_bytes < goal:
             numbers = self._draw.sample(range(ITEMS), 25)
@@ -122,7 +123,7 @@ class Filler:
             yield
 
     def _put(self, number: int) -> dict[str, Any]:
-        # Nothing that a store could compress.
+        # Incompressible for a store.
         text = b64encode(self._draw.randbytes(ITEM_BYTES * 3 // 4)).decode()
         self.written_bytes += ITEM_BYTES
         key = {"pk": {"S": f"item {number}"}}
@@ -130,7 +131,7 @@ class Filler:
 
 
 class Footprint:
-    """How large a server has been: its memory, and its directory."""
+    """The largest sizes of a server: its memory, and its directory."""
 
     def __init__(self, server: Server, directory: Path) -> None:
         self._process = psutil.Process(server.process.pid)
@@ -159,7 +160,7 @@ def disk_bytes(directory: Path) -> int:
             status = path.stat()
         except FileNotFoundError:
             continue
-        # Files that are made at their full length take no room before it is used.
+        # Preallocated files take no space before it is used.
         total += min(status.st_size, status.st_blocks * 512) if path.is_file() else 0
     return total
 
@@ -210,7 +211,7 @@ async def test_a_destination_is_cut_off_at_its_bound_and_the_disk_stays_bounded(
             assert destination["DestinationStatusDescription"].startswith("BROKEN")
             assert metric(server, table, "state", 'state="BROKEN"') == 1
             footprint.look()
-            # What is deleted, or in the store's write-ahead log too, takes room for a while.
+            # Deleted data, and data that is also in the write-ahead log, takes space for a while.
             assert largest < 2 * cap_bytes + WRITE_BUFFERS_BYTES, str(footprint)
             assert footprint.disk < cap_bytes + WRITE_BUFFERS_BYTES, str(footprint)
             assert footprint.resident < MOST_MEMORY_BYTES, str(footprint)
@@ -234,7 +235,7 @@ async def test_a_destination_is_cut_off_at_its_bound_and_the_disk_stays_bounded(
 
 
 def metric(server: Server, table: str, name: str, label: str) -> float:
-    """A metric of a table's destination; 0 where there is none."""
+    """A metric of a table's destination; 0 if missing."""
     for line in ask(admin_port(server), "/metrics").body.decode().splitlines():
         if (
             line.startswith(f"dynactor_destination_{name}{{")

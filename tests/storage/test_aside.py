@@ -1,4 +1,4 @@
-"""Long work beside each other: a backup is made while disk space is given back."""
+"""Concurrent long work: a backup is created while disk space is reclaimed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = 1 << 30
 
 
 class HeldEngine(DiskEngine):
-    """An engine whose compactions and, if wanted, copies go on when the test or closing says so."""
+    """An engine whose compactions and copies continue when the test or closing allows."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(open_data_directory(directory), RocksOptions(longest_read_seconds=0.0))
@@ -129,7 +129,7 @@ async def test_after_a_full_disk_the_engine_is_reopened_when_neither_is_at_work(
             await put(store, b"b")
         assert engine.reopened == 0
         ending.set()
-        # Both write into tables what is in memory, and that may be what no sync covered.
+        # Both flush memory, which may hold changes that no sync covered.
         with pytest.raises((Full, Retry)):
             await work
     await put(store, b"b")

@@ -1,4 +1,4 @@
-"""The memory that the engine keeps blocks in."""
+"""The memory of the engine's block cache."""
 
 from __future__ import annotations
 

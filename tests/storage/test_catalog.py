@@ -1,4 +1,4 @@
-"""Records of the catalog that this version can't read."""
+"""Catalog records of an unknown form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closing the store ends long work in its thread, also work that nobody waits for any more."""
+"""Closing the store ends long work in its thread, even after its caller was canceled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynactor.storage.rocks.store import _RocksStore
 
 
 class SlowEngine(MemoryEngine):
-    """An engine whose compactions end when they are interrupted, and not before."""
+    """An engine whose compactions end only when they are aborted."""
 
     def __init__(self) -> None:
         super().__init__(RocksOptions())

@@ -1,4 +1,4 @@
-"""An item in a row's value, and values that are none."""
+"""An item in a row's value, and invalid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A commit of nothing tells when what was accepted before it is durable."""
+"""An empty commit completes when everything accepted before it is durable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynactor.storage.store import Closed, Full, Group, Unknown
 
 
 class FailingEngine(MemoryEngine):
-    """An engine that can be told to find the disk full when it syncs."""
+    """An engine whose syncs can fail with a full disk."""
 
     def __init__(self) -> None:
         super().__init__(RocksOptions())
@@ -30,7 +30,7 @@ async def test_it_tells_on_a_full_disk_too() -> None:
     group = Group(b"head", None, b"1", puts=[(b"key", b"value")])
     try:
         durable = await store.commit([group])
-        # Another commit finds it so while the first one's sync is under way.
+        # Another commit fails so while the first one's sync is in progress.
         store._end_writing(Exception("IO error: No space left on device"))
         behind = await store.commit([])
         assert not durable.done()

@@ -1,4 +1,4 @@
-"""Damaged files: a clear error at the start or when they are read, never a wrong answer."""
+"""Damaged files: a clear error at the start or at the read, never a wrong answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARK_SLOTS = (0, 4096)
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data directory whose log holds many durable commits, left by a killed process."""
+    """A data directory of a killed process, with many durable commits in its log."""
     with StoreProcess(tmp_path / "data") as process:
         for number in range(ROWS):
             process.ask("write", f"key-{number}", "value")
@@ -147,7 +147,7 @@ async def test_a_damaged_table_file_is_named_at_the_start_and_not_the_manifest(
 
     assert len(refusals) > 10
     assert not [refusal for refusal in refusals if "MANIFEST" in refusal or ".." in refusal]
-    # One kind of damage has no file in the engine's text.
+    # For one kind of damage, the engine's message names no file.
     unnamed = {refusal for refusal in refusals if table.name not in refusal}
     engine = tmp_path / "rocksdb"
     assert all(each.startswith(f"The files in {engine} can't be opened: ") for each in refusals)
@@ -155,7 +155,7 @@ async def test_a_damaged_table_file_is_named_at_the_start_and_not_the_manifest(
 
 
 def flipped_ends(whole: bytes) -> Iterator[bytes]:
-    """A table file with a flipped byte in one place of its index, properties or footer."""
+    """A table file with a flipped byte in its index, properties or footer."""
     for offset in range(len(whole) - 1_000, len(whole), 13):
         content = bytearray(whole)
         content[offset] ^= 0x20
@@ -171,7 +171,7 @@ async def test_a_flipped_byte_in_a_table_never_gives_a_wrong_answer(tmp_path: Pa
     whole = table.read_bytes()
     reported = 0
     for offset in range(0, len(whole), len(whole) // 150):
-        # A new file each time: RocksDB's cache would know the old one.
+        # A new file each time, because RocksDB's cache would have the old one.
         table.unlink()
         table.write_bytes(whole)
         flip(table, offset)

@@ -1,4 +1,4 @@
-"""Which directories are taken, and what is said about the others."""
+"""Which directories are accepted, and the errors for others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_the_format_of_what_can_not_be_opened_stays(tmp_path: Path) -> Non
 async def test_a_format_that_can_not_be_raised_leaves_the_directory_free(tmp_path: Path) -> None:
     await (await open_rocks(tmp_path)).close()
     (tmp_path / "format").write_text(format_line(1))
-    # In the place of the file that would replace it.
+    # Blocks the name of the file that would replace it.
     (tmp_path / "format.new").mkdir()
     for _attempt in range(2):
         with pytest.raises(CannotOpen, match="can't be used: Is a directory"):

@@ -1,4 +1,4 @@
-"""Backups of a store in use: whole directories, or none."""
+"""Backups of a store in use: complete directories, or none."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ async def test_a_place_that_can_not_be_written_to_is_explained(
 
 @pytest.fixture
 def elsewhere() -> Iterator[Path]:
-    """A directory in memory, which every Linux has."""
+    """A directory in memory, which every Linux system has."""
     with TemporaryDirectory(dir="/dev/shm") as directory:
         yield Path(directory)
 

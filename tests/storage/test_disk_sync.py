@@ -1,4 +1,4 @@
-"""On a system where others leave what they sync in the disk's own memory, that is emptied, too."""
+"""On a system where a sync only reaches the disk's cache, the cache is flushed, too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.stores.store import disk_store
 
 
 class Disk:
-    """Counts how often its memory is emptied, and may fail."""
+    """Counts the flushes of its cache, and may fail."""
 
     FULL_SYNC = 51
 
@@ -35,7 +35,7 @@ class Disk:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """This system, as if it were macOS."""
+    """This system, with the properties of macOS."""
     disk = Disk()
     monkeypatch.setattr(disk_sync, "_FULL_SYNC", Disk.FULL_SYNC)
     monkeypatch.setattr(fcntl, "fcntl", disk.fcntl)

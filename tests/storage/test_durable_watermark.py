@@ -24,7 +24,7 @@ def read(path: Path) -> tuple[int, bool]:
 
 
 def one_slot(sequence: int, flags: int = 0) -> bytes:
-    """A mark as data format 2 has it."""
+    """A mark in data format 2."""
     rest = pack("<Q", sequence)
     return pack("<HHI", 1, flags, crc32(rest, 1 << 16 | flags)) + rest
 
@@ -49,7 +49,7 @@ def test_what_must_not_come_back_is_remembered_until_the_log_is_settled(path: Pa
     with closing(DurableMark(path)) as mark:
         mark.advance(6)
         mark.keep_only_synced()
-        # A sync that was under way ends well.
+        # A sync in progress succeeds.
         mark.advance(7)
     with closing(DurableMark(path)) as mark:
         assert (mark.sequence, mark.only_synced) == (7, True)
@@ -58,7 +58,7 @@ def test_what_must_not_come_back_is_remembered_until_the_log_is_settled(path: Pa
 
 
 class WatchedMark(DurableMark):
-    """A mark whose syncs are counted, and take it to what it was then when the power goes."""
+    """A mark whose syncs are counted; a power cut reverts it to its last sync."""
 
     durable = b""
 
@@ -88,7 +88,7 @@ def test_what_is_answered_is_kept_where_such_a_mark_is_damaged(path: Path, at: i
 
 
 class FullMark(DurableMark):
-    """A mark on a disk that takes so many more syncs of it until it is full."""
+    """A mark on a disk that is full after this many more syncs."""
 
     syncs_left = 1_000
 
@@ -107,7 +107,7 @@ def test_a_change_that_was_noted_in_part_does_not_come_back(path: Path, slots: i
         mark.syncs_left = slots
         with pytest.raises(OSError, match="No space left"):
             mark.advance(7)
-        # The commits up to change 7 were answered with an error: the log is cut behind 6.
+        # The commits up to change 7 were answered with an error, so the log is cut after 6.
         assert (mark.sequence, mark.only_synced) == (6, True)
         mark.syncs_left = 2
         mark.keep_only_synced()

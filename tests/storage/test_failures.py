@@ -1,4 +1,4 @@
-"""A disk that hesitates, fails or is full, most of them under a store in a process of its own."""
+"""A disk that is slow, fails or is full, mostly with a store in a separate process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynactor.storage.store import Closed, Full, Group, Store
 from tests.support.stores.power_loss import PowerLoss
 from tests.support.stores.store_process import StoreProcess
 
-# Others write to the same disk meanwhile, but hardly half of this.
+# Other processes write to the same disk, but hardly half of this.
 BALLAST_BYTES = 128 * MIB
 
 
@@ -90,7 +90,7 @@ def test_a_full_disk_refuses_commits_until_space_is_freed(power: PowerLoss, data
         power.nearly_fill_disk()
         wait_until(process, "Full: The disk of")
         assert process.ask("durable", "key") == "old"
-        # What frees space may use the reserve.
+        # Commits that free space may use the reserve.
         assert process.ask("drop", "filler") == "durable"
         assert put(process, "key", "new").startswith("Full: The disk of")
         power.free_disk()
@@ -176,7 +176,7 @@ def test_a_stalled_engine_asks_for_patience_and_stops_nothing_else(
 ) -> None:
     with StoreProcess(data, power, memtable_bytes=1 << 16) as process:
         put(process, "key", "old")
-        # A memtable that can't be flushed to a synced table fills up, and then the next one.
+        # Memtables that can't be flushed to a synced table file fill up one by one.
         power.hold_syncs()
         while (answer := process.ask("pour", "row", 10)) == "accepted":
             pass
@@ -189,7 +189,7 @@ def test_a_stalled_engine_asks_for_patience_and_stops_nothing_else(
 
 
 def wait_until(process: StoreProcess, answer: str) -> None:
-    """Write until the answer is this one: the disk's free space is asked for now and then."""
+    """Write until this is the answer, because the disk's space is checked only now and then."""
     while not put(process, "probe", "x").startswith(answer):
         pass
 
@@ -197,7 +197,7 @@ def wait_until(process: StoreProcess, answer: str) -> None:
 async def test_an_error_that_the_engine_repeats_after_a_full_disk_leaves_it_a_full_disk(
     data: Path,
 ) -> None:
-    # Which of the two a sync meets is a matter of microseconds.
+    # Which of the two a sync meets depends on microseconds.
     store = await open_rocks(data)
     try:
         store._end_writing(Exception("IO error: No space left on device"))
@@ -213,7 +213,7 @@ async def test_an_error_that_the_engine_repeats_after_a_full_disk_leaves_it_a_fu
 
 @asynccontextmanager
 async def store_in_reserve(directory: Path) -> AsyncIterator[Store]:
-    """A store on a disk whose reserve is reached until ``ballast`` is deleted."""
+    """A store on a disk without space above the reserve until ``ballast`` is deleted."""
     with (directory / "ballast").open("wb") as ballast:
         os.posix_fallocate(ballast.fileno(), 0, BALLAST_BYTES)
     disk = os.statvfs(directory)

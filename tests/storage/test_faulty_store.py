@@ -1,4 +1,4 @@
-"""The fake that other tests rely on does what it says."""
+"""The fake store that other tests use keeps its promises."""
 
 from __future__ import annotations
 

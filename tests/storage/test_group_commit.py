@@ -1,4 +1,4 @@
-"""Which commits a sync covers, with a disk that does what the test says."""
+"""The commits that a sync covers, with a disk that the test controls."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dynactor.storage.store import Unknown
 
 
 class Mark:
-    """How many commits had been accepted when a sync started."""
+    """The number of accepted commits when a sync started."""
 
     def __init__(self, accepted: int) -> None:
         self.accepted = accepted
 
 
 class Disk:
-    """Syncs that end when they are told to, in which way they are told to."""
+    """Syncs that end when and as the test says."""
 
     def __init__(self) -> None:
         self.accepted = 0

@@ -1,4 +1,4 @@
-"""A view that is kept for long, as by who copies a table, grows by nothing of what is written."""
+"""A long-lived view, such as for copying a table, does not grow with later writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYS = [b"k%d" % number for number in range(20)]
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Store]:
-    """A store to which every read is one that lasts too long."""
+    """A store in which every read counts as too long."""
     store = await open_rocks_in_memory(RocksOptions(longest_read_seconds=0.0))
     try:
         yield store
@@ -34,7 +34,7 @@ async def write(store: Store, counter: int, value: bytes = b"new") -> None:
 
 
 def accounts() -> int:
-    """How many accounts are kept of what changed after a state."""
+    """The number of lists of changes kept after a state."""
     gc.collect()
     return sum(isinstance(each, ChangedKeys) for each in gc.get_objects())
 

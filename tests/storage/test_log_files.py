@@ -1,4 +1,4 @@
-"""Cutting a log back to a known change, against RocksDB's own reading of it."""
+"""Cutting a log after a known change, compared with RocksDB's own reading of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory the process may use, by the machine and by control groups of either version."""
+"""The memory available to the process, by the machine and by control groups of either version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write(path: Path, text: str) -> None:
             },
             2 << 20,
         ),
-        # Within a container the group is the root, and its own name is not there.
+        # Within a container, the group is the root, and its own name does not exist.
         ("4:memory:/docker/1234\n", {"memory/memory.limit_in_bytes": "1048576"}, 1 << 20),
         ("3:cpu:/a\n", {"a/memory.max": "1048576"}, None),
         ("0::/a\n", {"a/memory.max": "max"}, None),

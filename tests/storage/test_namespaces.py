@@ -1,4 +1,4 @@
-"""Slices of a store: each is a store of its own, whatever the others hold."""
+"""Slices of a store: each is a store of its own, independent of the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynactor.storage.namespaces import (
 from dynactor.storage.store import CannotOpen, Conflict, Group, Store, View
 from tests.support.stores.store import memory_store
 
-# Names of which one begins with another, and a region with two keys.
+# Names that are prefixes of others, and a region with two keys.
 NAMESPACES = [
     Namespace("us"),
     Namespace("us-east-1"),
@@ -25,7 +25,7 @@ NAMESPACES = [
     Namespace("us-east-1", "key2"),
     Namespace("us-east-10"),
 ]
-# First, last and between: the end of a kind, and of all that a key may hold.
+# First, last and middle keys: the end of a kind, and of all possible keys.
 KEYS = [b"\x02", b"\x02\x00", b"\x02a", b"\x02a/\x00b", b"\x02\xff\xff", b"\x03", b"\x03\xff"]
 KIND = (b"\x02", b"\x03")
 MANY = 1 << 30
@@ -39,7 +39,7 @@ async def store() -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def filled(store: Store) -> list[Store]:
-    """The store itself, and slices of it; each holds its number under every key."""
+    """The store itself and its slices; each holds its number under every key."""
     stores = [store, *(StoreSlice(store, namespace) for namespace in NAMESPACES)]
     for number, each in enumerate(stores):
         value = b"%d" % number

@@ -1,4 +1,4 @@
-"""The tool that plays a power cut, proved by writing with and without a sync."""
+"""The simulator of power cuts, verified by writes with and without a sync."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def power(tmp_path: Path) -> PowerLoss:
 
 
 def run(power: PowerLoss, data: Path, *lines: str) -> None:
-    """Run this code in a process under the power supply, in the data directory."""
+    """Run this code in a process with the simulator, in the data directory."""
     code = "\n".join(["import os", *lines])
     environment = {**os.environ, **power.environment()}
     subprocess.run([sys.executable, "-c", code], cwd=data, env=environment, check=True)
@@ -135,7 +135,8 @@ def test_a_random_cut_may_leave_part_of_what_was_not_synced(power: PowerLoss, da
 
 def test_every_answered_write_outlives_a_power_cut(power: PowerLoss, data: Path) -> None:
     for seed in range(10):
-        # Small memtables: logs are changed, tables flushed and compacted all the time.
+        # Small memtables, so logs are switched, and table files flushed and compacted, all the
+        # time.
         with StoreProcess(data, power, memtable_bytes=1 << 16) as process:
             assert process.opening == "open"
             for earlier in range(seed):

@@ -1,4 +1,4 @@
-"""Of a quick disk few threads read, with full hands; of a slow one all that there are."""
+"""A fast disk is read by few threads with full batches, a slow one by all threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOW_SECONDS = 0.02
 
 
 class Disk:
-    """Rows that are read when the test says so."""
+    """Rows whose reads complete when the test says so."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
@@ -42,11 +42,11 @@ async def reading() -> AsyncIterator[tuple[Any, DiskReads]]:
 
 
 async def in_hand(disk: Disk, reads: DiskReads, count: int) -> list[int]:
-    """How many of so many reads each thread has, while the disk gives none of them."""
+    """The number of reads in each thread while the disk completes none of them."""
     disk.asked.clear()
     disk.gives.clear()
     loads = [asyncio.create_task(reads.load(disk, [b"key"])) for _ in range(count)]
-    # All are dealt within some turns of the loop; the threads take them as they are scheduled.
+    # They are distributed within a few turns of the loop, and threads take them when scheduled.
     for _ in range(5):
         await asyncio.sleep(0)
     dealt = reads.busy_threads

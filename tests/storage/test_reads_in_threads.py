@@ -1,7 +1,7 @@
-"""Rows that are read in threads, since the disk would make the event loop wait.
+"""Rows that threads read, because the disk would block the event loop.
 
-The rows are in files whose blocks no cache keeps, and the threads' answers come when the test says
-so: what is accepted meanwhile must not show in an older view, in whole or in part.
+The rows are in files whose blocks no cache keeps, and the threads answer when the test says so.
+Commits accepted meanwhile must not show in an older view, in whole or in part.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import NOT_AT_HAND, Closed, Damaged, Group, Store, View
 
 STORED = 50
-# Each row fills a block of its own.
+# Each row fills a separate block.
 OLD = b"old" * 2_000
 
 
 class HeldReads(DiskReads):
-    """Reads for which the disk is always slow, until and after a moment of the test's choice."""
+    """Reads as from a slow disk, held before and after a moment that the test chooses."""
 
     def __init__(self) -> None:
         super().__init__(lambda: 0)
@@ -38,12 +38,12 @@ class HeldReads(DiskReads):
         self.release()
 
     def hold(self) -> None:
-        """Reads that are asked for from now on neither begin nor end."""
+        """New reads neither begin nor end from now on."""
         self.begin.clear()
         self.end.clear()
 
     def release(self) -> None:
-        """All reads go on."""
+        """All reads continue."""
         self.begin.set()
         self.end.set()
 
@@ -84,7 +84,7 @@ class Writer:
 
 @asynccontextmanager
 async def stored_rows(directory: Path, reads: DiskReads) -> AsyncIterator[tuple[Store, Writer]]:
-    """A store with rows that are in no memory of the engine."""
+    """A store whose rows are not in the engine's memory."""
     store = await open_rocks(directory)
     writer = Writer(store)
     await (await writer.write({key(number): OLD for number in range(STORED)}))
@@ -277,7 +277,7 @@ async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_pa
         assert not reads.waits, "it waited for its turn alone"
         async with asyncio.timeout(60):
             while not reads.waits:
-                # First its threads are made.
+                # Its threads are created first.
                 blocks += 8
                 reads.note_wait()
                 await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A disk that is full again while the engine is opened again: reads go on, writing comes back."""
+"""The disk is full again while the engine is reopened: reads continue, and writes resume."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = 1_000
 
 @pytest.fixture
 def _no_collector() -> Iterator[None]:
-    """What was let go of must be gone: the collector may come late, or not at all."""
+    """Released objects must be freed without the garbage collector, which may run late or never."""
     gc.disable()
     yield
     gc.enable()
@@ -49,14 +49,14 @@ async def fill(store: Store) -> None:
 
 
 async def refused_openings(store: Store, engine: FullEngine, count: int) -> None:
-    """Write until the engine could not be opened for writing so many times."""
+    """Write until opening the engine for writing has failed this many times."""
     while engine.refused_openings < count:
         with pytest.raises((Full, Unknown)):
             await put(store, b"other", b"refused")
 
 
 async def written(store: Store, key: bytes, value: bytes) -> None:
-    """Write until that is accepted."""
+    """Write until accepted."""
     while True:
         try:
             return await put(store, key, value)
@@ -65,7 +65,7 @@ async def written(store: Store, key: bytes, value: bytes) -> None:
 
 
 async def value(store: Store, key: bytes) -> tuple[bytes | None, bytes | None]:
-    """What both views show."""
+    """The value in both views."""
     (latest,) = await store.latest.load([key])
     (durable,) = await store.durable().load([key])
     return latest, durable
@@ -166,7 +166,7 @@ async def test_what_no_sync_covered_is_written_into_no_table(
 async def test_if_it_was_written_into_one_nothing_is_written_before_a_restart(
     store: Store, engine: FullEngine, tmp_path: Path
 ) -> None:
-    # Who follows the rows takes them for gone: all of them begin anew, with what there is.
+    # Followers of the rows treat them as lost: all start again from the present state.
     await put(store, b"key", b"old")
     engine.is_full = engine.flushes_before_sync = True
     with pytest.raises(Unknown):
@@ -219,12 +219,12 @@ async def test_a_disk_that_fails_otherwise_ends_writing_and_reads_go_on(
 
 
 async def test_the_engine_keeps_no_file_of_its_settings(tmp_path: Path) -> None:
-    # It would be written at each opening, for reading too, and a full disk refuses that.
+    # Each opening would write it, even for reading, and a full disk refuses that.
     settings = tmp_path / "data" / "rocksdb" / "rocksdict-config.json"
     for _ in range(2):
         async with disk_store(tmp_path / "data") as store:
             await put(store, b"key", b"new")
             assert settings.read_bytes() == b""
-        # As an older version leaves it.
+        # The state that an older version leaves.
         settings.unlink()
         settings.write_bytes(b"{}")

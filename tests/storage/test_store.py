@@ -1,4 +1,4 @@
-"""What the port promises, on disk and in memory."""
+"""The promises of the port, on disk and in memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def put(store: Store, rows: dict[bytes, bytes]) -> None:
 
 
 def group(rows: dict[bytes, bytes], *, name: bytes = b"h", head: bytes | None = None) -> Group:
-    """A group with a head of its own for each first row."""
+    """A group with a separate head for each first row."""
     head_key = b"~" + name + next(iter(rows), b"")
     return Group(head_key, head, b"1", puts=list(rows.items()))
 
@@ -152,7 +152,7 @@ async def test_a_checkpoint_goes_into_an_empty_place_only(store: Store, tmp_path
 async def test_a_start_takes_well_under_a_second(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     took_seconds = []
-    # A busy machine may stop any one of them.
+    # A busy machine may delay any of them.
     while not took_seconds or (min(took_seconds) >= 1 and len(took_seconds) < 20):
         began = loop.time()
         store = await open_rocks(tmp_path)

@@ -1,4 +1,4 @@
-"""The durable view shows one state: what was durable, through point reads and pages alike."""
+"""The durable view shows one state through point reads and pages: the durable one."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ async def rows(view: View, *, reverse: bool = False) -> list[Row]:
 @pytest.mark.parametrize("reverse", [False, True])
 async def test_a_view_keeps_to_its_state_while_rows_are_put_changed_and_deleted(reverse):
     async with memory_store() as store:
-        # More rows than one slice, so that other work comes between them.
+        # More rows than one slice, so other work runs between slices.
         before = [(b"k%04d" % at, b"old") for at in range(0, 1000, 2)]
         await (await store.commit([group(0, before)]))
         view = store.durable()

@@ -1,4 +1,4 @@
-"""Two answers to one request: whether they differ, and how, in a few words."""
+"""Compares two answers to one request, and describes their difference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 
 
 class Difference(NamedTuple):
-    """A request to which this server and DynamoDB Local gave different answers."""
+    """A request with different answers of this server and DynamoDB Local."""
 
     scenario: str
     request: Request
@@ -41,7 +41,7 @@ class Difference(NamedTuple):
 
     @property
     def our_message(self) -> str:
-        """Our error message; empty for a success."""
+        """This server's error message; empty for a success."""
         return str(self.ours.get("message", ""))
 
     @property
@@ -51,7 +51,7 @@ class Difference(NamedTuple):
 
     @property
     def our_error(self) -> str:
-        """The name of our error; empty for a success."""
+        """The name of this server's error; empty for a success."""
         return str(self.ours.get("error", ""))
 
     @property
@@ -68,7 +68,7 @@ class Difference(NamedTuple):
 
     @property
     def signature(self) -> str:
-        """The form of the difference: equal forms are likely one kind."""
+        """The form of the difference; equal forms are likely of one kind."""
         if self.our_error or self.local_error:
             return f"ours: {_form(self.ours)}\n   local: {_form(self.local)}"
         return f"{self.request.operation} results differ at {', '.join(sorted(self.paths))}"
@@ -106,7 +106,7 @@ def _form(answer: dict[str, Any]) -> str:
 def _paths(ours: Any, local: Any, path: str, *, is_number: bool = False) -> Iterator[str]:
     if isinstance(ours, dict) and isinstance(local, dict):
         for name in ours.keys() | local.keys():
-            # Members of answers have names such as Item; names of attributes don't count.
+            # Members of answers have names such as Item; names of attributes are ignored.
             member = name.isalpha() and name[0].isupper() and not name.isupper()
             step = name if member else "*"
             if name not in ours:
@@ -128,7 +128,7 @@ def _paths(ours: Any, local: Any, path: str, *, is_number: bool = False) -> Iter
 
 
 def _is_plain(number: str) -> bool:
-    """Whether a number is spelled as DynamoDB gives numbers back."""
+    """Whether a number has the spelling that DynamoDB returns."""
     return number != "-0" and _PLAIN.fullmatch(number) is not None
 
 

@@ -1,4 +1,4 @@
-"""Faults: what can be broken in a valid request, generally by its shape or by its operation."""
+"""Breaks valid requests, by their shape or by their operation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRONG_TYPES: tuple[Any, ...] = (5, 1.5, True, "text", [], {}, ["text"], {"S": "a
 
 
 def places(node: Any, place: Place = ()) -> Iterator[Place]:
-    """Every place in a body, the whole body left out."""
+    """Every place in a body except the whole body."""
     if place:
         yield place
     if isinstance(node, dict):
@@ -28,7 +28,7 @@ def places(node: Any, place: Place = ()) -> Iterator[Place]:
 
 
 def get(node: Any, place: Place) -> Any:
-    """What stands at a place."""
+    """The value at a place."""
     for step in place:
         node = node[step]
     return node
@@ -39,13 +39,13 @@ def _name(place: Place) -> str:
 
 
 class Faults:
-    """Break a body in one place at a time, in place; each method tells what it broke."""
+    """Break a body in one place at a time, in place; each method returns a description."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
 
     def break_body(self, operation: str, body: Body) -> str:
-        """Break something."""
+        """Break a random place."""
         weighted = (
             (4, self.drop_member),
             (2, self.null_member),
@@ -73,7 +73,7 @@ class Faults:
         found = list(places(body))
         if not found:
             return None
-        # Members near the top count more: they are few, and every operation has its own.
+        # Members near the top have a higher weight: they are few, and differ between operations.
         return self.random.choices(found, [4.0 / len(place) for place in found])[0]
 
     def drop_member(self, _: str, body: Body) -> str | None:
@@ -173,7 +173,7 @@ class Faults:
         return f"{told} in {place[-1]}"
 
     def break_text(self, text: str) -> tuple[str, str]:
-        """A broken expression, and how it was broken."""
+        """A broken expression, and a description of the fault."""
         random = self.random
         tokens = text.split(" ")
         at = random.randrange(len(tokens))
@@ -315,7 +315,7 @@ class Faults:
         return f"{_name(place)} with {index_attribute}"
 
     def contradiction(self, operation: str, body: Body) -> str | None:
-        """Members that don't go together."""
+        """Conflicting members."""
         random = self.random
         extra: dict[str, tuple[Any, ...]] = {}
         if operation in {"PutItem", "UpdateItem", "DeleteItem"}:

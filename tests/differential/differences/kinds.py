@@ -1,7 +1,6 @@
 """The kinds of difference between this server and DynamoDB Local, each with its decision.
 
-A difference that no kind knows fails the run. docs/DIFFERENCES.md tells of the kinds to the
-users of this server.
+A difference of unknown kind fails the run. docs/DIFFERENCES.md describes the kinds for users.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from tests.differential.requests.stages import Stage, stage_of
 
 
 def kind_of(difference: Difference) -> Kind | None:
-    """The kind of a difference; None if it is of none that was decided."""
+    """The kind of a difference; None if unknown."""
     for kind in KINDS:
         if kind.matches(difference):
             return kind
@@ -58,7 +57,7 @@ _ENVELOPE = "1 validation error detected: "
 
 
 def _enveloped(difference: Difference) -> bool:
-    """A single write's fault is in the envelope of AWS's newer request layer, and known without."""
+    """A single write's fault is known and has the envelope of AWS's newer request layer."""
     inner = difference.our_message.removeprefix(_ENVELOPE)
     if inner == difference.our_message or inner.startswith("Value "):
         return False
@@ -80,7 +79,7 @@ def _shape_passed(difference: Difference) -> bool:
 
 
 def _same_items(difference: Difference) -> bool:
-    """A query of an index gave the same items, in another order."""
+    """A query of an index returned the same items in another order."""
     if not difference.paths or difference.request.operation != "Query":
         return False
     ours, local = (
@@ -93,10 +92,10 @@ def _same_items(difference: Difference) -> bool:
     if "IndexName" not in difference.body:
         return False
     if "ExclusiveStartKey" in difference.body:
-        # Of the entries with the start key's index key others may be behind it.
+        # Other entries with the start key's index key may follow it.
         return True
     if "Limit" in difference.body:
-        # The page may end between entries with one index key: then other items are on it.
+        # The page may end between entries with one index key, so it has other items.
         last_keys = [
             {
                 name: value
@@ -110,7 +109,7 @@ def _same_items(difference: Difference) -> bool:
 
 
 def _same_but_for_spelling(difference: Difference) -> bool:
-    """Only numbers differ, and perhaps the capacity where it differs anyway."""
+    """Only numbers differ, and possibly the capacity if it differs anyway."""
     operation = difference.request.operation
     is_priced_otherwise = operation in _READS_AND_BATCHES or (
         operation == "DeleteItem" and "ReturnConsumedCapacity" not in difference.body

@@ -1,4 +1,4 @@
-"""What a difference may be recognised by: the parts of which its kinds are made."""
+"""Matchers of differences, from which the kinds are composed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Matcher = Callable[[Difference], bool]
 
 
 class Kind(NamedTuple):
-    """A kind of difference; the first that matches is the one."""
+    """A kind of difference; the first matching one applies."""
 
     name: str
     reason: str
@@ -70,7 +70,7 @@ def refused_there(local: str, operations: str = "") -> Matcher:
 
 
 def results_differ(*paths: str) -> Matcher:
-    """Both accept, and every path at which the results differ is one of these."""
+    """Both accept, and the results differ only at these paths."""
     pattern = re.compile("|".join(paths))
 
     def matches(difference: Difference) -> bool:

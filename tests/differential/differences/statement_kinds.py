@@ -39,7 +39,7 @@ def _text(difference: Difference) -> str:
 
 
 def _both_select(difference: Difference) -> bool:
-    """Both answer a SELECT, with different items in another place than its number's spelling."""
+    """Both answer a SELECT, with items that differ in more than the spelling of numbers."""
     return (
         difference.request.operation == ONE
         and any(path.startswith(".Items") for path in difference.paths)
@@ -55,13 +55,13 @@ def _other_order(difference: Difference) -> bool:
         return True
     if "Limit" not in difference.body:
         return False
-    # A page of a scan has the items that come first; some filters make DynamoDB Local scan.
+    # A page of a scan has the first items; some filters make DynamoDB Local scan.
     text = _text(difference)
     return _PARTITION_IS.search(text) is None or _FILTERED.search(text) is not None
 
 
 def _other_place(difference: Difference) -> bool:
-    """Both refuse, with the same words but for the place."""
+    """Both refuse, with the same words except for the position."""
     ours, local = (
         _PLACE.sub("", told) for told in (difference.our_message, difference.local_message)
     )
@@ -88,7 +88,7 @@ def _nested_columns(difference: Difference) -> bool:
 
 
 def _parts(difference: Difference) -> Iterator[Difference]:
-    """The statements of a batch whose responses differ, each as if it stood alone."""
+    """The statements of a batch with different responses, each as a separate difference."""
     answers = (difference.ours["result"]["Responses"], difference.local["result"]["Responses"])
     for sent, ours, local in zip(difference.body["Statements"], *answers, strict=True):
         our_form, local_form = _as_if_alone(ours), _as_if_alone(local)
@@ -118,7 +118,7 @@ def _known_in_parts(kind_of: Callable[[Difference], Kind | None]) -> Callable[[D
 
 
 def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind, ...]:
-    """The kinds; ``kind_of`` tells those of a batch's statements."""
+    """The kinds; ``kind_of`` returns those of a batch's statements."""
     return (
         Kind(
             "what a batch says of its statements",

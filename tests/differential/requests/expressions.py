@@ -15,7 +15,7 @@ PLAIN = tuple(name for name in values.ATTRIBUTES if name.isascii() and name.isal
 
 
 class Expressions:
-    """The expressions of one request: they share their names and values."""
+    """The expressions of one request, which share names and values."""
 
     def __init__(self, random: Random, schema: Schema) -> None:
         self.random = random
@@ -24,7 +24,7 @@ class Expressions:
         self.values: dict[str, Any] = {}
 
     def add_to(self, body: dict[str, Any]) -> None:
-        """Put the placeholders into the request."""
+        """Add the placeholders to the request."""
         if self.names:
             body["ExpressionAttributeNames"] = self.names
         if self.values:
@@ -58,7 +58,7 @@ class Expressions:
         return self.random.choice(tuple(values.ATTRIBUTES))
 
     def path(self, attribute: str | None = None) -> str:
-        """A document path."""
+        """A random document path."""
         attribute = attribute or self.attribute()
         text = self.name(attribute)
         random = self.random
@@ -83,7 +83,7 @@ class Expressions:
         return placeholder
 
     def operand_for(self, attribute: str) -> str:
-        """A value of a type that goes with the attribute."""
+        """A value whose type fits the attribute."""
         types = dict(self.schema.key)
         if attribute in types:
             return self.value(values.key_value(self.random, types[attribute]))
@@ -177,13 +177,13 @@ class Expressions:
     # Projections and updates.
 
     def projection(self) -> str:
-        """A ProjectionExpression; its paths overlap now and then."""
+        """A ProjectionExpression; its paths sometimes overlap."""
         return self.random.choice((", ", ",")).join(
             self.path() for _ in range(self.random.randint(1, 4))
         )
 
     def update(self, keywords: tuple[str, ...] = ("SET", "REMOVE", "ADD", "DELETE")) -> str:
-        """An UpdateExpression of these clauses; its paths overlap now and then."""
+        """An UpdateExpression of these clauses; its paths sometimes overlap."""
         random = self.random
         clauses = []
         for keyword in random.sample(keywords, random.choice((1, 1, 2, 3))):

@@ -1,4 +1,4 @@
-"""Random requests on items, valid but for what chance makes of their expressions."""
+"""Random requests on items, valid except for random combinations in their expressions."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def get_item(random: Random, schema: Schema, table: str) -> Body:
 
 
 def batch_get_item(random: Random, schema: Schema, table: str) -> Body:
-    """A BatchGetItem; a key stands twice in it now and then."""
+    """A BatchGetItem, sometimes with a repeated key."""
     expressions = Expressions(random, schema)
     entry: Body = {"Keys": [values.key(random, schema) for _ in range(random.randint(1, 3))]}
     _projection(random, entry, expressions)
@@ -121,7 +121,7 @@ def batch_get_item(random: Random, schema: Schema, table: str) -> Body:
 
 
 def batch_write_item(random: Random, schema: Schema, table: str) -> Body:
-    """A BatchWriteItem; a key stands twice in it now and then."""
+    """A BatchWriteItem, sometimes with a repeated key."""
     requests = [
         {"PutRequest": {"Item": values.item(random, schema)}}
         if random.random() < 0.6

@@ -14,7 +14,7 @@ OPERATORS = {
 
 
 def condition(random: Random, attribute: str) -> dict[str, Any]:
-    """A legacy condition; now and then its operator and its values don't go together."""
+    """A legacy condition; sometimes its operator and values don't go together."""
     operator = random.choice(tuple(OPERATORS))
     count = OPERATORS[operator] if random.random() < 0.93 else random.randint(0, 3)
     made: dict[str, Any] = {"ComparisonOperator": operator}

@@ -1,4 +1,4 @@
-"""A request as both servers get it, and a scenario: tables, their items, requests in order."""
+"""A request for both servers, and a scenario: tables, their items, requests in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-# Told among the faults of a read that was added to see what an update did.
+# A mark among the faults of a read that was added to check an update.
 AFTER_UPDATE = "read after the update"
 AFTER_STATEMENTS = "read after the statements"
 WITHOUT_ACTION = "a legacy update without Action"
@@ -14,19 +14,19 @@ _WRITES = re.compile("INSERT|UPDATE|DELETE", re.IGNORECASE)
 
 
 class Request(NamedTuple):
-    """One request: the body is text, for a body may be broken in ways no dict can be."""
+    """One request; the body is text, because a body may be broken in ways that no dict can."""
 
     operation: str
     body: str
-    # What was broken on purpose, for the reader of a report.
+    # The deliberate faults, for the report.
     faults: tuple[str, ...] = ()
 
 
 class Scenario(NamedTuple):
-    """A run of requests on tables of their own.
+    """A sequence of requests on its own tables.
 
-    The set-up may be sent again at any moment: it deletes its tables first. So a write that
-    one server accepts and the other refuses spoils no later comparison.
+    The setup may be sent again at any moment, because it deletes its tables first. So a write that
+    only one server accepts affects no later comparison.
     """
 
     name: str
@@ -41,14 +41,14 @@ def request(operation: str, body: dict[str, Any], *faults: str) -> Request:
 
 
 def may_write(sent: Request) -> bool:
-    """Whether a request writes with no answer that tells what: statements and transactions."""
+    """Whether a request may write without a result: statements and transactions."""
     if "Statement" in sent.operation or sent.operation == "ExecuteTransaction":
         return _WRITES.search(sent.body) is not None
     return sent.operation == "TransactWriteItems"
 
 
 def without_action(body: dict[str, Any]) -> bool:
-    """Whether some legacy update leaves its Action to the default, PUT."""
+    """Whether a legacy update omits an Action, whose default is PUT."""
     updates = body.get("AttributeUpdates")
     return isinstance(updates, dict) and any(
         isinstance(update, dict) and update.get("Action") is None for update in updates.values()

@@ -1,4 +1,4 @@
-"""The tables of the scenarios: few, small, and together with every kind of key and local index."""
+"""The tables of the scenarios: few and small, with every kind of key and local index."""
 
 from __future__ import annotations
 

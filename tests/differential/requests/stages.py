@@ -1,7 +1,7 @@
-"""DynamoDB checks a request in stages; a message tells in which of them a request failed.
+"""DynamoDB checks a request in stages; a message shows the stage that failed.
 
-Of two faults the one of the earlier stage is told. The texts are those of this server and of
-DynamoDB Local, which says many things in words of its own.
+If several stages have faults, the earliest is reported. The texts are those of this server and of
+DynamoDB Local, which often has its own wording.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Stage(IntEnum):
-    """In the order in which DynamoDB goes through them."""
+    """The stages in DynamoDB's order."""
 
     SHAPE = 1  # the JSON types of members
     CONSTRAINT = 2  # lengths, ranges, enumerations, required members
@@ -22,7 +22,7 @@ class Stage(IntEnum):
     EXPRESSIONS = 5  # their placeholders, their text
     TABLE = 6  # whether the table exists
     SCHEMA = 7  # keys and indexes of that table
-    ITEM = 8  # the item that is there
+    ITEM = 8  # the existing item
 
 
 _TEXTS: dict[Stage, tuple[str, ...]] = {

@@ -18,13 +18,13 @@ TYPE_WORDS = (
     "MISSING", "NULL", "BOOLEAN", "BLOB", "STRING", "NUMERIC", "STRUCT", "TUPLE", "LIST",
 )  # fmt: skip
 TYPES = ("S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL")
-# Names that the language takes for words of its own.
+# Names that are keywords of the language.
 QUOTED = frozenset({"size"})
 _PARAMETER_SHARE = 0.35
 
 
 class Statement:
-    """One statement in the making: its text refers to its parameters in their order."""
+    """One incomplete statement; its text refers to its parameters in order."""
 
     def __init__(self, random: Random, schema: Schema, table: str) -> None:
         self.random = random
@@ -35,14 +35,14 @@ class Statement:
     # Values and names.
 
     def value(self, content: Value) -> str:
-        """A value as a literal, or as a parameter, which has to come in the text's order."""
+        """A value as a literal, or as a parameter in the order of the text."""
         if self.random.random() < _PARAMETER_SHARE or not _has_literal(content):
             self.parameters.append(content)
             return "?"
         return literal(content)
 
     def name(self, attribute: str) -> str:
-        """A name, in double quotes where it must be, and now and then where it need not."""
+        """A name, in double quotes if required, and sometimes if not."""
         plain = attribute.isascii() and attribute.isalpha() and attribute not in QUOTED
         if plain and self.random.random() < 0.8:
             return attribute
@@ -90,7 +90,7 @@ class Statement:
     # Conditions.
 
     def condition(self, depth: int = 0) -> str:
-        """What may stand in a WHERE."""
+        """The condition of a WHERE."""
         random = self.random
         choice = random.random()
         if depth < 3 and choice < 0.3:
@@ -142,7 +142,7 @@ class Statement:
         return self.value(values.value(self.random, self.random.choice(types)))
 
     def comparison(self, attribute: str) -> str:
-        """A comparison, sometimes the other way round, sometimes of two paths."""
+        """A comparison, sometimes reversed, sometimes between two paths."""
         random = self.random
         comparator = random.choice(COMPARATORS)
         if random.random() < 0.15:
@@ -154,7 +154,7 @@ class Statement:
         return f"{path}{space}{comparator}{space}{right}"
 
     def membership(self, attribute: str) -> str:
-        """An IN, in both forms of its list."""
+        """An IN, with either form of its list."""
         random = self.random
         path = self.path(attribute)
         choices = [self.operand_for(attribute) for _ in range(random.randint(1, 4))]
@@ -174,7 +174,7 @@ class Statement:
         return " AND ".join(terms)
 
     def where_of_write(self) -> str:
-        """The key, and perhaps a condition beside it."""
+        """The key, and possibly another condition."""
         random = self.random
         key = values.key(random, self.schema)
         text = self.key_is(key)
@@ -207,7 +207,7 @@ class Statement:
         return text
 
     def select_one(self) -> str:
-        """A SELECT of one item by its key, as batches and transactions have it."""
+        """A SELECT of one item by its key, as in batches and transactions."""
         key = values.key(self.random, self.schema)
         columns = "*"
         if self.random.random() < 0.3:
@@ -270,7 +270,7 @@ class Statement:
         return f"INSERT INTO {self.source()} VALUE {{{members}}}"
 
     def update(self) -> str:
-        """An UPDATE, of several actions now and then, or the same with FROM."""
+        """An UPDATE, sometimes with several actions, or the same with FROM."""
         if self.random.random() < 0.15:
             # Parameters come in the order of the text.
             where = self.where_of_write()
@@ -297,7 +297,7 @@ class Statement:
         return text + self._returning(("ALL OLD", "ALL OLD", "ALL OLD", "ALL NEW"), 0.4)
 
     def exists(self) -> str:
-        """An EXISTS, which stands in transactions alone."""
+        """An EXISTS, which is only valid in transactions."""
         key = self.key_is(values.key(self.random, self.schema))
         return f"EXISTS(SELECT * FROM {self.source()} WHERE {key} AND {self._grouped(2)})"
 
@@ -405,7 +405,7 @@ def execute_statement(random: Random, schema: Schema, table: str) -> Body:
 
 
 def batch_execute_statement(random: Random, schema: Schema, table: str) -> Body:
-    """A BatchExecuteStatement: all reads, or all writes, seldom both."""
+    """A BatchExecuteStatement with only reads or only writes, rarely both."""
     reads, writes = ("select_one", "select_one", "select"), ("insert", "update", "delete")
     kinds = random.choice((reads[:2], reads[:2], writes, writes, reads, reads + writes))
     statements = []
@@ -445,7 +445,7 @@ _PUT_IN = (
 
 
 def broken(random: Random, text: str) -> tuple[str, str]:
-    """A statement that is broken in one place, perhaps, and how."""
+    """A statement that may be broken in one place, and how."""
     tokens = _TOKEN.findall(text)
     words = [at for at, token in enumerate(tokens) if not token.isspace()]
     at = random.choice(words)

@@ -1,4 +1,4 @@
-"""Random requests of the control plane: tables made, changed, tagged, listed and deleted."""
+"""Random requests of the control plane: creating, changing, tagging, listing, deleting tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _index(name: str, sort: str = "d", **projection: Any) -> Body:
     }
 
 
-# What may be wrong in a CreateTable: each changes a valid body.
+# Possible faults of a CreateTable: each changes a valid body.
 _CREATE_FAULTS: dict[str, Body] = {
     "no key schema": {"KeySchema": []},
     "three keys": {"KeySchema": [_key("p", "HASH"), _key("s", "RANGE"), _key("d", "RANGE")]},

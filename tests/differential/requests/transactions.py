@@ -1,4 +1,4 @@
-"""Random transactions: of writes, of reads, of statements."""
+"""Random transactions of writes, of reads, and of statements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Body = dict[str, Any]
 
 
 def transaction_request(random: Random, schema: Schema, table: str) -> Request:
-    """A transaction of one to three actions, on one item twice now and then."""
+    """A transaction of one to three actions, sometimes with the same item twice."""
     count = random.choice((1, 1, 2, 3))
     choice = random.random()
     if choice < 0.5:
@@ -46,7 +46,7 @@ def _write(random: Random, schema: Schema, table: str) -> Body:
     else:
         body["Key"] = values.key(random, schema)
     if kind == "Update":
-        # One that only removes is a difference that no answer shows.
+        # An update that only removes would be a difference that no answer shows.
         body["UpdateExpression"] = f"SET t = {expressions.value({'BOOL': True})} "
         body["UpdateExpression"] += expressions.update(("REMOVE", "ADD", "DELETE"))
     if kind == "ConditionCheck" or random.random() < 0.4:

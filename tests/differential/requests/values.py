@@ -1,4 +1,4 @@
-"""Random attribute values and items, from small domains so that values meet each other."""
+"""Random attribute values and items, from small domains so that equal values occur."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBERS = (
     "12345678901234567890123456789012345678", "-1E-130", "1e-20", "99999999999999999999",
 )  # fmt: skip
 BINARIES = ("YQ==", "YWI=", "YWJj", "AA==", "AAE=", "/w==", "enp6")
-# Attribute names beside the keys, and the type that each has most of the time.
+# Attribute names besides the keys, with the most frequent type of each.
 ATTRIBUTES = {
     "a": None,
     "b": None,
@@ -70,7 +70,7 @@ BAD_VALUES: tuple[tuple[str, Any], ...] = (
 
 
 def deep(levels: int) -> Value:
-    """A value nested so many levels."""
+    """A value nested this many levels deep."""
     value: Value = {"S": "x"}
     for level in range(levels):
         value = {"L": [value]} if level % 2 else {"M": {"x": value}}
@@ -78,7 +78,7 @@ def deep(levels: int) -> Value:
 
 
 def bad_value(random: Random) -> tuple[str, Any]:
-    """A value that DynamoDB refuses, and what is wrong with it."""
+    """An invalid value, and a description of its fault."""
     name, value = random.choice(BAD_VALUES)
     if value is None:
         return name, deep(33)
@@ -139,10 +139,10 @@ def key(random: Random, schema: Schema) -> dict[str, Value]:
 
 
 def item(random: Random, schema: Schema) -> dict[str, Value]:
-    """A valid item: index key attributes, where they are there, have their declared type."""
+    """A valid item: index key attributes, if present, have their declared type."""
     made = key(random, schema)
     names = random.sample(tuple(ATTRIBUTES), random.randint(0, 7))
-    # Documents more often than others: paths should lead somewhere.
+    # Documents are more frequent, so that paths exist.
     names += [name for name in ("m", "l") if name not in names and random.random() < 0.4]
     for name in names:
         made[name] = attribute(random, name)

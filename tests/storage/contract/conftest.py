@@ -1,4 +1,4 @@
-"""The engines that a test of the port runs on."""
+"""The engines for tests of the port."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.support.stores.store import disk_store, memory_store, postgresql_stor
 
 
 class OpenStore(Protocol):
-    """Opens the same store each time, unless it is one in memory."""
+    """Opens the same store each time, unless it is in memory."""
 
     def __call__(self) -> AbstractAsyncContextManager[Store]: ...
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes ``engine_name`` on each engine, and through the fakes of its module."""
+    """Run a test that takes ``engine_name`` on each engine, and on the fakes of its module."""
     if "engine_name" in metafunc.fixturenames:
         engines = ["disk", "memory", *getattr(metafunc.module, "FAKES", ())]
         if metafunc.config.getoption("--store") == "postgresql":

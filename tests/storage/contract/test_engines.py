@@ -1,6 +1,6 @@
-"""What the port promises, on every engine: on disk, in memory, and in PostgreSQL.
+"""The promises of the port on every engine: on disk, in memory, and in PostgreSQL.
 
-PostgreSQL takes part with ``--store postgresql``, as by ``make test-store``.
+PostgreSQL takes part with ``--store postgresql``, as in ``make test-store``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def put(store: Store, rows: dict[bytes, bytes]) -> None:
 
 
 def group(rows: dict[bytes, bytes], *, name: bytes = b"h", head: bytes | None = None) -> Group:
-    """A group with a head of its own for each first row."""
+    """A group with a separate head for each first row."""
     head_key = b"~" + name + next(iter(rows), b"")
     return Group(head_key, head, b"1", puts=list(rows.items()))
 
@@ -108,7 +108,7 @@ async def test_groups_delete_rows_and_ranges_and_write_into_the_emptied_range(
         (b"k1", b"k3\x00", {"reverse": True}, [3, 2, 1]),
         (b"k", b"l", {"max_rows": 2}, [0, 1]),
         (b"k", b"l", {"reverse": True, "max_rows": 2}, [4, 3]),
-        # A row has 2 + 10 bytes: the one that reaches the bound is the last.
+        # A row has 2 + 10 bytes; the row that reaches the bound is the last.
         (b"k", b"l", {"max_bytes": 24}, [0, 1]),
         (b"k", b"l", {"max_bytes": 25}, [0, 1, 2]),
         (b"k", b"l", {"max_bytes": 1}, [0]),

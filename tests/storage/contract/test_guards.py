@@ -1,4 +1,4 @@
-"""A commit may require rows that it does not own: on every engine, and through the fakes."""
+"""A commit may require rows that it does not own: on every engine, and on the fakes."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ async def test_a_store_in_memory_can_be_cleared_again_at_once():
             kept = store.durable()
             await store.clear()
             assert await store.latest.load([HEAD, ROWS[0].key]) == [None, None]
-            # A view that somebody still holds is that of the rows before.
+            # A view that was taken before shows the earlier rows.
             assert kept is store.durable() or await kept.load([ROWS[0].key]) == [ROWS[0].value]
 
 

@@ -1,4 +1,4 @@
-"""Closing a client of aiokafka ends in time, and disturbs nobody, whatever becomes of it."""
+"""Closing a client of aiokafka ends in time, and its errors don't reach the caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynactor.streams.kafka.aiokafka_broker import _within
 
 
 async def cancelled_within() -> None:
-    """As aiokafka closes fetches that rest from a broker that went away."""
+    """Cancels its task, as aiokafka does with fetches that wait for a broker to come back."""
     fetching = asyncio.ensure_future(asyncio.sleep(60))
     await asyncio.sleep(0)
     fetching.cancel()
@@ -34,7 +34,7 @@ async def test_what_does_not_end_is_left():
 
     async def close() -> None:
         while not is_left.is_set():
-            # As whoever suppresses the cancellation of what he waits for.
+            # A task that suppresses the cancellation of its own work.
             with suppress(asyncio.CancelledError):
                 await is_left.wait()
 
