@@ -97,4 +97,6 @@ class Participant:
             for transaction_id in joining.transaction_ids:
                 self._core.locks.drop(transaction_id)
                 self._charges.let_go(transaction_id, gives_back=False)
+        else:
+            await partition.was_not_committed()
         return waited_seconds

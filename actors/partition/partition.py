@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -157,10 +158,11 @@ class Partition(Generic[BatchT]):
         return commit is None or (commit.done() and commit.exception() is not None)
 
     async def _is_taken_back(self) -> bool:
-        """Whether the store has rolled back a commit of this partition; if so, reload the head.
+        """Whether the stored head is not the known one; if so, reload it.
 
         After a failed commit the store may return to its durable state at any moment. Rows that are
-        loaded after that don't fit the partition's memory.
+        loaded after that don't fit the partition's memory. A round of unknown outcome may have been
+        written.
         """
         (head_bytes,) = await self._store.latest.load([self._head_key])
         if head_bytes == self._head_bytes:
@@ -316,6 +318,12 @@ class Partition(Generic[BatchT]):
             self._last_commit = None
         else:
             self._settle_later(batch, [])
+
+    async def was_not_committed(self) -> None:
+        """Continue after a round that has failed, or whose outcome is unknown."""
+        # If the head can't be read now, the next round fails, and it is read after that.
+        with suppress(StoreError):
+            await self._is_taken_back()
 
 
 class Core(Protocol[BatchT]):

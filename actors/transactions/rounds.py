@@ -277,22 +277,24 @@ class Rounds:
     async def _decide_together(self, candidates: Sequence[Candidate]) -> None:
         round_id = self._next_id()
         partitions = _partitions(candidates)
-        committed = False
+        ending: Ending | None = None
         try:
             groups = await _joined([each.join(round_id) for each in partitions])
             await self._wait()
             durable = await self._commit(groups)
-            committed = True
+            # If the outcome is unknown already, the partitions must not build on the commit.
+            is_unknown = durable.done() and durable.exception() is not None
+            ending = "cancelled" if is_unknown else "committed"
             for candidate in candidates:
                 candidate.is_decided = True
             durable.add_done_callback(partial(_settle, candidates))
             await self._wait()
         finally:
             for each in partitions:
-                each.resolve(round_id, committed=committed)
-            if committed:
+                each.resolve(round_id, committed=ending == "committed")
+            if ending is not None:
                 for candidate in candidates:
-                    self._over(candidate, "committed")
+                    self._over(candidate, ending)
 
     async def _commit(self, groups: list[Group]) -> Future[None]:
         """Commit the groups together: the decision."""

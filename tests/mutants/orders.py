@@ -66,6 +66,14 @@ ORDERS: Final = (
         ["test_a_partition_whose_split_is_unknown_writes_nothing_of_its_own"],
     ),
     Fault(
+        "partitions build on a round of unknown outcome",
+        "actors/transactions/rounds.py",
+        'ending = "cancelled" if is_unknown else "committed"',
+        'ending = "committed"',
+        "tests/actors/transactions/test_unknown_rounds.py",
+        ["test_followers_never_see_a_change_of_a_round_that_was_not_written"],
+    ),
+    Fault(
         "feed tail moves after a failed sync",
         "actors/partition/partition.py",
         "        if failure is None:\n            self._effects.durable(batch)",
