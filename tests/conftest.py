@@ -84,6 +84,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "ours_alone(reason): tests what only this server does, or does not do yet; "
         "leave it out in a run against another",
     )
+    config.addinivalue_line(
+        "markers",
+        "embedded_store(reason): tests what only a data directory has; not run with --store",
+    )
     # structlog's default makes Rich format each traceback, which blocks the event loop for 0.5 s
     # per planted crash. Five crashes then take longer than the restart window.
     structlog.configure(
@@ -105,6 +109,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if any(collection_path.is_relative_to(path) for path in asked):
         leave_out(config, told)
     return True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With another store, leave out the tests of the embedded one, and say so."""
+    if config.getoption("--store") is None:
+        return
+    for item in list(items):
+        marker = item.get_closest_marker("embedded_store")
+        if marker is not None:
+            leave_out(config, f"{item.nodeid}: {marker.args[0]}")
+            items.remove(item)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,7 +16,16 @@ import structlog
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.runtime.commit_retry import commit_past_stalls, commit_with_retries
 from dynactor.storage import key_layout
-from dynactor.storage.store import Closed, Conflict, Fenced, Full, Group, Retry, Store
+from dynactor.storage.store import (
+    Closed,
+    Conflict,
+    Fenced,
+    Full,
+    Group,
+    Retry,
+    Store,
+    Unavailable,
+)
 
 _COUNTER_BYTES: Final = 8
 
@@ -125,7 +134,7 @@ async def try_store(store: Store, values: Mapping[StoredCheckpoint, bytes]) -> b
         for each in values:
             await each.load()
         return False
-    except (Full, Retry, Closed) as error:
+    except (Full, Retry, Unavailable, Closed) as error:
         readers = sorted(each.reader for each in values)
         _log.info("checkpoint_not_stored", readers=readers, error=str(error))
         return False

@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 import structlog
 
-from dynactor.storage.store import Closed, Full, Group, Retry, Store, Unknown
+from dynactor.storage.store import Closed, Full, Group, Retry, Store, Unavailable, Unknown
 
 _AGAIN_SECONDS: Final = 0.1
 _STALL_SECONDS: Final = 0.002
@@ -47,7 +47,7 @@ async def commit_with_retries(
         try:
             durable = await store.commit([group])
             await durable
-        except (Retry, Full, Closed, Unknown) as error:
+        except (Retry, Full, Closed, Unavailable, Unknown) as error:
             if given_up.done():
                 return False
             if isinstance(error, Retry):

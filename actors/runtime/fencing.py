@@ -1,13 +1,22 @@
-"""Recognize work that a guard has refused because it has another owner now."""
+"""Recognize errors of the store behind others: another owner of the work, a store out of reach."""
 
 from __future__ import annotations
 
-from dynactor.storage.store import Fenced
+from dynactor.storage.store import Fenced, StoreError, Unavailable
 
 
 def is_fenced(error: BaseException) -> bool:
     """Whether an error is ``Fenced``, was caused by it, or is a group that contains it."""
+    return _is_caused_by(error, Fenced)
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Whether an error is ``Unavailable``, was caused by it, or is a group that contains it."""
+    return _is_caused_by(error, Unavailable)
+
+
+def _is_caused_by(error: BaseException, kind: type[StoreError]) -> bool:
     if isinstance(error, BaseExceptionGroup):
-        return any(map(is_fenced, error.exceptions))
+        return any(_is_caused_by(each, kind) for each in error.exceptions)
     cause = error.__cause__
-    return isinstance(error, Fenced) or (cause is not None and is_fenced(cause))
+    return isinstance(error, kind) or (cause is not None and _is_caused_by(cause, kind))

@@ -5,7 +5,8 @@ restarts the actor, which loads its state again. After too many crashes in a sho
 given up: it refuses all messages, and the server continues.
 
 An actor whose commit fails at a guard (``Fenced``) is stopped at once and not restarted, because
-its work has another owner now.
+its work has another owner now. An actor that fails because the store can't be reached
+(``Unavailable``) is restarted as often as it takes.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ import structlog
 from anyio.abc import TaskGroup
 
 from dynactor.actors.runtime.cancellation import is_cancellation
-from dynactor.actors.runtime.fencing import is_fenced
+from dynactor.actors.runtime.fencing import is_fenced, is_unavailable
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
 
 RESTARTS: Final = 5
 RESTART_WINDOW_SECONDS: Final = 10.0
 _ASIDE_PAUSE_SECONDS: Final = 5.0
+_UNAVAILABLE_PAUSE_SECONDS: Final = 1.0
 
 Ts = TypeVarTuple("Ts")
 
@@ -108,7 +110,10 @@ class Supervisor:
                 if is_fenced(error):
                     _log.warning("work_aside_fenced", error=str(error))
                     return
-                _log.exception("work_aside_failed")
+                if is_unavailable(error):
+                    _log.warning("store_awaited", error=str(error))
+                else:
+                    _log.exception("work_aside_failed")
             # A pause: work that fails at once is not restarted at once.
             await anyio.sleep(_ASIDE_PAUSE_SECONDS)
 
@@ -124,6 +129,12 @@ class Supervisor:
                         _log.warning("actor_fenced", actor=actor.name, error=str(error))
                         await _end(actor, error)
                         return
+                    if is_unavailable(error):
+                        _log.warning("store_awaited", actor=actor.name, error=str(error))
+                        _refuse(actor.in_hand, error)
+                        # Not counted as a crash: the store may be away for hours.
+                        await anyio.sleep(_UNAVAILABLE_PAUSE_SECONDS)
+                        continue
                     _log.exception("actor_crashed", actor=actor.name)
                     _refuse(actor.in_hand)
                 else:

@@ -90,6 +90,17 @@ async def test_a_claim_does_not_move_under_a_commit_that_it_guards(three: list[S
     assert await home.load(CLAIM, b"a", b"b") == [b"other", b"1", None]
 
 
+async def test_a_guarded_row_is_not_put_under_a_commit_that_it_guards(three: list[Session]) -> None:
+    home, other, _ = three
+    await home.commit(change(b"\x02owner", None, b"home", CLAIM))
+    await home.begin()
+    await home.commit(change(b"\x02p", None, b"1", b"a", guards=[(CLAIM, b"home")]))
+    # A plain row: the statement that puts it takes a weaker lock than one on a head.
+    await other.start(change(b"\x02owner", b"home", b"other", CLAIM))
+    await home.end()
+    assert await other.finish() == [ACCEPTED]
+
+
 @pytest.mark.parametrize("ended", ["COMMIT", "ROLLBACK"])
 async def test_a_claim_that_is_moving_is_waited_for(three: list[Session], ended: str) -> None:
     home, other, _ = three

@@ -8,7 +8,7 @@ from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from dynactor.actors.runtime.supervisor import RESTARTS, Supervisor
 from dynactor.model.errors import InternalServerError
-from dynactor.storage.store import Fenced
+from dynactor.storage.store import Fenced, Unavailable
 from tests.support.environment.simulated_loop import simulated
 
 
@@ -47,6 +47,9 @@ class Waiter:
             self.in_hand = batch
             if batch[0].message.what == "crash":
                 raise RuntimeError("a bug")
+            if batch[0].message.what == "load":
+                # Too fast for the restart window, if it were counted as a crash.
+                raise InternalServerError("not loaded") from Unavailable("no connection")
             batch[0].answer(batch[0].message.what)
             self.in_hand = []
 
@@ -193,6 +196,20 @@ async def test_an_actor_that_keeps_crashing_is_given_up_and_refuses():
                 await order
         with pytest.raises(MailboxClosed):
             waiter.mailbox.put_nowait(Order("soup"))
+
+
+@simulated
+async def test_an_actor_without_its_store_is_restarted_as_often_as_it_takes():
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        waiter = Waiter("one")
+        supervisor.start(waiter)
+        for _ in range(RESTARTS * 3):
+            with pytest.raises(InternalServerError):
+                await waiter.mailbox.put_nowait(Order("load"))
+        assert await waiter.mailbox.put_nowait(Order("soup")) == "soup"
+        assert waiter.starts == RESTARTS * 3 + 1
+        await supervisor.stop(waiter)
 
 
 async def test_stopping_answers_what_was_taken():

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import count
@@ -79,10 +79,11 @@ class Postgresql:
         """The server's log."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
-    def make(self) -> None:
-        """Create the data directory."""
+    def make(self, *arguments: str | Path) -> None:
+        """Create the data directory, with more arguments of initdb."""
         self.run(
             "initdb",
+            *arguments,
             *("--pgdata", self.data, "--username", "postgres", "--auth", "trust"),
             *("--no-sync", "--no-instructions", "--encoding", "UTF8", "--locale", "C"),
         )
@@ -195,21 +196,41 @@ class Postgresql:
 
 
 @contextmanager
-def running_postgresql(settings: Mapping[str, str] | None = None) -> Iterator[Postgresql]:
-    """A server that runs within the context, with its data."""
+def running_postgresql(
+    settings: Mapping[str, str] | None = None, *, disk_mib: int | None = None
+) -> Iterator[Postgresql]:
+    """A server that runs within the context, with its data.
+
+    With ``disk_mib`` its tables are on a disk of that size in memory, and its log is not. This
+    needs the right to mount.
+    """
     directory = Path(tempfile.mkdtemp(prefix="dynactor-postgresql-"))
     try:
         if os.geteuid() == 0:
             shutil.chown(directory, "nobody", "nogroup")
         server = Postgresql(directory, settings)
-        server.make()
-        server.start()
-        try:
+        with ExitStack() as stack:
+            wal: tuple[str | Path, ...] = ()
+            if disk_mib is not None:
+                server.data = stack.enter_context(_disk(directory / "disk", disk_mib)) / "data"
+                wal = ("--waldir", directory / "wal")
+            server.make(*wal)
+            stack.callback(server.stop, signal.SIGQUIT)
+            server.start()
             yield server
-        finally:
-            server.stop(signal.SIGQUIT)
     finally:
         shutil.rmtree(directory)
+
+
+@contextmanager
+def _disk(directory: Path, size_mib: int) -> Iterator[Path]:
+    directory.mkdir()
+    size = f"size={size_mib}m,uid=nobody,gid=nogroup"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", directory], check=True)
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", directory], check=True)
 
 
 def _free_port() -> int:

@@ -117,6 +117,7 @@ def test_tables_that_were_shared_become_those_of_the_configured_region(tmp_path:
         assert west("ListTables", {})["TableNames"] == []
 
 
+@pytest.mark.embedded_store("dynactor check reads a data directory")
 def test_a_check_names_the_region_of_each_table(tmp_path: Path):
     with running_server(*APART, data_dir=tmp_path) as server:
         fill_both(server)

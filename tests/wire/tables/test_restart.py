@@ -99,6 +99,7 @@ def test_an_interrupt_stops_the_server_cleanly(tmp_path: Path):
         assert "Traceback" not in server.log
 
 
+@pytest.mark.embedded_store("it tells the path of a data directory")
 def test_a_data_directory_serves_one_server_at_a_time(tmp_path: Path):
     with running_server(data_dir=tmp_path) as server:
         with (

@@ -1,0 +1,98 @@
+"""A proxy between the store and PostgreSQL that cuts a connection at a boundary of messages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from struct import Struct
+from typing import Final
+
+_LENGTH: Final = Struct(">I")
+_TYPE_BYTES: Final = 1
+
+
+class CuttingProxy:
+    """Forwards whole messages. Once armed, it cuts at one of them, whichever side sent it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        # How many messages may still pass; None: all.
+        self._left: int | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self.cuts = 0
+
+    def arm(self, messages: int) -> None:
+        """Let so many messages pass from now on, and then cut their connection once."""
+        self._left = messages
+
+    def disarm(self) -> bool:
+        """Let everything pass; returns whether nothing was cut."""
+        was_armed, self._left = self._left is not None, None
+        return was_armed
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Forward a connection until one side ends it, or it is cut."""
+        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        both = {writer, server_writer}
+        self._writers |= both
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._forward(reader, server_writer, both, is_started=False))
+                group.create_task(self._forward(server_reader, writer, both, is_started=True))
+        finally:
+            self._writers -= both
+            for each in both:
+                each.transport.abort()
+
+    async def _forward(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        both: set[asyncio.StreamWriter],
+        *,
+        is_started: bool,
+    ) -> None:
+        try:
+            while True:
+                # The first message of a client has no type.
+                head = await reader.readexactly(_LENGTH.size + (_TYPE_BYTES if is_started else 0))
+                (length,) = _LENGTH.unpack(head[-_LENGTH.size :])
+                message = head + await reader.readexactly(length - _LENGTH.size)
+                is_started = True
+                if self._is_cut():
+                    self.cuts += 1
+                    break
+                writer.write(message)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        for each in both:
+            each.transport.abort()
+
+    def _is_cut(self) -> bool:
+        if self._left is None:
+            return False
+        if self._left:
+            self._left -= 1
+            return False
+        self._left = None
+        return True
+
+    def close(self) -> None:
+        """Cut all connections."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+
+@asynccontextmanager
+async def cutting_proxy(port: int) -> AsyncIterator[tuple[CuttingProxy, int]]:
+    """A proxy to this port of loopback, and its own port."""
+    proxy = CuttingProxy(port)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    try:
+        yield proxy, server.sockets[0].getsockname()[1]
+    finally:
+        proxy.close()
+        server.close()
+        await server.wait_closed()
