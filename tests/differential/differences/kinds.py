@@ -245,7 +245,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "numbers that are none",
+        "invalid numbers",
         "DynamoDB's words for what is no number, too large, too small or too long.",
         told(
             rf"{_IN_VALUES}(The parameter cannot be converted|Attempting to store more than 38"
@@ -614,7 +614,7 @@ KINDS: tuple[Kind, ...] = (
         refused_there(r"The provided starting key does not match the range key predicate", "Query"),
     ),
     Kind(
-        "a key that is none and another that stands twice, in one batch of writes",
+        "an invalid key and a duplicate key in one batch of writes",
         "What is no key can't be compared with others.",
         told(
             r"The provided key element does not match the schema$",

@@ -86,7 +86,7 @@ TRANSACTION_KINDS: Final = (
         ),
     ),
     Kind(
-        "an item of which a projection takes nothing",
+        "an item without any projected attribute",
         "It is left out; DynamoDB Local answers an empty item.",
         lambda difference: (
             difference.request.operation == "TransactGetItems"
