@@ -94,7 +94,7 @@ _QUERY: Final[Request] = {
 
 
 def base(site: Site) -> Request:
-    """A structure for a site with what it requires; expressions rather than legacy parameters."""
+    """A structure for a site with its required members; expressions, not legacy parameters."""
     part = _required(site)
     return part | _QUERY if site.operation == "Query" else part
 

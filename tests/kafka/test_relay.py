@@ -1,4 +1,4 @@
-"""A real server publishes to a real broker: everything, in order, whatever is stopped or killed."""
+"""A real server publishes to a real broker completely and in order, over stops and kills."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def delivery(request: pytest.FixtureRequest) -> tuple[str, str]:
 async def rebuilt(
     broker: BrokerAddress, server: Server, table: str, delivery: tuple[str, str]
 ) -> Replica:
-    """What a consumer ends with that reads the topic of this table; it is the table."""
+    """The final state of a consumer that reads this table's topic; it equals the table."""
     is_committed = delivery[1] == "exactly-once"
     isolation: Isolation = "read_committed" if is_committed else "read_uncommitted"
     return await replica_of(broker, f"dynactor.{table}", server, table, isolation)
@@ -113,7 +113,7 @@ def test_a_destination_that_is_given_up_at_once_leaves_no_connection_behind(
     ):
         for at in range(12):
             table = created(server)
-            # A moment later each time.
+            # Slightly later each time.
             for number in range(at):
                 call("PutItem", {"TableName": table, "Item": {"pk": {"S": f"{number}"}}})
             call("DeleteTable", {"TableName": table})
@@ -150,7 +150,7 @@ async def test_a_broker_that_is_away_holds_nothing_up_and_misses_nothing(
                 wait_written(writers, 1_000)
         wait_published(server, table)
         await rebuilt(breakable_broker, server, table, delivery)
-        # Once per state, and not once per retry.
+        # Once per state instead of once per retry.
         assert server.log.count("relay_blocked") <= 4, server.log
         assert "Traceback" not in server.log, server.log
 

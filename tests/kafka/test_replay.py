@@ -1,4 +1,4 @@
-"""Replays to a real broker, while others write: a consumer starts whole and ends equal."""
+"""Replays to a real broker during writes: a consumer starts from a snapshot and ends equal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEADLINE_SECONDS = 60
 
 
 class Replaying:
-    """``dynactor replay --json`` at work; ``last`` is how it stood last."""
+    """A running ``dynactor replay --json``; ``last`` is its last progress."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -44,14 +44,14 @@ class Replaying:
 
 
 def follows_closely(server: Server) -> bool:
-    """Whether the only job has published all that was written until now."""
+    """Whether the only job has published all writes so far."""
     (job,) = ask(admin_port(server), "/replays").json["replays"]
     return job["state"] == "FOLLOWING" and job["changes"] == job["changes_total"]
 
 
 @contextmanager
 def replaying(server: Server, table: str, topic: str, *arguments: str) -> Iterator[Replaying]:
-    """The command within the context; it is stopped at the end."""
+    """The command within the context; stopped at the end."""
     with subprocess.Popen(
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""A broker that lets in only who says a name and a password."""
+"""A broker that requires a name and a password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that fetch packages of other languages run only where they are asked for by name."""
+"""Tests that fetch packages of other languages run only if requested by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOOLS = {"test_npm.py": "npm", "test_maven.py": "Maven", "test_go.py": "Go"}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out what fetches packages, unless it is asked for."""
+    """Leave out tests that fetch packages, unless requested."""
     tool = _TOOLS.get(collection_path.name)
     if tool is None:
         return None

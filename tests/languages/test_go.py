@@ -1,4 +1,4 @@
-"""Go: the guide's lines."""
+"""Go: the guide's examples."""
 
 from __future__ import annotations
 

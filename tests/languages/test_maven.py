@@ -1,4 +1,4 @@
-"""Java: the guide's lines, and the SDK's retries against faults."""
+"""Java: the guide's examples, and the SDK's retries after faults."""
 
 from __future__ import annotations
 

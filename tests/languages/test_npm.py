@@ -1,4 +1,4 @@
-"""JavaScript: the guide's lines, and the SDK's retries against faults."""
+"""JavaScript: the guide's examples, and the SDK's retries after faults."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""``make mutants``: each guard is taken away, one after another, and must be missed.
+"""``make mutants``: removes each guard in turn, and expects a test to fail.
 
-A guard is a function of the product that checks and returns nothing. A copy of the product in
-which it returns at once is sent the cells of the table. Every operation that calls the guard while
-its cells are tried must then fail one of them. Exits with 1 if a guard is not missed somewhere.
+A guard is a function of the product that checks and returns nothing. The cells of the table run
+against a copy of the product in which the guard returns immediately. Every operation that calls the
+guard during its cells must then fail one of them. Exits with 1 if the removal of a guard goes
+unnoticed somewhere.
 """
 
 from __future__ import annotations
@@ -80,13 +81,13 @@ def changed_product(insertions: Mapping[Guard, str]) -> Iterator[Path]:
     """A copy of the product with a statement at the beginning of some guards' bodies."""
     with tempfile.TemporaryDirectory(prefix="guards-") as directory:
         copy = Path(directory)
-        # Links are followed, so the copy stands by itself.
+        # Links are followed, so the copy is complete.
         shutil.copytree(
             PROJECT / "dynactor",
             copy / "dynactor",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        # From the end of a file, so that the lines before stay where they are.
+        # From the end of a file, so earlier line numbers stay valid.
         for guard in sorted(insertions, key=lambda guard: guard.line, reverse=True):
             path = copy / "dynactor" / guard.path
             lines = path.read_text().splitlines(keepends=True)
@@ -96,7 +97,7 @@ def changed_product(insertions: Mapping[Guard, str]) -> Iterator[Path]:
 
 
 def cells_by_operation() -> dict[str, list[Cell]]:
-    """The cells of the table, those of operations on tables last: they may change the table."""
+    """The cells of the table; operations on tables come last, because they may change the table."""
     found: dict[str, list[Cell]] = {}
     for cell in table(RULES):
         if isinstance(cell, Cell):
@@ -108,7 +109,7 @@ def cells_by_operation() -> dict[str, list[Cell]]:
 
 
 def calls(all_guards: Iterable[Guard], cells: Mapping[str, list[Cell]]) -> dict[Guard, set[str]]:
-    """The operations that call each guard while their cells are tried."""
+    """The operations that call each guard during their cells."""
     by_name = {str(guard): guard for guard in all_guards}
     insertions = {
         guard: f"__import__({_TRACER!r}).called({name!r})" for name, guard in by_name.items()
@@ -134,7 +135,7 @@ def calls(all_guards: Iterable[Guard], cells: Mapping[str, list[Cell]]) -> dict[
 
 
 def missed_by(guard: Guard, cells: Mapping[str, list[Cell]], operations: set[str]) -> set[str]:
-    """The operations of which a cell fails while the guard is away."""
+    """The operations with a failing cell while the guard is removed."""
     missed = set()
     with (
         changed_product({guard: "return"}) as copy,
@@ -153,7 +154,7 @@ def _is_missed(endpoint: str, cells: list[Cell]) -> bool:
         try:
             return any(fault_of(cell, wire) for cell in cells)
         except (OSError, HTTPException):
-            # The connection broke: nothing that a guard would have refused may do that.
+            # The connection broke, which no request that a guard refuses may cause.
             return True
 
 

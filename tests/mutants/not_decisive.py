@@ -1,4 +1,4 @@
-"""Guards that an operation calls and that never decide there, each with a reason."""
+"""Guards that an operation calls but that never decide there, each with a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.guards.sites import holds_values, sites
 
 
 class NotDecisive(NamedTuple):
-    """Why a guard decides nothing, and in which operations: by the service model if it can say."""
+    """Why a guard decides nothing, and in which operations; confirmed by the model if possible."""
 
     reason: str
     applies: Callable[[str], bool]
@@ -67,5 +67,5 @@ NOT_DECISIVE: Final[dict[str, tuple[NotDecisive, ...]]] = {
 
 
 def is_decisive(guard: str, operation: str) -> bool:
-    """Whether an operation that calls a guard must miss it."""
+    """Whether removing a guard must make the operation fail."""
     return not any(one.applies(operation) for one in NOT_DECISIVE.get(guard, ()))

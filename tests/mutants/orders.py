@@ -1,8 +1,9 @@
-"""Faults in the order of events around an await, and the tests that step between two awaits.
+"""Faults in the order of events around an await, and tests that act between two awaits.
 
     python -m tests.mutants.orders [name ...]
 
-When code moves, ``file`` and ``old`` must follow: ``tests/architecture/test_mutants.py`` says so.
+When code moves, ``file`` and ``old`` must follow: ``tests/architecture/test_mutants.py`` checks
+that.
 """
 
 from __future__ import annotations

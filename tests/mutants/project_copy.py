@@ -25,8 +25,8 @@ _TESTS_FAILED: Final = 1
 class Outcome(NamedTuple):
     """The result of a run of pytest.
 
-    ``seconds`` is the time of the slowest test, but no more than the processor time of the run: on
-    a busy machine tests wait for others. ``trouble`` is pytest's output if no test was run, else
+    ``seconds`` is the time of the slowest test, but at most the processor time of the run, because
+    tests wait for others on a busy machine. ``trouble`` is pytest's output if no test was run, else
     None.
     """
 

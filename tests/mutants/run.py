@@ -61,7 +61,7 @@ def _check_healthy(copy: ProjectCopy, faults: Sequence[Fault]) -> Iterator[str]:
 
 
 def _check(copy: ProjectCopy, fault: Fault, limit_seconds: float) -> Iterator[str]:
-    """Run each test of a fault by itself, with the fault planted; yields what is wrong."""
+    """Run each test of a fault separately, with the fault planted; yields the failures."""
     problem = fault.problem()
     if problem is not None:
         yield f"{fault.name}: {problem}"

@@ -1,4 +1,4 @@
-"""The dashboard and the alerts, with a real Prometheus beside a server under load."""
+"""The dashboard and the alerts, with a real Prometheus and a server under load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.servers.server import PROJECT, Server, running_server
 RULES = PROJECT / "compose" / "prometheus"
 DASHBOARD = PROJECT / "compose" / "grafana" / "dynactor.json"
 DEADLINE_SECONDS = 60
-# Of a rate: some scrapes.
+# For rates: several scrapes.
 WINDOW_SECONDS = 5
 TABLE = {
     "TableName": "Orders",
@@ -46,7 +46,7 @@ TABLE = {
     ],
     "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 100},
 }
-# A broker that is not there: a destination that waits has a lag, too.
+# A broker that is down, because a waiting destination has a lag, too.
 OPTIONS = ("--throttling", "auto", "--initial-burst-seconds", "1")
 BROKER = ("--kafka-bootstrap-servers", "127.0.0.1:9")
 STREAM = "arn:aws:kinesis:us-east-1:000000000000:stream/orders"
@@ -140,7 +140,7 @@ def prometheus_beside(server: Server, folder: Path) -> Iterator[Prometheus]:
 
 
 def load(wire: WireClient) -> None:
-    """A little of everything that the panels tell of."""
+    """Requests for every panel."""
     item = {"id": {"S": "1"}, "status": {"S": "open"}, "at": {"N": "9999999999"}}
     put = {"TableName": "Orders", "Item": item}
     wire.send("PutItem", put)
@@ -182,6 +182,6 @@ def test_each_metric_of_a_rule_or_a_panel_is_one_that_the_server_has(
 ) -> None:
     texts = [(RULES / "alerts.yaml").read_text(), *(text for _, text in expressions())]
     named = set(re.findall(r"\b(?:dynactor|process)_\w+", " ".join(texts)))
-    # There while writes are refused alone.
+    # Present only while writes are refused.
     for metric in named - {"dynactor_store_refuses_writes", "dynactor_system_errors_total"}:
         assert prometheus.query(f"count({metric})"), metric

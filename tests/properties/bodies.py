@@ -1,4 +1,4 @@
-"""Random request bodies: broken requests, broken JSON, and bytes that are no JSON at all."""
+"""Random request bodies: broken requests, broken JSON, and bytes that are not JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.differential.requests.generate import item_request
 from tests.differential.requests.request import Request
 from tests.differential.requests.schemas import Schema
 
-# Beside those that the generator of requests knows: not implemented, unknown, or no name at all.
+# In addition to those of the request generator: not implemented, unknown, or invalid names.
 OTHER_OPERATIONS = (
     "TransactWriteItems",
     "ExecuteTransaction",
@@ -39,7 +39,7 @@ ODD_TEXTS = (
 
 
 def bodies(random: Random, named: dict[str, Schema], prefix: str) -> Iterator[tuple[str, bytes]]:
-    """Operations and bodies without end, for tables that exist; others are called ``prefix…``."""
+    """An endless sequence of operations and bodies for existing tables; others are ``prefix…``."""
     while True:
         choice = random.random()
         if choice < 0.15:
@@ -58,7 +58,7 @@ def bodies(random: Random, named: dict[str, Schema], prefix: str) -> Iterator[tu
 
 
 def _damaged(random: Random, body: bytes) -> bytes:
-    """A body of which some bytes are missing, doubled or other."""
+    """A body with missing, repeated or changed bytes."""
     at, to = sorted((random.randint(0, len(body)), random.randint(0, len(body))))
     match random.randint(0, 6):
         case 0:
@@ -78,7 +78,7 @@ def _damaged(random: Random, body: bytes) -> bytes:
 
 
 def _odd(random: Random, request: Request) -> bytes:
-    """A body that is well formed JSON, or nearly so, and nothing that a client would send."""
+    """A body of valid or almost valid JSON that no client would send."""
     match random.randint(0, 8):
         case 0:
             return random.randbytes(random.randint(0, 200))
@@ -101,7 +101,7 @@ def _odd(random: Random, request: Request) -> bytes:
             return json.dumps(_with_odd_text(random, parsed)).encode()
         case 7:
             return request.body.replace('"TableName"', '"TableName":1,"TableName"').encode()
-    # A half of a surrogate pair is JSON, and is no text.
+    # Half of a surrogate pair is valid JSON, but not valid text.
     return request.body.replace('"a"', '"\\ud800"').replace('"p"', '"\\udc00p"').encode()
 
 
@@ -118,7 +118,7 @@ def _json(random: Random, level: int) -> Any:
 
 
 def _with_odd_text(random: Random, node: Any) -> Any:
-    """The same body, one in ten of its texts replaced, names of members too."""
+    """The same body with a tenth of its texts replaced, including names of members."""
 
     def odd(text: str) -> str:
         return random.choice(ODD_TEXTS) if random.random() < 0.1 else text

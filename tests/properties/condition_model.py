@@ -1,4 +1,4 @@
-"""Conditions as data: their text, and whether they hold for an item, told plainly."""
+"""Conditions as data: their text, and a simple evaluation on items."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.properties.update_model import Path, path_text, read
 
 
 class Condition(NamedTuple):
-    """A condition: an operator, with paths, values or other conditions as it needs them."""
+    """A condition: an operator, with the paths, values or conditions that it needs."""
 
     operator: str
     path: Path = ()
@@ -48,7 +48,7 @@ def render(condition: Condition, placeholders: dict[str, Value]) -> str:
 
 
 def holds(condition: Condition, item: Item) -> bool:
-    """Whether the condition is true of the item."""
+    """Whether the condition is true for the item."""
     operator, values = condition.operator, condition.values
     if operator == "AND":
         return all(holds(part, item) for part in condition.parts)
@@ -90,7 +90,7 @@ def _equal(one: Value, other: Value) -> bool:
 
 
 def order(value: Value) -> Any:
-    """What a string, number or binary is ordered by."""
+    """The sort key of a string, number or binary."""
     if "N" in value:
         return Decimal(value["N"])
     if "S" in value:

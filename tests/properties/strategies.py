@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 Value = dict[str, Any]
 Item = dict[str, Value]
 
-# Few distinct contents, so that random values are equal, less and greater now and then.
+# Few distinct contents, so that random values are often equal.
 texts = st.sampled_from(("a", "ab", "abc", "b", "B", "é", "日本", "~"))
 numbers = st.sampled_from(("0", "1", "2", "3", "10", "-1", "-2.5", "1.5", "1000", "0.001"))
 binaries = st.sampled_from((b"a", b"ab", b"\x00", b"\x00\x01", b"\xff", b"\xff\xff\xff\x01")).map(
@@ -44,7 +44,7 @@ values = st.recursive(
 lists = st.lists(values, max_size=3).map(lambda held: {"L": held})
 maps = st.dictionaries(members, values, max_size=3).map(lambda held: {"M": held})
 
-# The attributes beside the key; most of the time each holds its own type.
+# The attributes besides the key; each usually holds its own type.
 attributes: dict[str, st.SearchStrategy[Value]] = {
     "a": values,
     "b": values,
@@ -58,7 +58,7 @@ items: st.SearchStrategy[Item] = st.fixed_dictionaries({}, optional=attributes)
 
 
 def comparable(node: Any) -> Any:
-    """A value or item with its sets in one order, to compare with ``==``."""
+    """A value or item with sorted sets, for comparison with ``==``."""
     if isinstance(node, dict):
         return {
             name: sorted(member) if name in ("SS", "NS", "BS") and isinstance(member, list)
@@ -71,5 +71,5 @@ def comparable(node: Any) -> Any:
 
 
 def multiset(found: list[Item]) -> list[str]:
-    """Items in an order of their own, to compare where DynamoDB promises none."""
+    """Items in a canonical order, for comparison where DynamoDB promises none."""
     return sorted(json.dumps(comparable(item), sort_keys=True) for item in found)

@@ -1,4 +1,4 @@
-"""Random conditions hold for the items for which a naive model says they hold."""
+"""Random conditions hold for the same items as in a naive model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made(
     values: tuple[Value, ...] = (),
     parts: tuple[Condition, ...] = (),
 ) -> Condition:
-    """A condition. Given the class itself, hypothesis would fill in what is left out."""
+    """A condition. For the class itself, hypothesis would fill in omitted fields."""
     return Condition(operator, path, values, parts)
 
 
@@ -48,7 +48,7 @@ simple_conditions = st.one_of(
         made,
         st.just("BETWEEN"),
         paths,
-        # Bounds in the wrong order are an error, not a condition.
+        # Bounds in the wrong order are an error instead of a condition.
         st.sampled_from(
             (
                 ({"N": "-1"}, {"N": "2"}),

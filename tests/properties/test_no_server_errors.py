@@ -29,7 +29,7 @@ ERRORS = frozenset(
 
 
 def fault(response: Response) -> str:
-    """What is wrong with an answer; empty for one that DynamoDB could have given."""
+    """The fault of an answer; empty for an answer that DynamoDB could give."""
     if response.status != 200 and not 400 <= response.status < 500:
         return f"status {response.status}"
     try:
@@ -48,7 +48,7 @@ def fault(response: Response) -> str:
 
 
 async def send_all(endpoint: str, seed: int, named: dict[str, Schema]) -> list[str]:
-    """Send the bodies of a seed over one connection, and tell what was wrong."""
+    """Send the bodies of a seed over one connection; returns the faulty answers."""
     parts = urlsplit(endpoint)
     assert parts.hostname is not None
     assert parts.port is not None

@@ -1,4 +1,4 @@
-"""Random queries, scans and pages of random tables against answers found by brute force."""
+"""Random queries, scans and pages of random tables, compared with brute force."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.clients.clients import WireClient
 from tests.support.servers.server import running_server
 from tests.support.tables.tables import local_index, table, unique_name
 
-# Index key attributes and what is beside them; an item may lack any of them.
+# Index key attributes and others; an item may lack any of them.
 rows = st.fixed_dictionaries(
     {"s": number_values},
     optional={"d": strings, "e": binary_values, "a": strings, "m": number_values},
@@ -24,7 +24,7 @@ rows = st.fixed_dictionaries(
 
 
 class Source(NamedTuple):
-    """A table or an index of it: its sort attribute, and which names it holds."""
+    """A table or an index of it: its sort attribute, and the names it holds."""
 
     index_name: str | None
     sort: str
@@ -52,7 +52,7 @@ OPERAND = {"s": number_values, "d": strings, "e": binary_values, "a": strings}
     ids=["as it is", "seven partitions"],
 )
 def wire(request: pytest.FixtureRequest, endpoint: str) -> Iterator[WireClient]:
-    """The server as it is, and one whose tables have an odd number of partitions."""
+    """The server as configured, and one whose tables have an odd number of partitions."""
     with ExitStack() as stack:
         if request.param:
             endpoint = stack.enter_context(running_server(*request.param)).endpoint
@@ -72,13 +72,13 @@ def queried(wire: WireClient) -> Iterator[str]:
 
 
 class Range(NamedTuple):
-    """A sort-key condition: an operator and its operands; no operator, no condition."""
+    """A sort-key condition: an operator and its operands; without an operator, no condition."""
 
     operator: str = ""
     operands: tuple[Value, ...] = ()
 
     def text(self) -> str:
-        """The condition as an expression says it, on ``#s``."""
+        """The condition as text of an expression on ``#s``."""
         match self.operator:
             case "BETWEEN":
                 return "#s BETWEEN :o0 AND :o1"
@@ -136,13 +136,13 @@ def queries(draw: st.DrawFn) -> Asked:
         Range(operator, operands),
         draw(st.booleans()),
         draw(st.one_of(st.none(), st.integers(1, 5))),
-        # An index refuses a filter on what it does not hold.
+        # An index refuses a filter on attributes it does not hold.
         draw(st.one_of(st.none(), number_values)) if source.index_name != "keys" else None,
     )
 
 
 def put_all(wire: WireClient, name: str, partition: str, held: list[Item]) -> list[Item]:
-    """Put the rows into one partition; of two with one sort key the later stays."""
+    """Put the rows into one partition; the later one of two with the same sort key stays."""
     stored: dict[str, Item] = {}
     for row in held:
         item = {"p": {"S": partition}, **row}
@@ -152,7 +152,7 @@ def put_all(wire: WireClient, name: str, partition: str, held: list[Item]) -> li
 
 
 def entries(source: Source, held: list[Item]) -> list[Item]:
-    """What the source holds of the items, in its order."""
+    """The source's entries of the items, in order."""
     found = [item for item in held if source.sort in item]
     found.sort(key=lambda item: order(item[source.sort]))
     if source.held is None:
@@ -221,7 +221,7 @@ def test_all_pages_of_a_query_together_are_the_brute_force_answer(
         ]
         if asked.limit is not None:
             assert all(answer["ScannedCount"] <= asked.limit for answer in answers)
-            # A page that is not the last is full.
+            # Every page except the last is full.
             assert all(answer["ScannedCount"] == asked.limit for answer in answers[:-1])
 
 
@@ -256,7 +256,7 @@ def test_a_query_goes_on_behind_any_start_key(
         for entry in entries(source, stored)
         if (order(entry[source.sort]) > limit if forward else order(entry[source.sort]) < limit)
     ]
-    # Among entries with the start key's own index key the order is DynamoDB's.
+    # DynamoDB does not specify the order among entries with the start key's index key.
     found = [item for item in answer["Items"] if order(item[source.sort]) != limit]
     assert multiset(found) == multiset(behind)
     if source.index_name is None:
@@ -277,7 +277,7 @@ changes = st.lists(
 def change(
     wire: WireClient, name: str, stored: dict[str, Item], step: tuple[str, str, Item]
 ) -> None:
-    """Make a change, and make it in the model."""
+    """Make a change, also in the model."""
     kind, partition, row = step
     key: Item = {"p": {"S": partition}, "s": row["s"]}
     at = partition + row["s"]["N"]

@@ -30,7 +30,7 @@ STEPS = ("", "", "", "", "", ".label", ".years[0]", "[1]", "['a b']", ".*", "[*]
 COMPARATORS = ("=", "<>", "<", "<=", ">", ">=", "LIKE")
 TYPES = ("MISSING", "NOT MISSING", "NULL", "NOT NULL", "LIST", "BAG")
 FUNCTIONS = ("begins_with", "contains", "attribute_type", "attribute_exists", "f")
-# Such as a plan makes ranges of.
+# Conditions from which a plan makes ranges.
 KEY_CONDITIONS = (
     *("artist = 'Acme'", "artist IN ['Acme', 'Bolt']", "artist = ?", "genre = 'rock'"),
     *("song = 'Alpha'", "song > 'Beta'", "plays < 20", "album = 'One'"),
@@ -118,7 +118,7 @@ def songs(wire: WireClient) -> Iterator[str]:
 
 
 def answered(wire: WireClient, operation: str, request: dict[str, Any]) -> Any:
-    """The answer to a request, which may be an error, but none of the server's."""
+    """The answer to a request, which may be an error, but not a server error."""
     answer = wire.send(operation, request)
     assert answer.status in (200, 400), (request, answer.body)
     if answer.status == 400:

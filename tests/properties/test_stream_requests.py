@@ -1,4 +1,4 @@
-"""Whatever is asked of a stream: a success or one of DynamoDB's errors, never a 5xx."""
+"""Any request to a stream gets a success or one of DynamoDB's errors, never a 5xx."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHERS = st.one_of(
 
 
 class Known(NamedTuple):
-    """What a stream has that may be asked for."""
+    """The valid arguments for a stream."""
 
     arns: list[str]
     shard_ids: list[str]
@@ -54,7 +54,7 @@ def known(wire: WireClient, streams_wire: WireClient) -> Iterator[Known]:
 
 
 def members_of(known: Known) -> dict[str, st.SearchStrategy[Any]]:
-    """Members of all operations with values that mostly mean something."""
+    """Members of all operations with mostly meaningful values."""
     shard_ids = st.sampled_from(known.shard_ids)
     sensible: dict[str, st.SearchStrategy[Any]] = {
         "StreamArn": st.sampled_from(known.arns),

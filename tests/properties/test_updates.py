@@ -1,4 +1,4 @@
-"""Random updates of random items do at the wire what a naive model says they do."""
+"""Random updates of random items have the same effect as in a naive model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.properties.update_model import Action, Operand, Path
 from tests.support.clients.clients import WireClient
 from tests.support.tables.tables import unique_name
 
-# No place holds another, and none stands twice in one update.
+# No place contains another, and each is used once per update.
 PLACES: tuple[Path, ...] = (
     ("a",),
     ("b",),
@@ -46,7 +46,7 @@ READ: tuple[Path, ...] = (*PLACES, ("m",), ("l",))
 
 
 def operand(kind: str, path: Path = (), value: Value | None = None) -> Operand:
-    """An operand. Given the class itself, hypothesis would fill in what is left out."""
+    """An operand. For the class itself, hypothesis would fill in omitted fields."""
     return Operand(kind, path, value)
 
 
@@ -72,7 +72,7 @@ def updates(draw: st.DrawFn) -> list[Action]:
             content = {"n": number_values, "ss": string_sets, "ns": number_sets}[str(path[0])]
             operand_drawn = Operand("value", value=draw(content))
         actions.append(Action(keyword, path, operand_drawn))
-    # An expression has each clause once: its actions stand together.
+    # An expression has each clause once, so its actions are grouped.
     return sorted(actions, key=lambda action: action.keyword)
 
 

@@ -1,6 +1,6 @@
-"""Updates as data: their text, and what they do to an item, told as plainly as can be.
+"""Updates as data: their text, and a simple version of their effect on an item.
 
-Leaves out overlapping paths: an update names each place once.
+Overlapping paths are left out: an update uses each place once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Refused(Exception):
 
 
 class Operand(NamedTuple):
-    """The right side of a SET: a kind, and what that kind needs."""
+    """The right side of a SET: a kind, and its arguments."""
 
     kind: str
     path: Path = ()
@@ -35,7 +35,7 @@ class Action(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """An update as a request says it."""
+    """An update as in a request."""
 
     text: str
     values: dict[str, Value]
@@ -88,7 +88,7 @@ def path_text(path: Path) -> str:
 
 
 def read(item: Item, path: Path) -> Value | None:
-    """The value at a path, None where there is none."""
+    """The value at a path, or None."""
     value: Value | None = item.get(str(path[0]))
     for step in path[1:]:
         if value is None:
@@ -105,7 +105,7 @@ def _parent(item: Item, path: Path) -> Any:
     """The dict or list that holds the place.
 
     Raises:
-        Refused: there is none, or it is of another type.
+        Refused: it is missing or of another type.
     """
     if len(path) == 1:
         return item
@@ -186,7 +186,7 @@ def apply(old: Item, actions: list[Action]) -> Item:
                 assert operand is not None
                 assert operand.value is not None
                 _delete(holder, path, operand.value)
-    # Positions are those of the old list: additions stand behind it, removals go from its end.
+    # Positions are those of the old list: additions come after it, removals go from its end.
     for path, value in sorted(appended, key=lambda entry: entry[0][-1]):
         _parent(new, path).append(value)
     for path in sorted(

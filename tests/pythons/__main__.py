@@ -1,6 +1,6 @@
-"""Run the tests of model, storage, streams and wire on the other supported Pythons of this machine.
+"""Run the tests of model, storage, streams and wire on the other supported Pythons here.
 
-Each Python gets its own virtual environment, .venv-VERSION. Prints which were run and which not.
+Each Python gets its own virtual environment, .venv-VERSION. Prints which ran and which did not.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _wire_files() -> list[str]:
-    """The files of the wire tests, in an order that is the same everywhere."""
+    """The files of the wire tests, in the same order on every machine."""
     return sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / _WIRE).rglob("test_*.py"))
 
 

@@ -1,4 +1,4 @@
-"""Every test of this folder runs over each data set, and over the cases that it brings."""
+"""Every test of this folder runs on each data set, and on its cases."""
 
 from __future__ import annotations
 

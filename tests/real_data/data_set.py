@@ -1,4 +1,4 @@
-"""What a data set brings: its rows, its keys, and the questions that are put to it."""
+"""A data set: its rows, its keys, and its queries."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Index:
-    """One order of a partition's rows: the table's own, which has no name, or a local index."""
+    """One order of a partition's rows: the table's own, without a name, or a local index."""
 
     name: str | None
     sort: str
     sort_type: str
-    included: tuple[str, ...] | None = None  # beside the keys; None: all a row has
+    included: tuple[str, ...] | None = None  # besides the keys; None: all of a row
 
     def __str__(self) -> str:
         return self.name or "table"
@@ -56,7 +56,7 @@ class Change:
 
 @dataclass(frozen=True)
 class DataSet:
-    """Rows as people wrote them, and all that is asked of them.
+    """Rows of real data, and the requests on them.
 
     ``names`` are the placeholders that its expressions may use.
     """
@@ -77,11 +77,11 @@ class DataSet:
 
     @property
     def indexes(self) -> tuple[Index, ...]:
-        """Every order there is, the table's first."""
+        """All orders, the table's first."""
         return (self.table, *self.local_indexes)
 
     def cases(self, kind: str) -> Sequence[Any]:
-        """What a test's parameter of this name goes through."""
+        """The values of a test's parameter with this name."""
         if kind == "text_index":
             return [index for index in self.indexes if index.sort_type == "S"]
         by_kind = {
@@ -96,7 +96,7 @@ class DataSet:
         return {name: row[name] for name in (self.partition, self.table.sort)}
 
     def held(self, rows: list[Row], index: Index) -> list[Row]:
-        """What an index gives of rows."""
+        """An index's view of rows."""
         if index.included is None:
             return rows
         names = {self.partition, self.table.sort, index.sort, *index.included}

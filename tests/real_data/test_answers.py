@@ -1,7 +1,7 @@
-"""Real input: rows as people wrote them, every answer compared with plain Python's.
+"""Real data: every answer is compared with plain Python's.
 
-A data set is loaded by boto3's ``batch_writer`` into a table with two local indexes; then each
-query, filter, projection and page is computed again from the rows, in the simplest way.
+boto3's ``batch_writer`` loads a data set into a table with two local indexes. Then each query,
+filter, projection and page is computed again from the rows in the simplest way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEED = 20_260_101
 
 @pytest.fixture(scope="module")
 def tables(wire: WireClient, resource: Any) -> Iterator[Callable[[DataSet], LoadedTable]]:
-    """The table of a data set, loaded when it is first asked for."""
+    """The table of a data set, loaded on first use."""
     loaded: dict[str, LoadedTable] = {}
 
     def table_of(data_set: DataSet) -> LoadedTable:
@@ -120,17 +120,18 @@ def test_filters_of_scans_and_queries_leave_what_python_leaves(
 
 def test_projections_cut_what_python_cuts(table: LoadedTable, index: Index, projection: Projection):
     for partition in table.partitions[::5]:
-        # What an index does not hold is fetched from the table, each item as 4 KB of its page.
+        # Attributes that an index does not hold are fetched from the table, each item as 4 KB of
+        # its page.
         found = table.all_of(
             table.query, partition, index, ProjectionExpression=projection.expression
         )
         expected = [projection.cut(row) for row in table.of(partition, index)]
-        # Without their keys rows may be equal, and ties stand in any order.
+        # Without their keys, rows may be equal, and ties are in any order.
         assert sorted(map(_text_of, found)) == sorted(map(_text_of, expected))
 
 
 def _text_of(value: Any) -> str:
-    """A value's text, the same for equal values: neither maps nor sets have an order."""
+    """A value's text, equal for equal values, because maps and sets have no order."""
     if isinstance(value, dict):
         return str(sorted((name, _text_of(member)) for name, member in value.items()))
     if isinstance(value, list):
@@ -188,7 +189,7 @@ def test_every_row_is_got_by_its_key(table: LoadedTable):
 
 
 def test_updates_and_deletes_move_rows_as_python_moves_them(table: LoadedTable):
-    """Last of all: a tenth of the rows is changed, a tenth deleted, and all is compared again."""
+    """Runs last: a tenth of the rows is changed, a tenth deleted, and all are compared again."""
     chance = random.Random(SEED)
     tenth = len(table.rows) // 10
     for row in chance.sample(table.rows, tenth):

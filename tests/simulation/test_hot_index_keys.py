@@ -1,6 +1,6 @@
-"""A table's writes and the hot partitions of its index, on virtual time (S139, S102).
+"""A table's writes and the hot partitions of its index, in virtual time (S139, S102).
 
-The classic index on a status: the table's keys are spread well, the index has few key values.
+The classic index on a status: the table's keys are spread well, but the index has few key values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEY_RANGE = "IndexWriteKeyRangeThroughputExceeded"
 
 
 class Load:
-    """20,000 units a second on evenly used table keys and so many index key values."""
+    """20,000 units a second on evenly used table keys and this many index key values."""
 
     def __init__(self, values: int) -> None:
         throughput = Throughput(0, UNITS)
@@ -70,7 +70,7 @@ class Load:
 
 
 def hot_partitions(table: TableLimits, before: dict[int, int], second: int) -> list[int]:
-    """Those of the index that were above their ceilings since ``before``."""
+    """The partitions of the index that exceeded their ceilings since ``before``."""
     readings = table.indexes[INDEX_ID].writes.readings(second)
     hot = [
         number for number, now in readings.items() if now.ceiling_refusals > before.get(number, 0)
@@ -101,7 +101,7 @@ def test_two_index_key_values_do_not_gain_by_splits():
 
 
 def test_a_hundred_index_key_values_are_all_accepted_once_the_hot_partitions_are_split():
-    """By chance some partitions hold ten of the values and some one: 200 units a second each."""
+    """Some partitions happen to hold ten of the values and some one: 200 units a second each."""
     load = Load(values=100)
     at_first = load.offer(0)
     refusals: dict[int, int] = {}

@@ -1,6 +1,6 @@
-"""Items that are hot together get partitions of their own, on virtual time (S139).
+"""Items that are hot together get separate partitions, in virtual time (S139).
 
-A whole database on demand with its limits enforced: a minute of heat, then the splits.
+A whole on-demand database with enforced limits: a minute of heat, then the splits.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dynactor.model.values.item import Item
 from tests.support.databases.databases import SetClock, put, running_database, table_definition
 
 START = 1_700_000_000
-# The time in which a hot partition is found, and some more.
+# Slightly longer than the time to detect a hot partition.
 SECONDS = 90
-# Of an item's size, for what is beside its text.
+# The part of an item's size other than its text.
 REST_BYTES = 64
 
 
 def keyed(names: Sequence[str]) -> TableDefinition:
-    """A table on demand with these key attributes, strings."""
+    """An on-demand table with these key attributes, strings."""
     attributes = tuple(KeyAttribute(name, "S") for name in names)
     return structs.replace(
         table_definition("hot"),
@@ -36,13 +36,13 @@ def keyed(names: Sequence[str]) -> TableDefinition:
 
 
 def item(names: Sequence[str], value: str, size_kib: int) -> Item:
-    """An item that takes so many write units."""
+    """An item that takes this many write units."""
     key = {name: {"S": value} for name in names}
     return {**key, "text": {"S": "x" * (size_kib * KIB - REST_BYTES)}}
 
 
 async def second(database: Database, clock: SetClock, offered: Sequence[Item]) -> int:
-    """Offer these puts, evenly over a second; how many were accepted."""
+    """Offer these puts, evenly over a second; returns the number accepted."""
     table = database.table("hot")
     accepted = 0
     for each in offered:
@@ -54,13 +54,13 @@ async def second(database: Database, clock: SetClock, offered: Sequence[Item]) -
             accepted += 1
         clock.step(1 / len(offered))
     await database.split_watch.check()
-    # An order that comes behind the splits.
+    # A message that is processed after the splits.
     await database.actor.keep_streams()
     return accepted
 
 
 async def partitions_after(offered: Sequence[Item], names: Sequence[str]) -> tuple[int, int]:
-    """How many partitions a table has after such load, and how many puts a second it accepts."""
+    """The number of partitions after such load, and the accepted puts per second."""
     clock = SetClock(START)
     async with running_database(
         clock=clock, partitions_per_table=1, throttling="enforce", copy_messages=False
@@ -78,7 +78,7 @@ async def partitions_after(offered: Sequence[Item], names: Sequence[str]) -> tup
 async def test_two_items_in_turn_are_put_apart_whatever_their_size(
     size_kib: int, puts: int, names: Sequence[str]
 ):
-    """Of 98 KiB eleven puts are accepted in most seconds, six of them of the first item."""
+    """Of 98 KiB puts, eleven are accepted in most seconds, six of them of the first item."""
     both = [item(names, value, size_kib) for value in "ab"]
 
     assert await partitions_after(both * (puts // 2), names) == (2, puts)
@@ -91,7 +91,7 @@ async def test_an_item_that_is_hotter_than_another_is_put_apart_from_it():
     partitions, accepted = await partitions_after([hot, hot, hot, other] * 4, names)
 
     assert partitions == 2
-    # All four of the other, and what one partition takes of the hot one.
+    # All four of the other item, and one partition's units of the hot one.
     assert accepted in (14, 15)
 
 

@@ -1,7 +1,7 @@
-"""Keys that are hotter than a partition (S139, A11), on virtual time.
+"""Keys that are hotter than a partition (S139, A11), in virtual time.
 
-The partitions' splits are made by hand here: what a split by heat does to the limits, not when one
-is made.
+The tests split partitions themselves, to show the effect of a split by heat on the limits, not its
+time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEY_RANGE = "TableWriteKeyRangeThroughputExceeded"
 
 
 def suffixed_load(partitions: int) -> list[Writes]:
-    """5,000 units a second on one key with the suffixes 1 to 5, where they fall."""
+    """5,000 units a second on one key with the suffixes 1 to 5, by partition."""
     hashes = (partition_hash([{"S": f"121212-{suffix}"}]) for suffix in range(1, 6))
     places = (int.from_bytes(hashed, "big") * partitions >> 64 for hashed in hashes)
     return [Writes(place, 100, 10) for place in places]

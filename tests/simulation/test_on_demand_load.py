@@ -1,4 +1,4 @@
-"""On-demand tables under load, on virtual time: the units accepted in each second."""
+"""On-demand tables under load, in virtual time: the units accepted in each second."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAXIMUM = "TableWriteMaxOnDemandThroughputExceeded"
 
 
 def test_a_new_table_takes_4000_units_and_doubles_its_previous_peak_in_half_an_hour():
-    """All the while 20,000 units a second are offered, evenly over the partitions."""
+    """The offered load is always 20,000 units a second, evenly over the partitions."""
     table = limits(on_demand(), 4)
     writes = table.table.writes
     assert isinstance(writes, OnDemandUnits)

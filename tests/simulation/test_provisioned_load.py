@@ -1,4 +1,4 @@
-"""Provisioned tables under load, on virtual time: the units accepted in each second."""
+"""Provisioned tables under load, in virtual time: the units accepted in each second."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_partition_saves_no_more_than_300_seconds_of_units():
 
 
 def test_a_new_table_has_300_seconds_of_units_and_takes_what_comes_in_from_there():
-    """30,000 units, of which the first 33 seconds use 900 each beside what comes in."""
+    """30,000 units: the first 33 seconds use 900 each in addition to new ones."""
     outcomes = offer(limits(provisioned(100), 1), [Writes(0, 1_200)], range(60))
 
     assert units_of(outcomes[:33]) == [1_000] * 33
@@ -52,7 +52,7 @@ def test_a_new_table_has_300_seconds_of_units_and_takes_what_comes_in_from_there
 
 
 def test_2000_writes_to_a_new_table_of_5_units():
-    """1,500 are saved: they last as long as requests are faster than five a second."""
+    """1,500 are saved: they last while requests are faster than five a second."""
     outcomes = offer(limits(provisioned(5), 1), [Writes(0, 200)], range(20))
 
     assert units_of(outcomes[:7]) == [200] * 7
@@ -81,7 +81,7 @@ def test_lending_leaves_the_others_what_they_saved():
 
 
 def test_a_partition_that_others_borrow_from_keeps_its_own_share():
-    """Partition 0 wants all there is; the others want their shares and get them."""
+    """Partition 0 wants all units; the others want their shares and get them."""
     load = [Writes(0, 1_200), *(Writes(other, 100) for other in (1, 2, 3))]
 
     outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(60))
@@ -140,7 +140,7 @@ def test_bursts_above_the_mean_use_up_what_was_saved_and_no_more():
 
 
 def test_skewed_load_within_the_tables_units_is_accepted_with_nothing_saved():
-    """70 % on one of four partitions: 280 of 400, its share being 100."""
+    """70 % on one of four partitions: 280 of 400, with a share of 100."""
     load = [Writes(0, 280), *(Writes(other, 40) for other in (1, 2, 3))]
 
     outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(60))
@@ -158,7 +158,7 @@ def test_growing_load_is_accepted_up_to_what_is_provisioned_and_saved():
         offered.append(4 * each)
         accepted.append(offer_second(table, load, second).units)
 
-    # 90 seconds of less than 100 leave 4,195 units in each partition, 100 to begin with among them.
+    # 90 seconds below 100 leave 4,195 units in each partition, including the initial 100.
     used_up = next(at for at, units in enumerate(accepted) if units < offered[at])
     assert accepted[:used_up] == offered[:used_up]
     assert used_up == 182
@@ -185,7 +185,7 @@ def test_a_table_that_becomes_provisioned_has_300_seconds_of_units():
 
 
 def test_an_index_with_fewer_units_slows_the_table_down():
-    """S102: the table's writes are refused, for the index's sake."""
+    """S102: the table's writes are refused because of the index."""
     table = limits(provisioned(1_000), 2, index=(provisioned(200), 1), saved_seconds=1)
     load = [Writes(partition, 400, index_partition=0) for partition in (0, 1)]
 

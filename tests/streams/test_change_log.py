@@ -1,4 +1,4 @@
-"""Trimming of a log on the disk."""
+"""Trimming of a log on disk."""
 
 from __future__ import annotations
 

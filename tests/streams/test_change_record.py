@@ -1,4 +1,4 @@
-"""A change record comes back from its row as it was."""
+"""A change record round-trips through its row."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ changes = st.builds(
 
 
 def shown(record: ChangeRecord) -> list[Any]:
-    """All of a record, in a form that ``==`` looks into."""
+    """All fields of a record, in a form that ``==`` compares deeply."""
     found = [
         record.sequence_number,
         record.commit_time_us,

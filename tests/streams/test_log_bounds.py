@@ -1,4 +1,4 @@
-"""How far back logs go, and where a time is in them."""
+"""The extent of logs, and the position of a time in them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORD = TableRecord(
 
 
 async def reach(times_us: dict[int, int], last: int, trim: bytes | None = None) -> LogReach:
-    """The reach of a log with records of these times, by counter."""
+    """The extent of a log with records of these times, by counter."""
     async with memory_store() as store:
         await commit(store, times_us, last, trim)
         (log,) = await log_bounds.reaches(store.durable(), RECORD, NOW_US)
@@ -59,7 +59,7 @@ async def test_where_the_time_is_not_known_a_later_one_is_told():
     old_form = (4).to_bytes(8, "big")
     assert await reach({5: 60}, 5, old_form) == LogReach(PARTITION, 4, 5, 59)
     assert await reach({}, 4, old_form) == LogReach(PARTITION, 4, 4, NOW_US)
-    # Nobody recorded the changes up to 4, nor those of 5 and 6 behind the trimmed ones.
+    # The changes up to 4 were not recorded, and the trimmed ones include 5 and 6.
     assert await reach({5: 60}, 5) == LogReach(PARTITION, 4, 5, 59)
     assert await reach({7: 60}, 7, change_log.encode_trim(4, 50)) == LogReach(PARTITION, 6, 7, 59)
     assert await reach({}, 6, change_log.encode_trim(4, 50)) == LogReach(PARTITION, 6, 6, NOW_US)

@@ -105,7 +105,7 @@ def test_trimming_moves_the_horizon_and_forgets_shards_that_closed_long_ago():
     assert [shard.horizon for shard in stream.shards] == [0, 4]
     partly = shards.trimmed(stream, {1: 2}, 300.0, DAY_SECONDS)
     assert [shard.horizon for shard in partly.shards] == [2, 4]
-    # Whoever has read the parent to its end has missed nothing.
+    # A reader that has read the parent to its end has missed nothing.
     wholly = shards.trimmed(partly, {1: 6}, 300.0, DAY_SECONDS)
     assert [shard.horizon for shard in wholly.shards] == [4, 6]
     later = shards.trimmed(wholly, {}, 200.0 + DAY_SECONDS, DAY_SECONDS)

@@ -1,4 +1,4 @@
-"""A shard iterator comes back as it was handed out, and nothing else does."""
+"""A shard iterator round-trips, and other texts are refused."""
 
 from base64 import urlsafe_b64encode
 from hashlib import blake2b

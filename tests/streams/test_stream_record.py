@@ -1,4 +1,4 @@
-"""The record of a change, as GetRecords answers it, under each view type."""
+"""The record of a change, as in GetRecords' answer, for each view type."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The directory that an earlier version wrote, for every test of this folder."""
+"""A data directory of an earlier version, for every test of this folder."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def written() -> Written:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A copy of the test's own."""
+    """A copy for one test."""
     return unpack(tmp_path)
 
 
 @pytest.fixture(scope="session")
 def opened(tmp_path_factory: pytest.TempPathFactory, written: Written) -> Iterator[Upgraded]:
-    """A server on a copy, for tests that write nothing; all that was begun has come to its end.
+    """A server on a copy, for tests that write nothing; pending work is completed.
 
     Expired items stay.
     """

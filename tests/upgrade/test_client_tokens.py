@@ -1,4 +1,4 @@
-"""A transaction that a client sends again after an upgrade is not done again."""
+"""A transaction that is retried after an upgrade is not done again."""
 
 from __future__ import annotations
 

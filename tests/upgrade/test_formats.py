@@ -1,4 +1,4 @@
-"""A directory of an older format is taken over; one of a newer format is refused and left alone."""
+"""A directory of an older format is upgraded; one of a newer format is refused unchanged."""
 
 from __future__ import annotations
 

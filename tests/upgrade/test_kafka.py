@@ -1,4 +1,4 @@
-"""Relays go on where an earlier version had published to, with a fake broker."""
+"""Relays continue after the last record of an earlier version, with a fake broker."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.servers.in_process import Asked
 from tests.support.servers.upgraded import Written, in_order
 
-# Of the topics, as they were made; and of those that would be made now.
+# The topics' partition count as created, and the present default.
 PARTITIONS, OTHER_PARTITIONS = 3, 5
-# Events that were written when nobody published them.
+# Events that were recorded while nothing was published.
 PENDING = 15
 DEADLINE_SECONDS = 60
 

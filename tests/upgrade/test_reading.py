@@ -1,4 +1,4 @@
-"""Tables that an earlier version wrote are read as they were written."""
+"""Tables of an earlier version are read unchanged."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_table_is_described_as_before(opened: Upgraded, written: Written, name
                 shown = described(opened, name, each["IndexName"])
                 assert each.items() <= shown.items()
         elif member == "AttributeDefinitions":
-            # An index that was being deleted is gone.
+            # An index that was in deletion is gone.
             shown = {each["AttributeName"]: each for each in before}
             assert all(shown[each["AttributeName"]] == each for each in now[member])
         else:

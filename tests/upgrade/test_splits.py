@@ -1,4 +1,4 @@
-"""Partitions that an earlier version wrote are split."""
+"""Partitions of an earlier version are split."""
 
 from __future__ import annotations
 

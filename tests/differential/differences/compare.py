@@ -61,7 +61,7 @@ class Difference(NamedTuple):
 
     @property
     def paths(self) -> frozenset[str]:
-        """Where two successes differ: paths of members, positions and map keys as ``*``."""
+        """The differing paths of two successes; ``*`` replaces positions and map keys."""
         if self.our_error or self.local_error:
             return frozenset()
         return frozenset(_paths(self.ours["result"], self.local["result"], ""))

@@ -1,4 +1,4 @@
-"""Attribute values: what is refused, what is made canonical, what they take."""
+"""Attribute values: refused ones, canonical forms, sizes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dynactor.model.values.attribute_value import check, order_key, size_bytes, 
 
 
 def checked(value: Any) -> Any:
-    """A value as it is after the check; what came stays as it is."""
+    """A value after the check; the original stays unchanged."""
     value = copy.deepcopy(value)
     check(value)
     return value
 
 
 def nested(levels: int, kind: str) -> Any:
-    """So many lists or maps within one another."""
+    """Lists or maps nested this many levels deep."""
     value: Any = {"L": []} if kind == "L" else {"M": {}}
     for _ in range(levels - 1):
         value = {"L": [value]} if kind == "L" else {"M": {"m": value}}
@@ -249,7 +249,7 @@ def test_a_text_that_says_no_is_no_null():
         "é===",
         "YW\nJ",
         "YWJj\n",
-        # What the last character has beyond the last byte must be zero.
+        # The bits of the last character beyond the last byte must be zero.
         "YR==",
         "YWJ=",
     ],

@@ -48,7 +48,7 @@ def test_an_item_comes_back_from_its_bytes_as_it_was(item):
 
 @given(whole_items)
 def test_an_item_never_takes_more_than_its_json(item):
-    """So the length of a request bounds the size of what it brings."""
+    """So the length of a request bounds the size of its items."""
     assert items.check(item) <= len(items.encode(item))
 
 

@@ -17,7 +17,7 @@ NINES = "9" * 38
 
 @st.composite
 def numbers(draw: st.DrawFn) -> str:
-    """Any number that DynamoDB takes, canonical."""
+    """Any valid number in canonical form."""
     digits = draw(st.integers(-(10**38) + 1, 10**38 - 1))
     length = len(str(abs(digits)))
     exponent = draw(st.integers(-130 - length + 1, 126 - length))
@@ -166,7 +166,7 @@ def test_a_number_out_of_range_is_refused(text, message):
     ids=["digits", "a letter", "a second point", "a second exponent", "a fraction and a letter"],
 )
 def test_a_long_text_is_refused_at_once(text):
-    """The loop serves nobody else meanwhile; it takes a few hundredths of a second."""
+    """The loop is blocked meanwhile; it takes a few hundredths of a second."""
     started = process_time()
 
     with pytest.raises(ValidationException):

@@ -1,4 +1,4 @@
-"""Debezium's form of a change: byte for byte without a schema, and what the schema says."""
+"""Debezium's form of a change: byte for byte without a schema, and the schema's content."""
 
 import json
 from typing import Any

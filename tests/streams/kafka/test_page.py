@@ -1,4 +1,4 @@
-"""docs/KAFKA.md shows what is written, and its program rebuilds tables."""
+"""docs/KAFKA.md shows the real records, and its program rebuilds tables."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def lines(headers: Iterator[tuple[str, bytes]]) -> str:
 
 
 def examples() -> dict[str, str]:
-    """Everything that the page shows, as it is written."""
+    """All examples of the page, as written."""
     default = KafkaForm()
     debezium, plain = KafkaForm(format="debezium"), {"format": "debezium", "plain_images": True}
     gap = gap_message(SOURCE, default, time_us=TAKEN_US)
@@ -77,7 +77,7 @@ def examples() -> dict[str, str]:
 def test_an_example_is_what_is_written(name: str):
     shown, expected = SHOWN[name].strip(), examples()[name].strip()
     if expected.startswith("{\n"):
-        # Written out over several lines, for readers.
+        # The page wraps it over several lines.
         assert json.loads(shown) == json.loads(expected), expected
     else:
         assert shown == expected
@@ -89,14 +89,14 @@ def test_every_example_of_the_page_is_generated():
 
 
 class Consumed(NamedTuple):
-    """A record as aiokafka gives it to a consumer, as far as it matters."""
+    """A record as aiokafka gives it to a consumer, with the relevant fields."""
 
     partition: int
     value: bytes | None
 
 
 class Copy:
-    """What the page's program has of a table."""
+    """The state of a table in the page's program."""
 
     def __init__(self) -> None:
         self._page: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class Copy:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[KafkaMessage], dict[str, Item]]:
-    """What comes of some writes, with runs that come twice and a gap; and the table at the end."""
+    """The records of some writes, with duplicates and a gap, and the table at the end."""
     form = KafkaForm(tombstones=True)
     table: dict[str, StoredItem] = {}
     messages: list[KafkaMessage] = []

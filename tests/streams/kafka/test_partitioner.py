@@ -1,4 +1,4 @@
-"""Keys come into the Kafka partitions in which Java's default partitioner puts them."""
+"""Keys go to the Kafka partitions of Java's default partitioner."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dynactor.streams.kafka.partitioner import murmur2, partition_of
 
-# From Kafka's own UtilsTest; Java's ints have a sign.
+# From Kafka's own UtilsTest; Java's ints are signed.
 JAVA_HASHES = [
     (b"21", -973932308),
     (b"foobar", -790332482),
@@ -23,7 +23,7 @@ def test_the_hash_is_that_of_java(key: bytes, java_hash: int):
 
 
 def test_the_sign_is_masked_away():
-    # Java: toPositive(-973932308) is 1173551340; its absolute value would lie elsewhere.
+    # Java: toPositive(-973932308) is 1173551340; its absolute value would be elsewhere.
     assert partition_of(b"21", 1000) == 1173551340 % 1000
 
 

@@ -1,4 +1,4 @@
-"""Items as plain JSON: which numbers stay numbers, and what becomes of the other types."""
+"""Items as plain JSON: which numbers stay numbers, and the form of the other types."""
 
 from decimal import Decimal
 from typing import Any
@@ -41,7 +41,7 @@ def test_a_number_is_one_where_a_double_holds_all_of_it(text: str, expected: str
 def test_no_number_loses_a_digit(drawn: Decimal):
     text = numbers.canonical(f"{drawn.normalize():f}"[:38])
     found = json.decode(written({"N": text}))
-    # The shortest text of a double is what most languages print of it.
+    # Most languages print the shortest text of a double.
     assert Decimal(found if isinstance(found, str) else repr(found)) == Decimal(text)
 
 

@@ -1,4 +1,4 @@
-"""The consumer of the tests rebuilds a table from its records, and notices each broken promise."""
+"""The tests' consumer rebuilds a table from its records, and notices each broken promise."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ A_CHANGE = [
 
 
 def consumed(messages: Iterable[KafkaMessage], partition: int = 0) -> list[Consumed]:
-    """As the consumer gets them out of one Kafka partition."""
+    """Records as the consumer reads them from one Kafka partition."""
     offsets = count()
     return [
         Consumed(
@@ -101,7 +101,7 @@ def test_behind_a_gap_nothing_is_known_until_it_is_told_again():
     row = consumed([snapshot(NEW, SequenceNumber(1, 2))])
     replica = Replica.of([*before, *gap, *row, *records(A_CHANGE[2])])
     assert (replica.items, replica.gaps) == (rows(NEWER), 1)
-    # The tail may begin before its snapshot is whole.
+    # The tail may begin before its snapshot is complete.
     assert Replica.of([*before, *gap, *records(A_CHANGE[2]), *row]).items == rows(NEWER)
 
 
