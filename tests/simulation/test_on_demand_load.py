@@ -115,7 +115,7 @@ def test_a_table_that_becomes_on_demand_keeps_what_it_could_do():
 
 
 def test_a_short_peak_counts_as_the_mean_of_its_minute():
-    """6,000 units a second for half a minute: a peak of 3,000, which allows what was allowed."""
+    """6,000 units a second for half a minute: a peak of 3,000, which raises nothing."""
     table = limits(on_demand(warm_writes=6_000), 20)
     load = [Writes(partition, 3, 100) for partition in range(20)]
     offer(table, load, range(30))

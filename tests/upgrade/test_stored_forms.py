@@ -1,8 +1,8 @@
-"""The names and types of what is stored, held against those that 6ee0983 stored.
+"""The names and types of stored fields, compared with those that 6ee0983 stored.
 
-Records are stored as maps by the names of their fields. Names of classes and modules are stored
-nowhere. A field with another name, or an alternative that is gone, makes old records unreadable.
-If the field has a default, old records are read as if it had never been set, and nobody notices.
+Records are stored as maps by the names of their fields. Names of classes and modules are not
+stored. A renamed field, or a removed alternative, makes old records unreadable. If the field has a
+default, old records are silently read as if it had never been set.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def test_a_field_is_stored_as_before(path: str):
 
 def test_old_records_are_read_without_the_fields_that_came_later():
     later = {path for path in NOW.keys() - BEFORE.keys() if not NOW[path].may_be_missing}
-    # A record that came later has its own fields.
+    # A record that was added later has its own fields.
     assert {path for path in later if parent(path) in BEFORE} == set()
 
 
 def parent(path: str) -> str:
-    """The path of the record that a field is in; that of a whole row is one of its fields."""
+    """The path of the record that contains a field; a whole row's is one of its fields."""
     record, separator, _ = path.rpartition(".")
     if not separator:
         name = path.partition(": ")[0]

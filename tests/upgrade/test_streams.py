@@ -1,4 +1,4 @@
-"""Streams that an earlier version wrote are read on, and go on."""
+"""Streams of an earlier version can be read, and continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backups of tables that an earlier version made are restored."""
+"""Table backups of an earlier version can be restored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_each_gives_the_table_as_it_was(written: Written, directory: Path):
             server.wire("RestoreTableFromBackup", request)
             wait_until_indexes_active(server.wire, target)
             check_whole(server.wire, target, backup["request"], backup["items"])
-        # One that is restored from can't be deleted.
+        # A backup can't be deleted during its restore.
         wait_until_indexes_active(server.wire, "Restoring")
         for backup in written.backups.values():
             server.wire("DeleteBackup", {"BackupArn": backup["BackupArn"]})

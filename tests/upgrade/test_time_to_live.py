@@ -1,4 +1,4 @@
-"""Expiry times that an earlier version listed are kept to."""
+"""Expiry times listed by an earlier version are still valid."""
 
 from __future__ import annotations
 

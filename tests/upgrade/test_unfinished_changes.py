@@ -1,4 +1,4 @@
-"""What an earlier version had begun with tables and indexes, this one ends."""
+"""This version completes changes of tables and indexes that an earlier one began."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_index_that_was_being_added_gets_every_item(
     options = ("--throttling", "auto", "--gsi-lag", "awaited")
     with upgraded(written, directory, *options) as server:
         put, deleted = {**items[0], "author": {"S": "somebody"}}, items[-1]
-        # The backfill of an index with few units may have taken them all: time gives more.
+        # The backfill of an index with few units may have used them all; time adds more.
         for operation, members in (
             ("PutItem", {"Item": put}),
             ("DeleteItem", {"Key": written.key(name, deleted)}),

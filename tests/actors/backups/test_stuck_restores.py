@@ -1,4 +1,4 @@
-"""A table that is restored can be deleted in whichever phase the store holds it up."""
+"""A table in a restore can be deleted in each phase, even if the store blocks the restore."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.support.stores.store import memory_store
 
 
 class FullFor(FaultyStore):
-    """A store that, as a full disk, takes of these heads' owners only what makes room."""
+    """A store that, for the owners of these heads, only accepts commits that free space."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
         self.is_full_for: Callable[[bytes], bool] = lambda _: False
 
     def allow(self) -> None:
-        """Take everything again."""
+        """Accept everything again."""
         self.is_full_for = lambda _: False
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:

@@ -1,4 +1,4 @@
-"""The database's actor may crash at any of its commits: backups and restored tables are whole."""
+"""The database's actor may crash at any of its commits: backups and restores are completed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ITEMS = b"\x00\x00\x00\x00"
 
 
 class CrashingOwner(FaultyStore):
-    """A store in which one commit of the catalog ends with an error that nobody expects."""
+    """A store in which one commit of the catalog raises an unexpected error."""
 
     def __init__(self, inner: Store, *, is_written: bool) -> None:
         super().__init__(inner)
@@ -102,7 +102,7 @@ async def test_a_restored_table_is_whole_after_it(is_written: bool) -> None:
                 await database.delete_table_backup(backup.backup_id, "arn")
         if not store.was_met:
             break
-    # The record, the beginning of the indexes, the end of each, its own.
+    # The record, the start of the indexes, the end of each, the end of the table.
     assert commits > 3
 
 
@@ -112,5 +112,5 @@ async def answered(request: Awaitable[object]) -> None:
 
 
 async def asked_for_something(database: Database) -> None:
-    """The actor is at work again."""
+    """The actor is running again."""
     await database.actor.keep_streams()

@@ -1,4 +1,4 @@
-"""A server that dies at any commit of a backup or of a restoration ends it at its next start."""
+"""A server that dies at any commit of a backup or a restore completes it at its next start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ReplyT = TypeVar("ReplyT")
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are several pages of a few items."""
+    """Pages of a few items, so that there are several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.backups.table_restore.RestoredItems.pages_per_cursor", 2)
 
@@ -83,7 +83,7 @@ async def test_a_backup_is_whole_after_the_next_start() -> None:
                     assert backup.item_count == len(copied)
         if not store.was_cut:
             break
-    # The record, a page of items at a time, the last page, the end.
+    # The record, one commit per page of items, the last page, the end.
     assert commits > WRITES // 2 // FEW_ROWS
 
 
@@ -110,7 +110,7 @@ async def test_a_restored_table_is_whole_after_the_next_start() -> None:
                     assert await counts_of(database, "Restored") == counts
         if not store.was_cut:
             break
-    # The record, the pages of items, the beginning of the indexes, their pages, the end.
+    # The record, the pages of items, the start of the indexes, their pages, the end.
     assert commits > 10
 
 
@@ -124,7 +124,7 @@ async def test_what_a_crash_left_of_a_backup_is_of_no_use_to_the_next_one() -> N
         store = CutStore(inner)
         async with running_database(store) as database:
             await filled_table(database, WRITES, definition=table_definition())
-            # Its record, the end of what was there before, and two pages.
+            # Its record, the end of earlier work, and two pages.
             store.commits_left = 4
             asked = await database.create_table_backup("Thread", "nightly")
             await until_cut_or(store, lambda: False)

@@ -1,4 +1,4 @@
-"""What becomes of a backup, or of a table made from one, where the store can't be read."""
+"""The outcome of a backup, or of a restore, if the store can't be read."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ FEW_ROWS: Final = 20
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are several pages of a few items."""
+    """Pages of a few items, so that there are several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.derived.scan._AGAIN_SECONDS", 0.01)
 
 
 class ReopenedStore(FailingPages):
-    """A store that was opened again: older views are closed, which is met once."""
+    """A store that was reopened: older views are closed, which callers notice once."""
 
     def __init__(self, inner: Store, database: Callable[[], Database]) -> None:
         super().__init__(inner)
         self._database = database
 
     async def met(self) -> None:
-        # What is written before the copy begins anew is in it, and nothing of before but that.
+        # Writes before the copy restarts are in it, and nothing else of the earlier state.
         table = self._database().table("Thread")
         for number in range(ITEMS):
             await table.write(put(thread(f"{number}", "subject", later=number)))

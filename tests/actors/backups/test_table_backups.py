@@ -1,4 +1,4 @@
-"""A backup of a table is of one moment, and whole before anybody can restore from it."""
+"""A backup of a table shows one moment, and can be restored only when it is complete."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_a_backup_is_of_one_moment_while_writes_go_on() -> None:
         table = database.table("Thread")
         asked = None
         answered_before = 0
-        # One after the other: what is there of them is the first so many.
+        # In sequence, so a backup has the first ones.
         for number in range(1_500):
             await table.write(put(thread(f"{number}", "subject", number=number)))
             if number == 700:
@@ -135,7 +135,7 @@ async def test_a_backup_is_of_one_moment_while_writes_go_on() -> None:
 async def test_what_a_backup_is_made_of_is_not_deleted_meanwhile() -> None:
     async with memory_store() as store, running_database(store) as database:
         await filled_table(database, 50, definition=table_definition())
-        # The copy is behind all that the database's actor is asked for at once.
+        # The copy starts after all concurrent requests to the database's actor.
         async with asyncio.TaskGroup() as tasks:
             asked = tasks.create_task(database.create_table_backup("Thread", "nightly"))
             deleted = tasks.create_task(refused(database.delete_table("Thread")))
@@ -254,7 +254,7 @@ async def test_the_server_stops_on_a_full_disk_and_goes_on_restoring_afterwards(
             store.refuse_commits(Full("the disk is full"))
         store.allow_commits()
         async with running_database(store) as database:
-            # What could not be taken away when the server was stopped is made anew.
+            # A backup whose deletion was interrupted by the stop is created again.
             whole = await wait_available(database, second.backup_id)
             assert whole.item_count == first.item_count
             other = await wait_restored(database)
@@ -283,7 +283,7 @@ async def test_a_backup_outlives_its_table_and_the_server() -> None:
             await database.delete_table("Thread")
         async with running_database(store) as database:
             assert database.table_backups.backups == [backup]
-            # A table of the same name is another one.
+            # A new table of the same name is another table.
             await filled_table(database, 10, definition=table_definition())
             await begin_restore(database, backup)
             other = await wait_restored(database)
@@ -339,7 +339,7 @@ async def test_a_transaction_that_is_under_way_is_in_a_backup_as_a_whole_or_not_
 
 
 class WatchedCopies(FaultyStore):
-    """A store that notes, with each change of the catalog, how many copies are on their way."""
+    """A store that records, with each change of the catalog, the number of running copies."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -364,7 +364,7 @@ async def test_nothing_is_told_of_a_copy_before_it_is_durable(tmp_path: Path) ->
             await begin_restore(database, await back_up(database))
             await wait_restored(database)
         assert len(store.copies) > 4
-        # The tables, the backup twice, and the end of the restoration.
+        # The tables, the backup twice, and the end of the restore.
         assert len(store.on_their_way) >= 5
         assert set(store.on_their_way) == {0}
 

@@ -1,4 +1,4 @@
-"""What the server writes of the balances of tables, when, and what happens where it can't."""
+"""The balances that the server stores, when it stores them, and failures to store them."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from tests.support.stores.store import memory_store
 BY_POSTS = "by_posts"
 RATE = 5
 FULL = 300 * RATE
-# The units that are left out of what is stored of a partition in use, at these rates.
+# The reserves of a partition in use, which stored balances exclude, at these rates.
 WRITE_RESERVE, READ_RESERVE = 25, 60
 
 
 class Poison(Message[None], frozen=True):
-    """What no actor understands."""
+    """A message that no actor knows."""
 
 
 class WatchedStore(HeldStore):
-    """A store that remembers the rows of balances in each commit, by key; None: deleted."""
+    """A store that records the rows of balances in each commit, by key; None: deleted."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -83,7 +83,7 @@ async def running(
     definition: TableDefinition | None = None,
     **settings: Any,
 ) -> AsyncIterator[Database]:
-    """A database that enforces limits, and one table if there is none yet."""
+    """A database with enforced limits, and one table if there is none yet."""
     options = {"throttling": "auto", "partitions_per_table": 1, **settings}
     async with running_database(store, clock or SetClock(), **options) as database:
         if not database.tables:
@@ -118,7 +118,7 @@ async def write(table: Table, times: int = 1) -> None:
 
 
 def units_left(table: Table) -> dict[int, float | None]:
-    """What is left of the table's write units, by partition."""
+    """The table's remaining write units, by partition."""
     readings = table.throttle._limits.table.writes.readings(
         table.throttle._clock.now_epoch_seconds()
     )
@@ -185,7 +185,7 @@ async def test_a_restart_goes_on_where_the_server_stopped():
 
 
 async def test_what_is_stored_is_brought_up_to_date_before_a_request_comes():
-    """Else the next start would add the time of the stop again, after a crash."""
+    """Otherwise the next start would add the time of the stop again, after a crash."""
     async with watched() as store:
         clock = SetClock()
         async with running(store, clock) as database:
@@ -218,7 +218,7 @@ async def test_a_full_disk_is_told_in_the_log_and_stops_nobody():
                 await database.balances.keep()
             assert {each["event"] for each in logs} == {"balances_not_stored"}
             assert logs[0]["error"] == "no space"
-            # One try for what fell below, one for all.
+            # One attempt for the balances that fell below, one for all.
             assert len(logs) == 2
             assert await stored(store) == {}
             store.failure = None

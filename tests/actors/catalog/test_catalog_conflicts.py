@@ -1,4 +1,4 @@
-"""Another owner has changed the catalog: the database loads it again and repeats the change."""
+"""After another owner's change of the catalog, the database reloads it and repeats its change."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ async def make(database: Database, name: str = "Thread") -> None:
 
 
 class OtherOwner(FaultyStore):
-    """A store that refuses changes of the catalog: somebody else has changed it before."""
+    """A store that refuses changes of the catalog, because another owner has changed it."""
 
     refused = 0
     _allowed = 1 << 30
     _refusals = 0
 
     def refuse_after(self, changes: int, times: int = 1) -> None:
-        """Refuse changes behind so many that are taken."""
+        """Refuse changes after this many accepted ones."""
         self._allowed, self._refusals = changes, times
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:

@@ -1,4 +1,4 @@
-"""A table that is split, indexed, expired, streamed and crashed at random shows what was written.
+"""A table with random splits, indexes, expiry, streams and crashes shows all writes.
 
 Set DYNACTOR_TEST_CHANGED_TABLES for more seeds.
 """
@@ -57,12 +57,12 @@ MOST_PARTITIONS = 12
 POSTS = KeyAttribute("posts", "N")
 SOON_SECONDS = 30.0
 
-# An item as text, so that states are compared as such; None for none.
+# An item as text, so that states are compared as texts; None for no item.
 State = bytes | None
 
 
 class Poison(Message[None], frozen=True):
-    """What no actor understands."""
+    """A message that no actor knows."""
 
 
 def state_of(item: Item | None) -> State:
@@ -70,7 +70,7 @@ def state_of(item: Item | None) -> State:
 
 
 class Crowd:
-    """Writers, each with items of its own, and who changes their table meanwhile.
+    """Writers, each with its own items, and a task that changes their table.
 
     Invariant: each item is in one of its ``possible`` states, or was and has expired since.
     """
@@ -84,7 +84,7 @@ class Crowd:
         self._is_changing = True
 
     async def work(self) -> None:
-        """Change the table so many times while all write."""
+        """Change the table this many times while all write."""
         async with asyncio.TaskGroup() as group:
             for writer in range(WRITERS):
                 group.create_task(self._write(writer))
@@ -113,7 +113,7 @@ class Crowd:
                     for name, item in new.items():
                         self.possible.setdefault(name, {None}).add(state_of(item))
             except DynamoDBError:
-                # As its items are held, or the table begins anew.
+                # The items are locked, or the table is restarting.
                 await asyncio.sleep(0.001)
             else:
                 for name, item in new.items():
@@ -147,7 +147,7 @@ class Crowd:
             try:
                 await self._draw.choice(changes)(table)
             except (DynamoDBError, MailboxClosed):
-                # It can't be changed so at this moment, or just begins anew.
+                # The change is not possible now, or the table is restarting.
                 await asyncio.sleep(0.002)
             for _ in range(self._draw.randrange(30)):
                 await asyncio.sleep(0)
@@ -205,7 +205,7 @@ async def whole(table: Table, index: IndexDefinition | None = None) -> dict[str,
 
 
 async def settle(database: Database) -> Table:
-    """The table once its followers have come to an end with all that was asked for."""
+    """The table, once its followers have processed everything."""
     async with asyncio.timeout(SOON_SECONDS):
         while True:
             table = database.table("Thread")
@@ -222,7 +222,7 @@ async def settle(database: Database) -> Table:
 
 
 async def check_items(crowd: Crowd, table: Table, now: float) -> None:
-    """Each is in a state in which it may be; what has expired is gone."""
+    """Each is in a possible state; expired ones are gone."""
     settings = table.definition.time_to_live
     async with asyncio.timeout(SOON_SECONDS):
         while settings is not None and settings.deletes:
@@ -242,7 +242,7 @@ def has_expired(item: Item, now: float) -> bool:
 
 
 async def check_indexes(database: Database, table: Table) -> None:
-    """Each holds what the table does, and counts it."""
+    """Each index has the table's entries, and counts them."""
     state = await database.describe("Thread")
     found = await whole(table)
     assert state.item_count == len(found)
@@ -258,7 +258,7 @@ async def check_indexes(database: Database, table: Table) -> None:
 
 
 async def check_streams(database: Database, table: Table) -> None:
-    """What each tells of an item follows on what it told before, and ends with the item."""
+    """The records of an item are consecutive, and end with the present item."""
     found = await whole(table)
     for stream in database.streams.all():
         told: dict[str, State] = {}
@@ -291,10 +291,10 @@ def parents_first(stream: Stream) -> list[Shard]:
 async def test_all_that_was_written_is_shown_by_all_that_follows_it(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # However many crashes there are.
+    # The number of crashes is unlimited.
     monkeypatch.setattr("dynactor.actors.runtime.supervisor.RESTARTS", 1_000)
     monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
-    # To write down all crashes would take most of the time.
+    # Logging all crashes would take most of the time.
     with capture_logs():
         await write_and_check(seed)
 
@@ -307,7 +307,7 @@ async def write_and_check(seed: int) -> None:
             await database.create_table(table_definition())
             crowd = Crowd(database, store, clock, seed)
             await crowd.work()
-        # All of it over a restart, too.
+        # Again after a restart.
         async with running_database(real, clock, time_to_live=SETTINGS) as database:
             table = await settle(database)
             await check_items(crowd, table, clock.now_epoch_seconds())

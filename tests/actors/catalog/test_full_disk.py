@@ -1,4 +1,4 @@
-"""What a full disk keeps the database from is done when there is space again."""
+"""Work that a full disk prevents is done when there is space again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_an_index_goes_on_to_its_next_phase(monkeypatch: pytest.MonkeyPatc
             attributes = (KeyAttribute("posts", "N"),)
             edit = TableEdit(index_creates=(index,), attribute_definitions=attributes)
             await database.update_table("Thread", edit)
-        # Partitions that have made no commit yet tell in their own words that the disk is full.
+        # The log line of partitions without a commit says that the disk is full.
         async with running_database(store, index_allocation_seconds=0.01) as database:
             store.refuse_commits(Full("the disk is full"))
             with capture_logs() as logs:
@@ -66,14 +66,14 @@ async def test_an_index_goes_on_to_its_next_phase(monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 async def unseen() -> list[object]:
-    """What the event loop tells of errors that nobody has looked at."""
+    """The event loop's messages about errors that were never retrieved."""
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
     return told
 
 
 class FullForSome(FaultyStore):
-    """A store that has no room for those who write under these heads."""
+    """A store without space for the writers under these heads."""
 
     full_for: AbstractSet[bytes] = frozenset()
 
@@ -113,7 +113,7 @@ async def test_who_follows_a_table_ends_quietly_when_the_server_is_stopped(
 
 
 class FullBehindTheCatalog(FaultyStore):
-    """A store in which the next change of the catalog is the last that there is room for."""
+    """A store in which the next change of the catalog is the last one with space."""
 
     is_next = False
 
@@ -123,7 +123,7 @@ class FullBehindTheCatalog(FaultyStore):
             self.is_next = False
             await durable
             self.refuse_commits(Full("the disk is full"))
-            # Those who write all the time are refused by now.
+            # By now, the continuous writers are refused.
             for _ in range(10):
                 await asyncio.sleep(0)
         return durable

@@ -1,4 +1,4 @@
-"""An idle server sets hardly any timers, however many tables it has."""
+"""An idle server with many tables sets hardly any timers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CountingLoop(SteppedLoop):
 
 
 async def make(database: Database, tables: int) -> None:
-    """Tables with a stream and time to live, each with an item that expires some day."""
+    """Tables with a stream and time to live, each with an item that expires later."""
     for number in range(tables):
         name = f"Thread{number}"
         stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
@@ -45,10 +45,10 @@ async def make(database: Database, tables: int) -> None:
 
 
 async def timers_of(loop: CountingLoop, tables: int) -> int:
-    """How many timers are set in a minute in which nobody asks for anything."""
+    """The number of timers set in a minute without requests."""
     async with running_database() as database:
         await make(database, tables)
-        # What began with the last change ends.
+        # Work started by the last change ends.
         await pass_seconds(10)
         states = [table.definition.time_to_live for table in database.tables]
         assert all(state is not None and state.status == "ENABLED" for state in states)
@@ -63,5 +63,5 @@ def test_a_minute_in_which_nothing_happens_takes_few_timers(tables: int) -> None
     with asyncio.Runner(loop_factory=CountingLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, CountingLoop)
-        # One of them a second, which looks for destinations that take no changes.
+        # One of them per second, which looks for blocked destinations.
         assert runner.run(timers_of(loop, tables)) <= 2 * IDLE_SECONDS

@@ -1,4 +1,4 @@
-"""The phase machine takes a thing through its phases, whatever the store refuses."""
+"""The phase machine completes all phases, even if the store refuses commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = b"\xffhead"
 
 
 class Lamp:
-    """What is stored of the thing, under the head that its phases are committed with."""
+    """The stored state of the thing, under the head of its phases."""
 
     def __init__(self, store: Store) -> None:
         self.phase: str | None = None
@@ -27,33 +27,33 @@ class Lamp:
         self._head: bytes | None = None
 
     async def load(self) -> None:
-        """Read what is stored."""
+        """Read the stored state."""
         (self._head,) = await self._store.latest.load([HEAD])
         self.phase = None if not self._head else self._head.decode()
 
     async def put(self, phase: str | None) -> None:
-        """Store a phase, or that the lamp is gone."""
+        """Store a phase, or the deletion of the lamp."""
         head = (phase or "").encode()
         await (await self._store.commit([Group(HEAD, self._head, head)]))
         self._head, self.phase = head, phase
 
 
 class House:
-    """An actor's part of the test: a machine, the messages that it tells, and what is at work.
+    """An actor's part of the test: a machine, its messages, and the running work.
 
-    The table of phases: NEW is over after 5 seconds; FILLING is over when its work is, and leads to
-    CATCHING_UP, which is known in memory only; DONE lasts; GOING ends with the lamp.
+    The table of phases: NEW ends after 5 seconds. FILLING ends with its work and leads to
+    CATCHING_UP, which is only in memory. DONE lasts. GOING ends with the lamp.
     """
 
     def __init__(self, store: Store) -> None:
         self.lamp = Lamp(store)
         self.told: deque[tuple[float, EndPhase]] = deque()
         self.started: list[str] = []
-        # The phases that were stored when another one was left.
+        # The stored phases when another one ended.
         self.left_for: list[str | None] = []
-        # What calls the machine when the present work is over.
+        # Calls the machine when the present work ends.
         self.over: Callable[[], None] | None = None
-        # A start that fails, once.
+        # The phase whose start fails once.
         self.failing: str | None = None
         self.machine = PhaseMachine(
             "lamp",
@@ -100,17 +100,17 @@ class House:
         self.told.append((seconds, message))
 
     def take(self) -> EndPhase:
-        """The oldest message that was told."""
+        """The oldest message sent."""
         return self.told.popleft()[1]
 
     def end_work(self) -> EndPhase:
-        """The work is over; the message that tells so."""
+        """End the work; returns its message."""
         assert self.over is not None
         self.over()
         return self.take()
 
     async def crash(self) -> None:
-        """What is in memory is lost; what is stored is adopted."""
+        """Lose the state in memory, and adopt the stored state."""
         self.machine.forget()
         await self.lamp.load()
         await self.machine.resume(LAMP)
@@ -128,7 +128,7 @@ async def begun(store: Store, phase: str = "NEW") -> House:
 
 
 async def go_on(house: House) -> None:
-    """Deliver each message, tell that each work is over, until nothing more is told."""
+    """Deliver all messages, and end all work, until there are none left."""
     for _ in range(10):
         if house.told:
             await house.machine.end(house.take())
@@ -159,7 +159,8 @@ async def test_a_message_of_a_phase_that_was_left_changes_nothing():
         assert await house.machine.end(late)
         assert not await house.machine.end(late)
         await house.lamp.put("GOING")
-        # Somebody else has stored another phase: its own is entered, the work's end comes late.
+        # Another owner has stored another phase: it is entered, and the end of the old work comes
+        # late.
         await house.machine.resume(LAMP)
         assert house.over is not None
         house.over()

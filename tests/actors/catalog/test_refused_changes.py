@@ -1,4 +1,4 @@
-"""The store refuses a change of a table: everything goes on as it was before."""
+"""If the store refuses a change of a table, everything continues in the old state."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ FULL = Full("the disk is full: played by a test")
 
 
 def refuse_changes(store: SteppedStore) -> Gate:
-    """Refuse to store the table's record; writes of items go on."""
+    """Refuse to store the table's record; writes of items continue."""
     gate = store.gate_before(commits_that_put(key_layout.table_record("Thread")))
     gate.fail(FULL)
     return gate
 
 
 async def recorded(table: Table) -> int:
-    """How many changes the table's only log holds."""
+    """The number of changes in the table's only log."""
     [feed] = await table.followers.feeds()
     return len(await feed.read(0, max_records=99, max_bytes=1 << 20))
 
@@ -68,7 +68,7 @@ async def test_a_destination_that_is_not_cut_off_goes_on() -> None:
         with broker.silent():
             await table.write(put(thread("EC2", "a")))
             await refused.reached()
-            # The check is over when the database's actor answers.
+            # The check is done when the database's actor answers.
             await database.actor.keep_streams()
             assert table.definition.destinations[0].status == "ACTIVE"
             assert relay_of(database, table).lag_records == 1

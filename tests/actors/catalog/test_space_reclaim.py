@@ -1,4 +1,4 @@
-"""The disk space of a large deleted table comes back, and of a backup, however often it stops."""
+"""The disk space of a large deleted table or backup is reclaimed, even over many restarts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LARGE_BYTES = 17 * MIB
 
 
 class WatchedStore(HeldStore):
-    """A store that gives disk space back when the test says so, or fails to."""
+    """A store that reclaims disk space when the test says so, or fails to."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -111,7 +111,7 @@ async def test_each_start_goes_on_until_the_space_is_back(store: WatchedStore) -
         await store.begun.wait()
     for _ in range(2):
         store.begun.clear()
-        # A start does not wait for it, nor does a request.
+        # Neither a start nor a request waits for it.
         async with running_database(store) as database:
             await database.create_table(table_definition(f"Other{len(store.asked)}"))
             await store.begun.wait()
@@ -197,7 +197,7 @@ async def test_what_could_not_be_forgotten_is_forgotten_later(store: WatchedStor
         await store.begun.wait()
         store.refusal = Full("the disk is full")
         store.may_end.set()
-        # Behind what the actor was told by then.
+        # After the messages sent to the actor so far.
         await database.actor.keep_streams()
         assert len(await still_to_give_back(store)) == 1
         store.refusal = None
@@ -246,7 +246,7 @@ async def test_a_range_that_is_asked_for_again_is_not_forgotten_before(store: Wa
         reclaimer = SpaceReclaimer(owner, environment, told.put_nowait)
         await reclaimer.resume()
         await store.begun.wait()
-        # More of it was deleted when the engine was at work already.
+        # More of it was deleted while the engine was already compacting.
         reclaimer.begin(rows)
         store.may_end.set()
         first = await told.get()

@@ -1,4 +1,4 @@
-"""Partitions are split by themselves: for their size, for heat, and for the units they serve."""
+"""Partitions are split automatically: by size, by heat, and by throughput."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.databases.stored_items import read_item
 
 OFTEN = SplitSettings(check_seconds=0.01)
 SMALL = structs.replace(OFTEN, size_limit_bytes=20_000)
-# It looks when the test says so.
+# It checks when the test says so.
 ASKED = structs.replace(SMALL, check_seconds=1_000)
 TITLE = KeyAttribute("title", "S")
 BY_TITLE = IndexDefinition(1, "by_title", KeySchema((TITLE,), ()), Projection("ALL"))
@@ -50,7 +50,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def fill(table: Table, forum: Callable[[int], str], items: int) -> int:
-    """Items of about 1,000 bytes; returns how many bytes they have together."""
+    """Items of about 1,000 bytes; returns their total size."""
     total_bytes = 0
     for at in range(items):
         item = thread(forum(at), f"{at:04}")
@@ -62,7 +62,7 @@ async def fill(table: Table, forum: Callable[[int], str], items: int) -> int:
 
 
 def sizes_bytes(table: Table, index_id: int = 0) -> dict[int, int]:
-    """The bytes of each partition, by its own count; nothing yet of one that just begins."""
+    """The size of each partition, by its own count; nothing yet for one that is starting."""
     heads = {
         number: table.head(number, index_id)
         for number in PartitionMap(table.record.ranges(index_id)).numbers
@@ -73,10 +73,11 @@ def sizes_bytes(table: Table, index_id: int = 0) -> dict[int, int]:
 
 
 def is_settled(database: Database, total_bytes: int, index_id: int = 0) -> bool:
-    """Whether the watch leaves each partition as it is; all of them have so many bytes.
+    """Whether the watch would split no partition; in total, they have this many bytes.
 
-    One whose count is beyond the limit was measured, and is truly smaller: the parts of one that
-    is written to while it is split begin with an estimate. It may grow before it is measured again.
+    A partition whose count exceeds the limit was measured, and is really smaller, because the parts
+    of a partition that is written to during its split start with an estimate. It may grow before
+    the next measurement.
     """
     (table,) = database.tables
     watch = database.split_watch
@@ -89,7 +90,7 @@ def is_settled(database: Database, total_bytes: int, index_id: int = 0) -> bool:
 
 
 async def split_until_settled(database: Database, index_id: int = 0) -> None:
-    """Have the watch look until it has split all that was written before."""
+    """Let the watch check until it has split all earlier data."""
     (table,) = database.tables
     assert len(starts(table, index_id)) == 1
     total_bytes = sum(sizes_bytes(table, index_id).values())
@@ -105,10 +106,10 @@ async def test_a_partition_that_is_too_large_is_split_until_none_is():
         table = database.table("Thread")
         await fill(table, str, 150)
         await split_until_settled(database)
-        # Nothing was written meanwhile: the counts are true.
+        # Nothing was written meanwhile, so the counts are exact.
         assert max(sizes_bytes(table).values()) <= 20_000
         assert 8 <= len(starts(table)) <= 16
-        # Between collections: none of them is large.
+        # Between collections, because none of them is large.
         assert not any(map(divides_collection, starts(table)))
         heads = await table.heads()
         assert sum(head.item_counts[0] for head in heads) == 150
@@ -121,7 +122,7 @@ async def test_a_partition_is_split_for_its_size_while_it_is_written_to():
         table = database.table("Thread")
         total_bytes = await fill(table, str, 150)
         await until(lambda: is_settled(database, total_bytes))
-        # Each may be larger by what it may grow.
+        # Each may be larger by its allowed growth.
         assert 4 <= len(starts(table)) <= 16
         heads = await table.heads()
         assert sum(head.item_counts[0] for head in heads) == 150
@@ -131,7 +132,7 @@ async def test_a_partition_is_split_for_its_size_while_it_is_written_to():
 async def test_a_large_table_does_not_keep_others_from_being_split():
     async with running_database(partitions_per_table=1, splits=ASKED) as database:
         tables: list[Table] = []
-        # The first that is looked at is still too large after one split.
+        # The first one checked is still too large after one split.
         for name, items in (("Large", 200), ("Small", 30)):
             await database.create_table(structs.replace(table_definition(), name=name))
             tables.append(database.table(name))
@@ -157,7 +158,7 @@ async def test_a_collection_of_a_table_with_local_indexes_is_left_whole():
         await fill(table, lambda at: "one" if at % 2 else f"f{at}", 100)
         await split_until_settled(database)
         assert len(starts(table)) >= 4
-        # It was measured in vain.
+        # It was measured without effect.
         assert database.split_watch._measured
         assert max(sizes_bytes(table).values()) > 20_000
         assert not any(map(divides_collection, starts(table)))
@@ -184,14 +185,14 @@ def on_demand(**members: object) -> TableDefinition:
 
 
 async def look(database: Database) -> None:
-    """Have the watch look, and the database's actor split what it is told to."""
+    """Let the watch check, and the database's actor make the splits."""
     await database.split_watch.check()
-    # An order that comes behind those.
+    # A message that is processed after them.
     await database.actor.keep_streams()
 
 
 class Load:
-    """Seconds of writes, as many as are accepted of so many offered; the watch looks in each."""
+    """Seconds of offered writes, some of them accepted; the watch checks in each second."""
 
     def __init__(self, database: Database, table: Table, clock: SetClock) -> None:
         self._database = database
@@ -309,7 +310,7 @@ async def test_a_busy_partition_is_split_for_reads():
 
 
 async def test_a_partition_is_split_for_the_pages_that_begin_in_it():
-    """Of a collection in two partitions only the second is busy."""
+    """Only the second of a collection's two partitions is busy."""
     clock = SetClock()
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
@@ -411,7 +412,7 @@ async def test_more_provisioned_units_get_more_partitions_for_a_table_and_its_in
 
 
 async def test_an_on_demand_table_grows_with_its_peaks():
-    """A minute of 5,000 units a second: half an hour later twice that is allowed."""
+    """A minute of 5,000 units a second: 30 minutes later, twice that rate is allowed."""
     clock = SetClock()
     async with running_database(clock=clock, splits=OFTEN, throttling="observe") as database:
         await database.create_table(table_definition())
@@ -420,7 +421,7 @@ async def test_an_on_demand_table_grows_with_its_peaks():
         limits = table.throttle.limits()
         assert limits is not None
         for number in PartitionMap(table.record.partitions).numbers:
-            # With that of the write.
+            # Including the unit of the write.
             limits.writes.take(number, (5_000 * 60 - 1) / 4, clock.now_epoch_seconds())
         clock.step(31 * 60)
         await table.write(put(thread("f", "b")))
@@ -442,7 +443,7 @@ async def test_a_heated_position_lies_in_the_partition_that_it_was_noted_of():
 
 
 async def test_keys_that_are_written_in_turn_are_divided_however_many_they_are():
-    """Clients that spread a key over suffixes often take one after the other."""
+    """Clients that spread a key over suffixes often use them in turn."""
     for keys in (2, 8, 16, 48):
         clock = SetClock()
         async with running_database(
@@ -465,7 +466,7 @@ async def test_a_busy_item_at_the_start_of_a_partition_is_put_apart_from_the_oth
         busy = thread("hot", "500")
         position = keys_of.encode(table.definition.key_schema, busy)
         await database.split_partition("Thread", table.record.partitions[0].number, position)
-        # Most requests are for the one item, whatever is beside it.
+        # Most requests are for the one item, among any others.
         await heated(
             database,
             clock,

@@ -1,4 +1,4 @@
-"""A partition is split while requests go on: none of them fails, and nothing of it shows."""
+"""A partition is split during requests: none of them fails or shows it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def numbers(table: Table) -> list[int]:
 
 
 class Writers:
-    """Tasks that write and delete items of their own, one write after the other."""
+    """Tasks that write and delete their own items in sequence."""
 
     def __init__(self, table: Table, seed: int = 1) -> None:
         self.items: dict[tuple[str, str], Item] = {}
@@ -142,7 +142,7 @@ class Writers:
 
 
 async def split_somewhere(database: Database, draw: random.Random, index_id: int = 0) -> None:
-    """Split the partition of a random position there: half of the time within a collection."""
+    """Split the partition of a random position there, half of the time within a collection."""
     table = database.table("Thread")
     if index_id:
         schema = KeySchema(BY_POSTS.key_schema.partition)
@@ -231,7 +231,7 @@ async def compare_index(table: Table, writers: Writers) -> None:
 
 
 async def compare_stream(database: Database, table: Table, writers: Writers) -> None:
-    """Each record finds what the one before it has left, parents read before children."""
+    """Each record starts from the previous one's state; parents come before children."""
     (stream,) = database.streams.all()
     known: dict[tuple[str, str], Item] = {}
     by_id = {shard.shard_id: shard for shard in stream.shards}
@@ -255,7 +255,7 @@ async def compare_stream(database: Database, table: Table, writers: Writers) -> 
 
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
-    """Neither of its partitions and logs that ended, nor of those who followed them."""
+    """Neither its partitions and ended logs remain, nor their followers."""
     clock = SetClock()
     draw = random.Random(5)
     settings = {"partitions_per_table": 1, "keep_streams_seconds": 1e9}
@@ -273,7 +273,7 @@ async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
                         await split_somewhere(database, draw)
                         await split_somewhere(database, draw, BY_POSTS.index_id)
                 if not round_number:
-                    # What was recorded before is trimmed, and not what comes.
+                    # Only earlier records are trimmed.
                     clock.step(DAY_SECONDS)
                     await database.actor.keep_streams()
             if not restarted:
@@ -294,7 +294,7 @@ async def test_writes_that_wait_while_the_commit_is_refused_are_carried_out():
         async with one_partition(store=store) as (database, table):
             await table.write(put(thread("f", "a")))
             store.hold()
-            # Held: the partition ends only when this is durable.
+            # Held, because the partition ends only when this is durable.
             before = table.submit(put(thread("f", "b")))
             splitting = asyncio.ensure_future(database.split_partition("Thread", 1, MIDDLE))
             while not store.held:
@@ -470,7 +470,7 @@ REFUSED: Sequence[tuple[int, bytes, type[Exception]]] = [
 
 @pytest.mark.parametrize(("number", "at", "error"), REFUSED)
 async def test_a_split_that_can_not_be_is_refused(number, at, error):
-    """The last one: within an item collection of a table with local indexes (S74)."""
+    """The last case: within an item collection of a table with local indexes (S74)."""
     async with one_partition(table_definition(local_sort_keys=["posts"])) as (database, table):
         with pytest.raises(error):
             await database.split_partition("Thread", number, at)

@@ -1,4 +1,4 @@
-"""What was stored by earlier versions is read by this one."""
+"""This version reads the data that earlier versions stored."""
 
 from __future__ import annotations
 
@@ -111,5 +111,5 @@ def test_a_checkpoint_comes_back():
     stored = Checkpoint(12, 3_456).encode()
     assert checkpoint.decode(stored) == Checkpoint(12, 3_456)
     assert checkpoint.decode(None) == Checkpoint(0, 0)
-    # As followers of other kinds write it: a counter alone.
+    # Followers of other kinds store only a counter.
     assert checkpoint.decode((12).to_bytes(8, "big")) == Checkpoint(12, 0)

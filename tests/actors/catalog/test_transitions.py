@@ -1,4 +1,4 @@
-"""A passing state of a table or index lasts its time, whatever else is asked for meanwhile."""
+"""A transition of a table or index takes its full time, whatever other changes are made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TAGS = (("a", "b"),)
 
 
 def indexed() -> TableDefinition:
-    """A table with an index, both with units that can be changed."""
+    """A table with an index, both with changeable units."""
     posts = KeyAttribute("posts", "N")
     index = IndexDefinition(1, "by_posts", KeySchema((posts,)), Projection("ALL"))
     definition = table_definition()
@@ -38,17 +38,17 @@ def indexed() -> TableDefinition:
 
 
 class Poison(Message[None], frozen=True):
-    """What the database's actor does not understand."""
+    """A message that the database's actor does not know."""
 
 
 async def crash(database: Database) -> None:
-    """The actor begins anew, from what is stored."""
+    """Restart the actor from the stored state."""
     with pytest.raises(InternalServerError):
         await database.actor.mailbox.put_nowait(Poison())
 
 
 async def tag(database: Database) -> None:
-    """It is allowed in every state; behind it all that was due is done."""
+    """Allowed in every state; all due work is done before it returns."""
     await database.update_table("Thread", TableEdit(tags_to_add=(("a", "b"),)))
 
 
@@ -66,7 +66,7 @@ def is_active(table: TableDefinition) -> bool:
 
 async def last_second(database: Database) -> None:
     await pass_seconds(1)
-    # A table and its index are told of their ends one after the other.
+    # The ends of a table's and an index's transitions are separate messages.
     while not is_active(await shown(database)):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""A commit of the catalog has an unknown outcome: memory soon holds what is stored."""
+"""After a commit of the catalog with unknown outcome, memory soon has the stored state."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ async def test_an_index_has_every_item_written_meanwhile(fate: Fate, changes: in
                 try:
                     await database.table("Thread").write(item)
                 except (InternalServerError, ResourceNotFoundException):
-                    # The table is starting again: nothing was written.
+                    # The table is restarting: nothing was written.
                     await asyncio.sleep(0)
                 else:
                     written += 1

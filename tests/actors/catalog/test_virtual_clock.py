@@ -1,4 +1,4 @@
-"""The virtual clock is stored: nothing takes domain time back behind what was told."""
+"""The virtual clock is stored, so domain time never goes back before a known time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.databases.databases import HeldStore, running_database, table
 from tests.support.stores.store import memory_store
 
 START = 1_800_000_000.0
-# A year that is to come for long.
+# A time in the far future.
 AHEAD = 32_503_680_000.0
 DEADLINE_SECONDS = 20
 
@@ -120,7 +120,7 @@ async def test_after_a_crash_of_its_actor_it_goes_on_as_it_did(store: HeldStore)
 async def test_a_clock_that_runs_never_passes_what_is_durable(
     store: HeldStore, monkeypatch: pytest.MonkeyPatch
 ):
-    # It reaches its limit, and is kept only when the test says so.
+    # It reaches its limit, and is stored only when the test says so.
     monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
     monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 3_600)
     clock = VirtualClock(START)
@@ -147,7 +147,7 @@ async def test_a_clock_that_runs_is_kept_running(store: HeldStore, monkeypatch: 
         await control.move(MoveClock(speed=MAX_SPEED))
         await clock.wait_until(START + 20_000)
         store.refusal = Full("the disk is full")
-        # Behind what was on its way to the disk.
+        # After all writes in flight.
         await control.mailbox.put_nowait(KeepClock())
         limit = clock._limit_epoch_seconds
         await clock.wait_until(limit)
@@ -200,7 +200,7 @@ async def test_real_time_goes_on_from_a_virtual_time_that_is_past(store: HeldSto
         await database.create_table(table_definition())
     async with running_database(store, SystemClock()):
         pass
-    # What was written meanwhile is of now.
+    # Writes since then have the present time.
     left = time.time()
     async with running_control(store, VirtualClock(1_000_000.0)) as control:
         assert control.state.now_epoch_seconds >= left

@@ -1,4 +1,4 @@
-"""Followers that keep up go on together, right behind the changes that became durable."""
+"""Followers without a backlog continue together, right after the changes are durable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynactor.actors.derived.coalesced_wakeups import (
 
 
 class Time:
-    """The loop's time, which passes when the test says so."""
+    """The loop's time, which the test advances."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 1_000.0

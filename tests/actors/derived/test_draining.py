@@ -1,4 +1,4 @@
-"""A destination that is disabled is drained: what was recorded for it is published."""
+"""A disabled destination is drained: its recorded changes are published."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _OTHER_OWNER = "the data have another owner now, try again"
 
 
 class Claimed(NamedTuple):
-    """A database whose work can be taken over, and what it logs."""
+    """A database whose work can be taken over, and its log."""
 
     store: ClaimedStore
     database: Database
@@ -60,7 +60,7 @@ class Claimed(NamedTuple):
 
     @property
     def fenced(self) -> list[str]:
-        """The names of the actors that were ended, in their order."""
+        """The names of the fenced actors in order."""
         return [each["actor"] for each in self.logs if each["event"] == "actor_fenced"]
 
     async def wait_fenced(self, name: str) -> None:
@@ -270,5 +270,5 @@ async def test_a_transaction_but_not_the_others_of_its_round() -> None:
         )
         assert isinstance(refused, InternalServerError)
         assert not isinstance(done, BaseException)
-        # Once in the round, and once alone.
+        # Once in the round, and once separately.
         assert it.store.refused == 2

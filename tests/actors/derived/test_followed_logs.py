@@ -50,7 +50,7 @@ async def test_a_childs_log_is_open_once_the_end_of_its_parents_is_stored() -> N
         store.allow_commits()
         await logs.try_store()
         assert not logs.has_unstored_end
-        # The empty log between them ended at once.
+        # The empty log between them ended immediately.
         assert numbers(logs) == [GRANDCHILD]
 
 

@@ -1,4 +1,4 @@
-"""An index or a list of expiry times is never complete without one of its followers."""
+"""An index or a list of expiry times is incomplete while one of its followers is missing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _sooner_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def damage_checkpoint(store: SteppedStore, table: Table, subscriber: bytes) -> None:
-    """Make the follower of the only partition crash until it is given up."""
+    """Make the follower of the only partition crash until its supervisor gives up."""
     [number] = table.partitions.map.numbers
     gate = store.gate_before(loads_of(key_layout.checkpoint(subscriber, number)))
     gate.fail(Damaged("a damaged checkpoint: played by a test"))
@@ -51,7 +51,7 @@ async def test_an_index_does_not_catch_up_without_one_of_its_followers() -> None
         actors = table.followers.indexes[1]
         await actors.wait_caught_up()
         assert not actors.follows_all
-        # A restored table that waits for this index can be deleted.
+        # A restore that waits for this index can be deleted.
         assert actors.is_stuck
 
 

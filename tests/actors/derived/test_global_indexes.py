@@ -1,4 +1,4 @@
-"""Global indexes follow the table's changes, and end equal to a rebuild."""
+"""Global indexes follow the table's changes, and finally equal a rebuild."""
 
 import asyncio
 import random
@@ -114,7 +114,7 @@ async def test_a_read_does_not_wait_for_an_index_that_can_not_follow():
 
 
 class CountedLag(IndexLag, frozen=True):
-    """Tells how often somebody waited."""
+    """Counts the waits."""
 
     draws: list[float] = []  # noqa: RUF012 - of a Struct, each has its own
 
@@ -132,6 +132,6 @@ async def test_a_lag_is_not_longer_where_changes_are_many():
         subjects = (thread("EC2", f"{count}") for count in range(99))
         await asyncio.gather(*(table.write(put({**key, **large})) for key in subjects))
         await caught_up(table)
-    # The first, and what came while it waited, though a follower never reads 15 MB at once. On a
-    # busy machine not all comes within the first wait.
+    # The first, and those that came while it waited; but a follower never reads 15 MB at a time. On
+    # a busy machine, not all come within the first wait.
     assert 2 <= len(lag.draws) <= 4

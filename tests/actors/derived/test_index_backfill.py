@@ -1,4 +1,4 @@
-"""An index added to a table with data ends equal to a rebuild, while writes go on."""
+"""An index added to a table with data finally equals a rebuild, despite concurrent writes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ INDEX = IndexDefinition(
 
 
 async def add_index(database: Database) -> None:
-    """As UpdateTable does, once its request is checked."""
+    """Add the index, like UpdateTable after its checks."""
     table = database.table("Thread")
     adding = structs.replace(
         table.definition,
@@ -112,7 +112,7 @@ async def test_an_index_is_whole_when_it_is_active_whatever_is_changed_of_its_ta
         table = database.table("Thread")
         for number in range(30):
             await table.write(put(thread("EC2", f"{number}", posts=number)))
-        # It takes a unit a second, so that filling it takes its time.
+        # It takes a unit a second, so the backfill takes a while.
         index = NewGlobalIndex(
             "by_posts", (KeyElement("posts", "HASH"),), "ALL", throughput=Throughput(1, 1)
         )
@@ -158,7 +158,7 @@ async def test_a_backfill_goes_on_after_a_restart():
 
 
 class _Writer:
-    """Carries out at once, and notes in which turn of the loop it was asked."""
+    """Writes immediately, and records the turn of the loop of each request."""
 
     follows_all = False
 
@@ -183,7 +183,7 @@ def _use(*, in_use: bool) -> Pacing:
 
 
 class Turns:
-    """What others get to do meanwhile: how many turns of the loop there were."""
+    """Counts the turns of the loop, which other tasks get meanwhile."""
 
     def __init__(self) -> None:
         self.passed = 0
@@ -195,7 +195,7 @@ class Turns:
 
 
 async def asked_in_turns(*, in_use: bool) -> list[int]:
-    """In which turns of the loop a backfill of 500 items asks for the entries of its pages."""
+    """The turns of the loop in which a backfill of 500 items requests the entries of its pages."""
     async with memory_store() as store, running_database(store) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -271,13 +271,13 @@ async def test_others_have_the_loop_within_a_page_and_more_of_it_if_they_use_the
     alone = await asked_in_turns(in_use=False)
     shared = await asked_in_turns(in_use=True)
     assert len(alone) == len(shared) == 4, "pages"
-    # A page of 128 rows is made in four turns.
+    # A page of 128 rows takes four turns.
     assert all(later - earlier >= 4 for earlier, later in pairwise(alone[:-1]))
     assert shared[-1] - shared[0] > alone[-1] - alone[0]
 
 
 class _UnitsByHand(BackfillUnits):
-    """As many units as the test gives."""
+    """Units that the test grants."""
 
     def __init__(self) -> None:
         self.units = 0
@@ -291,7 +291,7 @@ class _UnitsByHand(BackfillUnits):
         return self.waiting
 
     async def give(self, units: int) -> None:
-        """Give units, and wait until no more is done with them."""
+        """Grant units, and wait until they are used."""
         self.units += units
         waiting = self.waiting
         assert waiting is not None

@@ -47,7 +47,7 @@ class Filled(NamedTuple):
 
 @asynccontextmanager
 async def filled_index() -> AsyncIterator[Filled]:
-    """The item was put, deleted and put again before the backfill has read it."""
+    """The item was put, deleted and put again before the backfill read it."""
     settings = {"partitions_per_table": 1, "index_allocation_seconds": 0.0}
     async with stepped_database(**settings) as (store, database):
         await database.create_table(table_definition())

@@ -1,4 +1,4 @@
-"""A follower of several logs keeps a sink right through splits, crashes and a full disk."""
+"""A follower of several logs keeps a sink correct over splits, crashes and a full disk."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def write(table: Table, writes: int, seed: int = 3) -> None:
 async def mirrored(
     store: Store, sender: MirrorSender
 ) -> AsyncIterator[tuple[Database, Table, MirrorActor]]:
-    """A database on a store whose table is mirrored; the table is made and filled once."""
+    """A database on a store with a mirrored table; the table is created and filled once."""
     async with running_database(store) as database, anyio.create_task_group() as tasks:
         is_new = not database.table_names()
         if is_new:
@@ -80,7 +80,7 @@ async def mirrored(
 
 
 def mirror(sender: MirrorSender) -> dict[bytes, object]:
-    """The items that a consumer ends with; it passes over what is not newer than what it has."""
+    """A consumer's final items; it skips messages that are not newer than its state."""
     key_schema = table_definition().key_schema
     latest: dict[bytes, tuple[int, bytes | None]] = {}
     for key, version, image in sender.told:
@@ -113,7 +113,7 @@ async def test_the_mirror_is_right_over_splits_and_failed_deliveries() -> None:
 
 
 async def test_the_mirror_is_right_after_crashes() -> None:
-    # In the snapshot and behind it.
+    # In the snapshot and after it.
     sender = MirrorSender(crashes=(1, 3, 7, 9))
     async with (
         memory_store() as store,
@@ -126,7 +126,7 @@ async def test_the_mirror_is_right_after_crashes() -> None:
 
 
 class FullForCheckpoints(FaultyStore):
-    """Refuses most commits of the mirror's checkpoints, the way a full disk does."""
+    """Refuses most commits of the mirror's checkpoints, like a full disk."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -159,7 +159,7 @@ async def test_a_log_is_kept_until_the_checkpoint_behind_it_is_stored() -> None:
         before = await table.followers.floors()
         await write(table, 50)
         await assert_mirrored(actor, sender, table)
-        # Fewer than its checkpoints are stored behind.
+        # Fewer changes than a stored checkpoint needs.
         assert await table.followers.floors() == before
         await write(table, 500)
         await assert_mirrored(actor, sender, table)

@@ -1,4 +1,4 @@
-"""A scan gives all items to sinks that send messages or copy rows, whatever the store does."""
+"""A scan gives all items to sinks that send messages or copy rows, despite store failures."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ POSITIONS = [number.to_bytes(8, "big") for number in range(0, 1 << 24, (1 << 24)
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are several pages of a few items."""
+    """Pages of a few items, so that there are several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", 10)
     monkeypatch.setattr("dynactor.actors.derived.scan._AGAIN_SECONDS", 0.001)
 
 
 class Sent(FillSink):
-    """Notes what arrives, each item in a message of its own."""
+    """Records the items that arrive, each in its own message."""
 
     pages_in_flight = 2
     pages_per_cursor = 2
@@ -42,10 +42,10 @@ class Sent(FillSink):
     def __init__(self) -> None:
         self.arrived: list[bytes] = []
         self.pages = 0
-        # An error, for the messages that come next.
+        # Errors for the next messages.
         self.refusals: list[Exception] = []
         self.units = 1_000
-        # What each wait for units gives.
+        # The units granted by each wait.
         self.units_given = [3] * ITEMS
         self.is_held = False
         self.held: list[Future[None]] = []
@@ -100,7 +100,7 @@ async def filled(store: Store) -> None:
 
 
 class Outcomes:
-    """What a scan calls when it is over."""
+    """The callbacks of a finished scan."""
 
     def __init__(self) -> None:
         self.ended = 0
@@ -220,7 +220,7 @@ async def test_a_snapshot_shows_one_moment_and_drops_what_was_there():
         await outcomes.scan(sink, store).run()
         assert await copies(store) == POSITIONS
         assert (sink.starts, outcomes.ended) == (1, 1)
-        # Whoever takes it again starts over.
+        # A second owner starts over.
         await outcomes.scan(sink, store).run()
         assert await copies(store) == [*POSITIONS, b"\xff" * 8]
 
@@ -241,7 +241,7 @@ async def test_a_snapshot_whose_view_is_lost_starts_over():
 
 
 class OtherWriter(FaultyStore):
-    """A store in which somebody else moves the cursor once, between two pages."""
+    """A store in which another owner moves the cursor once, between two pages."""
 
     commits = 0
 

@@ -1,4 +1,4 @@
-"""Followers and scans keep a sink right through a split, a crash and a full disk."""
+"""Followers and scans keep a sink correct over a split, a crash and a full disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLORS = ("red", "green", "blue")
 
 
 class Crowd:
-    """Writes and deletes items of a table, and knows how many there are of each color."""
+    """Writes and deletes items of a table, and knows the number of each color."""
 
     def __init__(self) -> None:
         self._draw = random.Random(5)
@@ -55,7 +55,7 @@ class Crowd:
 async def counted(
     store: Store, crowd: Crowd, sink: ItemCounts | None = None
 ) -> AsyncIterator[tuple[Database, Table, CountedTable]]:
-    """A database on a store whose table is counted; the table is made and filled once."""
+    """A database on a store with a counted table; the table is created and filled once."""
     async with running_database(store) as database, anyio.create_task_group() as tasks:
         if not database.table_names():
             settings = StreamSettings("", "NEW_AND_OLD_IMAGES")
@@ -105,7 +105,7 @@ async def test_counts_are_right_whatever_was_split():
 
 
 class CrashingCounts(ItemCounts):
-    """Crashes the actor that uses it with every 100th item, as often as it may."""
+    """Crashes its actor with every 100th item, as often as allowed."""
 
     crashes = 3
     items = 0
@@ -129,7 +129,7 @@ async def test_counts_are_right_after_crashes_of_scans_and_followers():
 
 
 class FullForCounts(FaultyStore):
-    """Refuses each commit of the counts twice, the way a full disk does."""
+    """Refuses each commit of the counts twice, like a full disk."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""What readers of a stream see while its shards or its log are being changed."""
+"""Reads of a stream while its shards or its log change."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from tests.support.stores.store import memory_store
 HOUR_SECONDS = 3_600.0
 DAY_SECONDS = 24 * HOUR_SECONDS
 WRITES = 3
-# Of no other reader of a log.
+# Different from any other reader of a log.
 MAX_RECORDS = 77
 OFF = TableEdit(stream=StreamChange(enabled=False, view_type=None))
 
 
 class Streamed:
-    """A table of one partition with a stream, of which the first three changes are on disk only."""
+    """A table of one partition with a stream, whose first three changes are only on disk."""
 
     def __init__(self, store: SteppedStore, clock: SetClock, database: Database) -> None:
         self.store = store
@@ -72,7 +72,7 @@ class Streamed:
         await self.table.write(put(thread("EC2", "a", posts=number)))
 
     async def read(self, shard: Shard) -> list[int]:
-        """The counters of the records that a shard shows."""
+        """The counters of the records in a shard."""
         records = await self.database.streams.read(
             shard, 0, max_records=MAX_RECORDS, max_bytes=1 << 20
         )
@@ -220,7 +220,7 @@ async def test_a_stream_that_is_being_disabled_shows_nothing_behind_its_end() ->
 async def test_a_stream_that_is_disabled_ends_behind_all_that_it_showed() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         first, second = await halve(it.database, it.table, it.number)
-        # A partition is told that the stream ends only when its present batch is accepted.
+        # A partition is notified of the stream's end only after its present batch is accepted.
         busy = it.store.gate_before(commits_of(key_layout.partition_head(second)))
         forums = forums_of(it.table)
         slow = tasks.create_task(it.table.write(put(thread(forums[second], "a"))))

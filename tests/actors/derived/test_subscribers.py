@@ -1,4 +1,4 @@
-"""A follower of one log: where it goes on, and when those who come behind it begin."""
+"""A follower of one log: its starting position, and the start of those after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARENT, CHILD = 1, 2
 
 
 class Counters(MessageSink):
-    """Notes the counters of what it is sent."""
+    """Records the counters of the changes it gets."""
 
     contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
 
@@ -35,7 +35,7 @@ class Counters(MessageSink):
 
 
 class Noting(Follower):
-    """Notes the counters of what it applies."""
+    """Records the counters of the changes it applies."""
 
     def __init__(self, feed: ChangeFeed, after: asyncio.Future[None] | None = None) -> None:
         counters = Counters()
@@ -45,7 +45,7 @@ class Noting(Follower):
 
 @asynccontextmanager
 async def stepped() -> AsyncIterator[tuple[SteppedStore, asyncio.TaskGroup, list[Noting]]]:
-    """A store, a group for followers, and a list of them: these are told to stop at the end."""
+    """A stepped store, a group for followers, and a list of them; they are stopped at the end."""
     followers: list[Noting] = []
     async with memory_store() as inner, asyncio.TaskGroup() as tasks:
         store = SteppedStore(inner)
@@ -119,7 +119,7 @@ async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> N
         followers.append(follower)
         tasks.create_task(follower.run())
         await soon(lambda: follower.noted == [1])
-        # As when the store was opened again, with a checkpoint that it had before.
+        # As after the store was reopened with an earlier checkpoint.
         checkpoint = key_layout.checkpoint(FOLLOWER, PARENT)
         await (await store.commit([Group(checkpoint, None, encode_position(0))]))
 

@@ -1,4 +1,4 @@
-"""Expired items are listed and deleted, those that are not stay: in process, on a set clock."""
+"""Expired items are listed and deleted, others stay: in process, on a controlled clock."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FAST = structs.replace(SETTINGS, deletes_per_second=100_000.0)
 
 
 async def write_something(table: Table, source: random.Random, *, latest: int = 200) -> None:
-    """Put or delete one of 400 items, with a time, with something else, or without."""
+    """Put or delete one of 400 items, with a time, another value, or none."""
     key = thread(f"f{source.randrange(20)}", f"s{source.randrange(20)}")
     choice = source.randrange(6)
     if choice == 0:
@@ -141,9 +141,9 @@ async def test_every_partition_is_swept_however_many_there_are(partitions: int):
         await until_items(database, "Thread", 150)
         clock.set(NOW + 3)
         await until_items(database, "Thread", 0)
-        # Each by the partition that owns it.
+        # Each by its owning partition.
         assert {head.item_counts.get(0, 0) for head in await table.heads()} == {0}
-        # What is listed when its time is long past, too.
+        # Also items that are listed long after their time.
         await table.write(put(thread("f", "late", at=NOW - 1_000)))
         await until_items(database, "Thread", 0)
 
@@ -166,7 +166,7 @@ def test_the_slices_of_a_partition_are_those_that_its_range_touches():
 async def test_deletions_are_dealt_out_evenly():
     rate = SweepRate(1_000)
     waits = [rate.take(50) for _ in range(5)]
-    # What was not used for 100 ms may be made up for.
+    # Up to 100 ms of unused time can be made up for.
     assert waits == pytest.approx([0, 0, 0, 0.05, 0.1], abs=0.02)
 
 
@@ -182,7 +182,7 @@ async def test_a_run_carried_out_again_leaves_the_same_rows():
             await until_listed(table)
             numbers = [partition.number for partition in table.record.partitions]
             table_id = table.definition.table_id
-        # As after a crash that took the last checkpoints away.
+        # As after a crash that lost the last checkpoints.
         for number in numbers:
             key = key_layout.checkpoint(key_layout.expiry_subscriber(table_id), number)
             (stored,) = await store.latest.load([key])
@@ -253,7 +253,7 @@ async def test_switched_off_nothing_is_left_of_it_over_a_restart_too():
             assert not table.definition.records_changes
             assert await nothing_left(store, table_id)
             assert (await database.describe("Thread")).item_count == 1
-            # And on again: the first reading begins anew.
+            # Enabled again: the first scan restarts.
             await switch(database, "Thread", "at", enabled=True)
             await until_items(database, "Thread", 0)
 
@@ -343,7 +343,7 @@ async def test_times_that_are_never_due_wake_nobody():
         sweeper.notice([Listed(at * 1_000_000, b"position") for at in never])
         assert not sweeper._noticed.done()
         assert sweeper.lag_seconds == 0
-        # Beside one that comes due, they hide nothing.
+        # They hide no due time.
         sweeper.notice([Listed(0, b"never"), Listed((NOW + 1) * 1_000_000, b"soon")])
         assert sweeper._noticed.done()
         assert sweeper._earliest_us == (NOW + 1) * 1_000_000
@@ -363,7 +363,7 @@ async def test_more_late_items_than_are_remembered_all_go(monkeypatch: pytest.Mo
 
 
 class RefusingStore(FaultyStore):
-    """Takes no commits of followers while it is told so."""
+    """Refuses commits of followers while told so."""
 
     is_refusing = False
     refused = 0
@@ -423,7 +423,7 @@ async def test_an_item_that_cannot_be_read_does_not_keep_the_others(
         while table.expired_items < 59:
             await asyncio.sleep(0.001)
         assert (await database.describe("Thread")).item_count == 1
-        # Mended, it goes when it is tried again.
+        # After the repair, the next attempt deletes it.
         await (await store.commit([Group(b"\xff", b"1", b"2", puts=[(row, whole)])]))
         await until_items(database, "Thread", 0)
 
@@ -453,7 +453,7 @@ async def test_a_partition_with_too_much_to_do_deletes_too(monkeypatch: pytest.M
 
 
 async def test_other_changes_of_its_table_do_not_disturb_its_states():
-    """Each has all that follows the table put to work again."""
+    """Each of them restarts all of the table's followers."""
     settings = structs.replace(SETTINGS, transition_seconds=0.05)
     async with (
         memory_store() as store,
@@ -508,7 +508,7 @@ async def test_an_update_that_was_first_always_wins():
     won = lost = 0
 
     async def extend(table: Table, key: Item) -> bool:
-        # Half of them within the first moments, as the sweep is.
+        # Half of them within the first moments, like the sweep.
         await asyncio.sleep(0.2 * source.random() ** 3)
         update = Update(key, EXTEND, EXISTS)
         try:
@@ -533,7 +533,7 @@ async def test_an_update_that_was_first_always_wins():
             first_was_update = await asyncio.gather(*(extend(table, key) for key in raced))
             won += sum(first_was_update)
             lost += AT_ONCE - sum(first_was_update)
-            # Whoever was not extended is deleted, and nobody else ever is.
+            # Exactly the items that were not extended are deleted.
             await until_items(database, "Thread", won)
             kept = await items(table, *raced)
             assert [item is not None for item in kept] == first_was_update

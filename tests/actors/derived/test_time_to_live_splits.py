@@ -1,4 +1,4 @@
-"""Expiry times are listed and expired items deleted while the partitions of a table are split."""
+"""Expiry times are listed and expired items deleted while a table's partitions are split."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_all_that_is_due_is_deleted_once_and_nothing_else():
     clock = SetClock(NOW)
     async with (
         memory_store() as store,
-        # The logs are kept to be looked at.
+        # The logs are kept for inspection.
         running_database(store, clock, time_to_live=SETTINGS, keep_streams_seconds=600) as database,
     ):
         await database.create_table(table_definition())
@@ -131,7 +131,7 @@ async def all_records(store: Store, table: Table) -> list[ChangeRecord]:
 
 
 class RefusingStore(FaultyStore):
-    """Takes no splits, a moment after they were asked for."""
+    """Refuses splits, a moment after the request."""
 
     refused = 0
 
@@ -163,7 +163,7 @@ async def test_what_is_due_goes_though_no_split_succeeds():
                         await halve(database, table, partition.number)
                 left = sum(item["at"]["N"] >= str(clock.now_epoch_seconds()) for item in items)
             await until_items(database, "Thread", 0)
-            # They are counted with the reply, which comes after what it tells can be read.
+            # The reply counts them, after the change is readable.
             while table.expired_items < len(items):
                 await asyncio.sleep(0)
             assert table.expired_items == len(items)
@@ -171,12 +171,12 @@ async def test_what_is_due_goes_though_no_split_succeeds():
 
 
 class HoldingStore(FaultyStore):
-    """Takes no commits of checkpoints in certain logs while it is told so."""
+    """Refuses commits of checkpoints in certain logs while told so."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
         self.held: frozenset[int] = frozenset()
-        # How often, by the log's number.
+        # The number of refusals, by the log's number.
         self.refused: Counter[int] = Counter()
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
@@ -189,14 +189,14 @@ class HoldingStore(FaultyStore):
         return await super().commit(groups)
 
     async def wait_refused(self) -> None:
-        """Wait until each of these logs was tried again and again."""
+        """Wait until each of these logs has made several attempts."""
         self.refused.clear()
         while any(self.refused[number] < 3 for number in self.held):
             await asyncio.sleep(0)
 
 
 async def test_the_times_of_children_are_listed_behind_all_of_their_parents():
-    """Or the parent's rows would be put over what was changed since."""
+    """Otherwise the parent's rows would overwrite later changes."""
     async with memory_store() as inner:
         store = HoldingStore(inner)
         async with running_database(store, SetClock(NOW)) as database:
@@ -214,7 +214,7 @@ async def test_the_times_of_children_are_listed_behind_all_of_their_parents():
                 await table.write(put(thread(f"f{number}", "s", at=NOW + 200)))
             await store.wait_refused()
             assert not await listed(store, table.definition.table_id)
-        # The server was stopped meanwhile: the next one waits as well.
+        # The server was stopped meanwhile: the next one waits, too.
         async with running_database(store, SetClock(NOW)) as database:
             table = database.table("Thread")
             await store.wait_refused()
@@ -240,7 +240,7 @@ async def test_what_is_listed_late_by_a_parents_expirer_is_swept_by_its_children
             store.held = frozenset(parents)
             for number in range(100):
                 await table.write(put(thread(f"f{number}", "s", at=NOW + 1)))
-            # Its time is swept before an item is listed.
+            # The sweep passes its time before an item is listed.
             clock.set(NOW + 50)
             for parent in parents:
                 for child in await halve(database, table, parent):

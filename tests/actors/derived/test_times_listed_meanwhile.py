@@ -1,4 +1,4 @@
-"""A sweeper misses no time that is listed while it is at work, and none that it could not sweep."""
+"""A sweeper misses no time that is listed during its work, and none that it failed to sweep."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.support.stores.store import memory_store
 
 NOW = 1_571_827_560
 TABLE_ID = 1
-# In the first slice of the hash space, which is read before the others.
+# In the first slice of the hash space, which is read first.
 POSITION = b"\x01position"
 
 
 class Swept:
-    """A sweeper over a stepped store, on a clock that stands still, and what it asks for."""
+    """A sweeper over a stepped store, on a clock that stands still, and its messages."""
 
     def __init__(self, store: SteppedStore) -> None:
         self.store = store
@@ -40,7 +40,7 @@ class Swept:
         means = SweepMeans(store, self.clock, SweepRate(1_000_000.0), 0.0)
         self.sweeper = Sweeper(SweptRange(TABLE_ID, b"", None), follower, self._expire, means)
 
-        # Raised instead of an answer, one after the other.
+        # Raised instead of an answer, in sequence.
         self.failures: list[Exception] = []
 
     async def _expire(self, positions: tuple[bytes, ...]) -> Expired:
@@ -53,7 +53,7 @@ class Swept:
         self.sweeper.notice(listed)
 
     async def list(self, at_seconds: int) -> None:
-        """As the expirer: the row is durable, then the sweeper is told."""
+        """Make the row durable, then notify the sweeper, like the expirer."""
         at_us = at_seconds * 1_000_000
         row = key_layout.expiry_row(TABLE_ID, at_us, POSITION)
         (head,) = await self.store.latest.load([b"expirer"])
@@ -68,19 +68,19 @@ def is_due(call: Call) -> bool:
 
 
 def is_next(call: Call) -> bool:
-    """Whether the earliest time to come is looked for in a slice."""
+    """Whether a slice is searched for the earliest future time."""
     return isinstance(call, Page) and call.max_rows == 1
 
 
 def is_last(call: Call) -> bool:
-    """Whether it is looked for in the last slice."""
+    """Whether the last slice is searched for it."""
     last = key_layout.expiry_span(TABLE_ID, key_layout.EXPIRY_SLICES - 1, 0)
     return pages_of(*last)(call) and is_next(call)
 
 
 @asynccontextmanager
 async def sweeping() -> AsyncIterator[Swept]:
-    """A sweeper that begins once the context has begun to wait for something."""
+    """A sweeper that starts once the context has begun to wait for an event."""
     async with memory_store() as inner, anyio.create_task_group() as tasks:
         swept = Swept(SteppedStore(inner))
         Supervisor(tasks).start(swept.sweeper)

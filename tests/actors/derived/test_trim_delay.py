@@ -1,4 +1,4 @@
-"""A sink delays the trimming of logs as long as its contract says, and then takes a gap."""
+"""A sink delays the trimming of logs as long as its contract says, and then gets a gap."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SUBSCRIBER_ID = 0x7000_0000
 
 
 class Gate(MessageSink):
-    """Passes records on while it is open, and may miss some."""
+    """Forwards records while it is open, and may miss some."""
 
     contract = Contract(Order.ITEM, Gap.MISSING, trim_delay_bytes=LIMIT_BYTES)
 
@@ -76,7 +76,7 @@ async def gated(store: Store) -> AsyncIterator[tuple[Database, Table, GatedTable
         if is_new:
             await database.create_table(table_definition())
         table = database.table("Thread")
-        # It has changes recorded, and stores a checkpoint behind each round.
+        # It records changes, and stores a checkpoint after each round.
         started = await replay(database, SNAPSHOT, follows=True)
         await wait_state(database, started.replay_id, "FOLLOWING")
         subscriber = key_layout.index_subscriber(table.definition.table_id, SUBSCRIBER_ID)
@@ -95,7 +95,7 @@ async def gated(store: Store) -> AsyncIterator[tuple[Database, Table, GatedTable
 
 
 async def first_counter(store: Store, table: Table) -> int | None:
-    """The counter of the first change that is in the log; None if it is empty."""
+    """The counter of the first change in the log; None if it is empty."""
     (number,) = [partition.number for partition in table.record.partitions]
     rows = [row async for row in rows_of(store, *key_layout.change_range(number))]
     return key_layout.change_counter(rows[0].key) if rows else None
@@ -117,7 +117,7 @@ async def test_a_log_is_trimmed_past_a_sink_that_may_miss_changes_and_takes_none
 
         gated_table.gate.set()
         assert await gated_table.followers.wait_caught_up()
-        # What is still in memory does not count as missing.
+        # Changes that are still in memory do not count as missing.
         assert gated_table.sink.counters[-1] == 200
 
 
@@ -130,7 +130,7 @@ async def test_a_sink_goes_on_behind_what_was_trimmed() -> None:
                 while min((await table.followers.floors()).values()) < 200:
                     await asyncio.sleep(0)
             await database.actor.keep_streams()
-            # The sink takes no changes until it is stopped: the first run is all that it gets.
+            # The sink accepts no changes until it is stopped, so it gets only the first run.
             taken = len(gated_table.sink.counters)
         async with gated(store) as (_, table, gated_table):
             gated_table.gate.set()
@@ -141,13 +141,13 @@ async def test_a_sink_goes_on_behind_what_was_trimmed() -> None:
 
 
 class Needing(Gate):
-    """A sink that can't miss changes, and says that it is passed over."""
+    """A sink that can't miss changes, but declares that it may be skipped."""
 
     contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=LIMIT_BYTES)
 
 
 class Promising(Gate):
-    """A sink that sends messages and promises that they are sent once."""
+    """A sink that sends messages, but declares that they are sent once."""
 
     contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
 

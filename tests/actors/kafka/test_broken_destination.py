@@ -1,4 +1,4 @@
-"""A destination that takes too little is cut off, and made whole when its broker is back."""
+"""A slow destination is cut off, and resynchronized when its broker is back."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def stored_changes(store: Store, table: Table) -> int:
 
 
 def rebuilt(messages: list[KafkaMessage]) -> dict[bytes, object]:
-    """The items that a consumer of one Kafka partition ends with; a gap makes it forget them."""
+    """The final items of a consumer of one Kafka partition; a gap makes it forget them."""
     items: dict[bytes, object] = {}
     for message in messages:
         assert message.value is not None
@@ -79,7 +79,7 @@ def rebuilt_table(broker: FakeBroker) -> list[object]:
 
 
 def gaps(broker: FakeBroker) -> list[int]:
-    """How many gaps each Kafka partition was told of."""
+    """The number of gaps in each Kafka partition."""
     return [
         sum(
             dict(message.headers)["event-name"] == b"GAP" for message in broker.partition(TOPIC, at)
@@ -103,7 +103,7 @@ async def test_writes_go_on_and_the_logs_stay_small_when_it_is_cut_off(relays):
             assert destination.status_description is not None
             assert destination.status_description.startswith("BROKEN: more than 20000 bytes")
             await write_threads(table, range(10, 500))
-            # Another message for the actor has been answered: it has trimmed the logs.
+            # A later message to the actor has been answered, so it has trimmed the logs.
             await database.describe("Thread")
             while await stored_changes(store, table):
                 await asyncio.sleep(0)
@@ -144,14 +144,14 @@ async def test_its_consumer_is_told_of_the_gap_and_ends_with_the_table(relays):
                 await table.write(Delete(key))
         number = 10_000
         while destination_of(table).status != "ACTIVE":
-            # Before, during and after the snapshot is taken.
+            # Before, during and after the snapshot.
             await write_threads(table, [number], of_items=100)
             number += 1
-        # These writes may have passed the cap, too: then it is cut off again, and mended again.
+        # These writes may exceed the cap, too; then it is cut off and resynchronized again.
         while not is_caught_up(database, table):
             await asyncio.sleep(0)
         assert number > 10_000
-        # As often in each Kafka partition.
+        # The same number in each Kafka partition.
         assert len(set(gaps(broker))) == 1
         assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)
         assert destination_of(table).status_description is None

@@ -1,4 +1,4 @@
-"""A destination may begin with every item that its table has."""
+"""A destination may begin with every item of its table."""
 
 from __future__ import annotations
 

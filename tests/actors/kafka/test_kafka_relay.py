@@ -1,4 +1,4 @@
-"""A relay publishes every change in order, whatever the broker does."""
+"""A relay publishes every change in order, despite the broker's faults."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_a_silent_broker_is_told_of_and_waited_for(relays):
             assert relay.problem == "the broker does not answer"
         messages = await broker.wait_messages(TOPIC, 50)
         assert sorted(numbers_by_item(messages).values()) == in_order(50)
-        # What the first one has sent could come late: another one would overtake it.
+        # The first one's records could come late, so a second one would overtake them.
         assert broker.opened == 1
         while relay.lag_records:
             await asyncio.sleep(0)
@@ -152,7 +152,7 @@ async def test_a_table_that_is_made_again_has_its_topic_forget_the_one_before(re
 
 async def test_a_topic_that_is_new_has_nothing_to_forget(relays):
     broker = FakeBroker()
-    # The second attempt finds the topic that the first one made.
+    # The second attempt finds the topic that the first one created.
     broker.failing_opens = 1
     async with running_database(broker=broker, relays=relays) as database:
         await write_threads(await published_table(database), range(5))
@@ -161,7 +161,7 @@ async def test_a_topic_that_is_new_has_nothing_to_forget(relays):
 
 
 async def test_a_topic_that_is_there_and_empty_has_nothing_to_forget(relays):
-    """As one that was made by a server that was killed before it could store that."""
+    """For example one that a server created before it was killed and could store that."""
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         await broker.ensure_topic(relays.topic(TOPIC))
@@ -222,7 +222,7 @@ async def test_an_answer_that_the_client_library_cancels_is_a_failed_delivery(re
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
         relay = relay_of(database, table)
-        # More than crashes would be borne.
+        # More crashes than a supervisor tolerates.
         for first in range(0, 400, 40):
             broker.cancelled_answers = 3
             await write_threads(table, range(first, first + 40))
@@ -288,7 +288,7 @@ async def test_exactly_once_a_lost_acknowledgement_doubles_nothing():
         await write_threads(table, range(20, 40))
         broker.lost_commits = 2
         written = 40
-        # One transaction may hold all there is: it takes another one to lose a second commit.
+        # One transaction may hold everything, so a second lost commit needs another one.
         while broker.lost_acknowledgements or broker.lost_commits:
             await write_threads(table, range(written, written + 10))
             written += 10
@@ -334,7 +334,7 @@ async def test_exactly_once_a_fenced_relay_goes_on_from_what_was_committed():
 
 
 class ForgetfulBroker(FakeBroker):
-    """Can't read the positions that it has, the first time that it is asked."""
+    """Fails to read its positions at the first request."""
 
     is_forgetful = True
 
@@ -545,7 +545,7 @@ async def test_all_tables_are_published_where_that_is_asked_for():
                 await asyncio.sleep(0)
             await write_threads(database.table("Old"), range(5))
             await broker.wait_messages("shop.Old", 5)
-            # Switched off for one, it stays off.
+            # Disabled for one table, it stays disabled.
             await _change(database, DisableDestination("Old", "shop.Old"))
             while database.table("Old").definition.destinations[0].status != "DISABLED":
                 await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Changes that come while those who publish a table read its log or store where they are."""
+"""Changes that arrive while a publisher reads the log or stores its position."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SOURCE = KafkaSource(
 )
 SUBSCRIBER = b"subscriber"
 LOG = 1
-# Nobody followed the table before: these counters have no records.
+# The table had no followers before, so these counters have no records.
 UNRECORDED = 5
 
 
@@ -85,7 +85,7 @@ async def test_a_relay_stores_its_checkpoint_although_the_store_has_another_one(
         logs = relay_logs(store, log)
         await logs.load()
         key = key_layout.checkpoint(SUBSCRIBER, LOG)
-        # As when the store was opened again, with a checkpoint that it had before.
+        # As after the store was reopened with an earlier checkpoint.
         await (await store.commit([Group(key, None, Checkpoint(1, 10).encode())]))
         logs.passed({LOG: Checkpoint(3, 30)}, 3)
         await logs.try_store()
@@ -94,7 +94,7 @@ async def test_a_relay_stores_its_checkpoint_although_the_store_has_another_one(
 
 
 class Replaying:
-    """A replay of one log from its first counter, which goes on with what is written."""
+    """A replay of one log from its first counter, which continues with new changes."""
 
     def __init__(self, store: SteppedStore, feed: ChangeFeed) -> None:
         self.broker = FakeBroker()
@@ -179,7 +179,7 @@ async def test_a_destination_is_active_once_it_is_stored_where_its_snapshot_ende
         await table.write(put(thread("EC2", "a")))
         with broker.silent():
             await database.change_destination(EnableDestination("Thread", TOPIC))
-            # The snapshot ends behind this change.
+            # The snapshot ends after this change.
             await table.write(put(thread("EC2", "b")))
             [number] = table.partitions.map.numbers
             [destination] = table.definition.destinations
@@ -197,7 +197,7 @@ async def test_a_destination_is_active_once_it_is_stored_where_its_snapshot_ende
 
 
 class SlowPublisher:
-    """A publisher that takes its time to close."""
+    """A publisher that closes slowly."""
 
     def __init__(self) -> None:
         self.closing = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Changes reach their topic in order though the partitions of their table are split."""
+"""Changes reach their topic in order while their table's partitions are split."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def active_table(database: Database) -> Table:
 
 
 async def halve_all(database: Database, table: Table) -> list[int]:
-    """Split every partition; returns the numbers of those that were split."""
+    """Split every partition; returns the numbers of the split ones."""
     parents = [partition.number for partition in table.record.partitions]
     for parent in parents:
         await halve(database, table, parent)
@@ -65,7 +65,7 @@ async def all_published(database: Database, table: Table) -> None:
 
 
 def assert_in_order(messages: list[KafkaMessage], count: int) -> None:
-    """Each item's numbers came in the order of their writes, and so did sequence numbers."""
+    """Each item's numbers came in the order of their writes, as did sequence numbers."""
     assert sorted(numbers_by_item(messages).values()) == in_order(count, ITEMS)
     last: dict[bytes, int] = {}
     for message in messages:
@@ -90,7 +90,7 @@ async def test_changes_of_an_item_arrive_in_order_over_splits_and_outages(relays
         if relays.delivery == "exactly-once":
             assert len(messages) == 1_800
         assert_in_order(without_duplicates(messages), 1_800)
-        # Nobody needs the logs of what was split.
+        # The logs of split partitions are not needed any more.
         await database.actor.keep_streams()
         assert table.record.ended_logs == ()
         await write_threads(table, range(1_800, 1_900), of_items=ITEMS)
@@ -116,7 +116,7 @@ async def test_a_split_behind_a_decision_that_a_full_disk_followed_leaves_the_or
             with broker.away():
                 await transact(database, *((table, put(item_of(each, ITEMS))) for each in numbers))
                 store.allow_commits()
-                # The partitions could not ask when it is durable, and are not written to again.
+                # The partitions could not confirm that it is durable, and get no more writes.
                 await halve_all(database, table)
                 await write_threads(table, range(2 * ITEMS, 3 * ITEMS), of_items=ITEMS)
             await all_published(database, table)
@@ -134,7 +134,7 @@ async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(rel
         with broker.away():
             async with running_database(store, **settings) as database:
                 table = database.table("Thread")
-                # More than are read of a log at once.
+                # More than one read of a log.
                 await write_threads(table, range(100, 1_000), of_items=ITEMS)
                 await halve_all(database, table)
                 await write_threads(table, range(1_000, 1_900), of_items=ITEMS)
@@ -165,7 +165,7 @@ async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
                 for _ in range(3):
                     await halve_all(database, table)
                 await write_threads(table, range(900, 1_800), of_items=ITEMS)
-                # It has nothing that anybody needs, and is needed all the same.
+                # It has no needed record, but is kept.
                 await database.actor.keep_streams()
                 assert len(table.record.ended_logs) == 7
             await all_published(database, table)
@@ -216,7 +216,7 @@ async def forget_checkpoint(store: Store, key: bytes) -> None:
 
 
 async def test_splits_while_a_snapshot_is_published_leave_no_gap():
-    """Of data from a backup: the topic has more than they do."""
+    """With data from a backup: the topic has more than they have."""
     broker = FakeBroker()
     settings = {"broker": broker, "relays": EXACTLY_ONCE}
     async with memory_store() as store:
@@ -281,7 +281,7 @@ async def test_what_logs_that_ended_hold_counts_to_the_bound():
                 await write_threads(table, range(first, first + 10), of_items=ITEMS)
                 if len(table.record.partitions) < 30:
                     await halve(database, table, table.record.partitions[0].number)
-            # Nothing is held for it any more.
+            # Nothing is kept for it any more.
             await database.describe("Thread")
             await database.actor.keep_streams()
             assert table.record.ended_logs == ()

@@ -1,4 +1,4 @@
-"""A replay publishes what was recorded, or every item and then what was changed since."""
+"""A replay publishes recorded changes, or every item and then later changes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RELAYS = relay_settings()
 
 
 async def filled_table(database, items: int = 300) -> Table:
-    """The table Thread with items, before anybody followed it."""
+    """The table Thread with items, written without followers."""
     await database.create_table(table_definition())
     table = database.table("Thread")
     await asyncio.gather(
@@ -56,7 +56,7 @@ async def filled_table(database, items: int = 300) -> Table:
 
 @asynccontextmanager
 async def writing(table: Table, items: int = 400) -> AsyncIterator[list[int]]:
-    """Puts and deletes beside, on these many items and some more; yields their count."""
+    """Concurrent puts and deletes on these items and some more; yields their count."""
     draw = Random(5)
     count = [0]
     ended = False
@@ -155,7 +155,7 @@ async def test_a_snapshot_that_was_given_up_is_begun_anew_behind_a_gap():
         told = Told.by(broker)
         assert told.items == await items_of(table)
         assert told.gaps == 9
-        # Its records could come late, behind the next snapshot, if it were thrown away.
+        # If it were discarded, its records could come late, after the next snapshot.
         assert broker.opened == 1
 
 
@@ -384,7 +384,7 @@ async def test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is
             floors = await table.followers.floors()
             await write_threads(table, range(100, 120))
             assert await table.followers.floors() == floors
-            # It follows the children of a partition that is split.
+            # It follows the children of a split partition.
             children = await halve(database, table, table.record.partitions[0].number)
             keys += [key_layout.checkpoint(subscriber, each) for each in children]
             assert [row.key async for row in rows_of(store, begin, end)] == keys
@@ -505,7 +505,7 @@ async def test_only_the_last_jobs_that_ended_are_remembered():
 
 
 async def all_published(database, replay_id: str) -> None:
-    """Wait until a job that follows has published what was changed until now."""
+    """Wait until a following job has published all changes so far."""
     await wait_state(database, replay_id, "FOLLOWING")
     while (now := database.replays.find(replay_id)).changes < now.changes_total:
         await asyncio.sleep(0)
@@ -517,6 +517,6 @@ async def stopped_recording(table: Table) -> None:
 
 
 async def begins(table: Table) -> dict[int, int]:
-    """The counters behind which the logs begin."""
+    """The counters after which the logs begin."""
     logs = await log_bounds.reaches(table.durable(), table.record, 0)
     return {log.partition_number: log.after for log in logs}

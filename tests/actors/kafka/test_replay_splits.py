@@ -1,4 +1,4 @@
-"""A replay reads the logs of partitions that were split in their order: parents first."""
+"""A replay reads the logs of split partitions in order: parents first."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def streamed_table(database) -> Table:
 
 
 async def write_beside(table: Table, writes: int) -> None:
-    """Puts and deletes on 300 items."""
+    """Concurrent puts and deletes on 300 items."""
     draw = Random(5)
 
     async def write() -> None:
@@ -132,11 +132,11 @@ async def test_all_changes_are_published_again_parents_before_children(follows: 
     settings = {"broker": broker, "relays": RELAYS, "partitions_per_table": 1}
     async with running_database(**settings) as database:
         table = await streamed_table(database)
-        # More than are read of a log at once.
+        # More than one read of a log.
         for _ in range(3):
             await write_threads(table, range(700), of_items=ITEMS)
             for _ in range(2):
-                # The second time logs that are empty.
+                # The second time, empty logs.
                 for partition in table.record.partitions:
                     await halve(database, table, partition.number)
         await write_threads(table, range(100), of_items=ITEMS)
@@ -153,7 +153,7 @@ async def test_all_changes_are_published_again_parents_before_children(follows: 
 async def test_it_begins_with_a_time_or_a_change_before_a_split_or_behind_it():
     broker, clock = FakeBroker(), SetClock()
     begin = clock.now_epoch_seconds()
-    # Nobody but the relay needs the logs: they are not trimmed within the test's time.
+    # Only the relay needs the logs, which are not trimmed during the test.
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
     async with running_database(clock=clock, **settings) as database:
         table = await published_table(database)
@@ -241,7 +241,7 @@ async def test_what_was_changed_before_a_split_is_missed_once_the_parents_log_is
         await write_threads(table, range(100), of_items=ITEMS)
         for partition in table.record.partitions:
             await halve(database, table, partition.number)
-        # A log is kept until the relay has stored its end, which is after the last record was sent.
+        # A log is kept until the relay has stored its end, after the last record was sent.
         async with asyncio.timeout(60):
             while table.record.ended_logs:
                 await asyncio.sleep(0)

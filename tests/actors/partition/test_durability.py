@@ -1,4 +1,4 @@
-"""A write is answered when it is durable, and nobody sees it before."""
+"""A write is acknowledged and visible only when it is durable."""
 
 import asyncio
 

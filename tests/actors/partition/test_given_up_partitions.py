@@ -1,4 +1,4 @@
-"""A table of which a partition was given up can be changed: the others keep to what it is now."""
+"""A table with a failed partition can be changed, and the other partitions apply the change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _sooner_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Poison(Message[None], frozen=True):
-    """What no partition understands."""
+    """A message that no partition knows."""
 
 
 def indexed() -> TableDefinition:
@@ -49,7 +49,7 @@ def indexed() -> TableDefinition:
 
 
 async def give_up_one(database: Database, definition: TableDefinition) -> Table:
-    """A table of some items of which a partition in the middle takes nothing any more."""
+    """A table of some items with a failed partition in the middle."""
     await database.create_table(definition)
     table = database.table("Thread")
     for number in range(20):
@@ -64,7 +64,7 @@ async def give_up_one(database: Database, definition: TableDefinition) -> Table:
 
 
 async def written(table: Table, posts: int) -> int:
-    """How many of some writes come to a partition that takes them."""
+    """The number of writes that go to a working partition."""
     replies = []
     for number in range(20):
         try:
@@ -77,7 +77,7 @@ async def written(table: Table, posts: int) -> int:
 
 
 async def recorded(table: Table) -> int:
-    """How many changes the logs of its partitions have."""
+    """The number of changes in the logs of its partitions."""
     logs = [
         await change_log.read(table.durable(), number, 0, max_records=100, max_bytes=1 << 20)
         for number in table.partitions.map.numbers
@@ -93,7 +93,7 @@ async def test_a_stream_that_is_enabled_has_all_that_is_written():
             before = await written(table, 1)
             assert before < 20
             assert await recorded(table) == before
-            # It was done without beginning anew.
+            # The change did not restart the table.
             assert database.table("Thread") is table
         async with running_database(store) as database:
             table = database.table("Thread")

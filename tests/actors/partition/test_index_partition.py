@@ -1,4 +1,4 @@
-"""An index partition minds neither repeated nor late messages, deletes included."""
+"""Duplicate and late messages, including deletes, don't change an index partition."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ def value(counter: int) -> bytes:
 
 
 def history(source: random.Random, first: int, count: int) -> list[EntryChange]:
-    """Changes of few rows, so that each is put and deleted many times."""
+    """Changes of a few rows, so that each is put and deleted many times."""
     changes = []
     rows: dict[bytes, bytes] = {}
     for counter in range(first, first + count):
@@ -69,7 +69,8 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
     runs = [tuple(changes[at : at + 7]) for at in range(0, len(changes), 7)]
 
     def message(run: tuple[EntryChange, ...]) -> ApplyChanges:
-        # Whether it tells what it replaces or has it looked for makes no difference either.
+        # Whether the message has the replaced size or the partition looks it up makes no
+        # difference, either.
         return ApplyChanges(3, run, follows_all=bool(source.randrange(2)))
 
     async with memory_store() as store, anyio.create_task_group() as task_group:
@@ -79,7 +80,7 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
         replies = []
         for at, run in enumerate(runs):
             replies.append(partition.mailbox.put_nowait(message(run)))
-            # What a restarted follower sends again, and what an old one had still in the queue.
+            # Messages that a restarted follower sends again, and old ones still in the queue.
             for _ in range(source.randrange(3)):
                 late = runs[source.randrange(at + 1)]
                 replies.append(partition.mailbox.put_nowait(message(late)))
@@ -123,7 +124,7 @@ async def test_a_backfill_that_is_doubled_late_or_begun_anew_counts_each_entry_o
     async with memory_store() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         begins_at = 0
-        # The actor of a server that was stopped, then of one that went on from a cursor behind.
+        # The actor of a stopped server, then one that continued from an earlier cursor.
         for ends_at in (source.randrange(20, 50), len(rows)):
             partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
             supervisor.start(partition)
@@ -134,7 +135,7 @@ async def test_a_backfill_that_is_doubled_late_or_begun_anew_counts_each_entry_o
                 until = min(ends_at, at + source.randrange(1, 9))
                 sent.append(message(at, until))
                 replies.append(partition.mailbox.put_nowait(sent[-1]))
-                # Doubled; sent again; or begun anew, with messages of another size.
+                # Duplicated, sent again, or restarted with messages of another size.
                 if source.randrange(3) == 0:
                     replies.append(partition.mailbox.put_nowait(source.choice(sent)))
                 at = (

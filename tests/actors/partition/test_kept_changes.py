@@ -1,4 +1,4 @@
-"""What a feed keeps in memory: it saves work, and says the same as the log on the disk."""
+"""The changes that a feed keeps in memory save work, and equal the log on disk."""
 
 import gc
 import random
@@ -69,13 +69,14 @@ async def test_an_index_gets_the_same_from_memory_as_from_the_log():
 
 
 async def test_the_garbage_collector_has_nothing_to_look_at_in_kept_changes():
-    """Many such objects, and its full runs stop the server for a tenth of a second."""
+    """With many such objects, full collections stop the server for 0.1 seconds."""
     async with running_database() as database:
         await database.create_table(definition())
         table = database.table("Thread")
         await write_at_random(table, 50)
         records = await kept(table)
-        # It finds out by itself what in tuples and dicts of such objects is not worth a look.
+        # The collector itself stops tracking tuples and dicts without references to tracked
+        # objects.
         gc.collect()
         seen = {id(tracked) for tracked in gc.get_objects()}
         for record in records:
@@ -90,7 +91,8 @@ async def test_a_log_that_was_heard_of_before_its_partition_tells_of_it_stays_wh
     async with memory_store() as store:
         feed = ChangeFeed(1, store, RecentChanges())
         feed.begin(0)
-        # Two batches became durable at once, and somebody has looked before either was told.
+        # Two batches became durable together, and a reader came before the feed was notified of
+        # either.
         feed.begin(2, 20)
         feed.advance(1, [], 10)
         assert (feed.tail, feed.logged_bytes) == (2, 20)

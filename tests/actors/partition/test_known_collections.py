@@ -1,4 +1,4 @@
-"""The sizes of item collections that a partition knows are those that are stored, whoever wrote."""
+"""The cached sizes of item collections equal the stored ones, after any writer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.databases.transacting import transact
 
 
 async def stored_bytes(table: Table, forum: str) -> int:
-    """The size of a forum's collection, as the store has it."""
+    """The stored size of a forum's collection."""
     partition_key = keys.encode_partition(table.definition.key_schema, thread(forum, "a"))
     row = key_layout.collection_row(table.definition.table_id, partition_key)
     (value,) = await table.durable().load([row])
@@ -30,7 +30,7 @@ def post(kind: str, at: int) -> Item:
     return thread("one", f"{kind}{at}", posts=at)
 
 
-# Each is an item and its entry in the local index, and all are of one size.
+# Each is an item and its entry in the local index; all have the same size.
 POST_BYTES = 2 * items.size_bytes(post("w", 1)) + INDEX_ENTRY_OVERHEAD_BYTES
 
 
@@ -60,7 +60,7 @@ async def test_the_size_is_right_whatever_the_writes_of_one_batch_leave_of_it():
     async with running_database(partitions_per_table=1) as database:
         await database.create_table(table_definition(local_sort_keys=("posts",)))
         table = database.table("Thread")
-        # Larger, as large, smaller, another one, and all gone: the sizes that each write leaves.
+        # Larger, equal, smaller, another one, and none: the sizes after each write.
         small, grown = (2 * items.size_bytes(large(1, each)) + 100 for each in (10, 50))
         writes: list[tuple[Write, int]] = [
             (put(large(1, 10)), small),
@@ -91,7 +91,7 @@ async def test_a_collection_grows_up_to_its_limit_and_no_further(local_sort_keys
         await database.create_table(table_definition(local_sort_keys=local_sort_keys))
         table = database.table("Thread")
         await table.write(put({**large(0, 1), "views": {"N": "1"}}))
-        # As large as an item and its entries may be, beside a small one: too much by little.
+        # As large as an item and its entries may be; with a small one, slightly too much.
         largest = {**large(1, 0), "views": {"N": "1"}}
         largest["text"] = {"S": "x" * (ITEM_SIZE_BYTES - items.size_bytes(largest))}
         with pytest.raises(ItemCollectionSizeLimitExceededException):

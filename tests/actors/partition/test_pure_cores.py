@@ -1,7 +1,7 @@
-"""A core decides the same twice on the same input, and changes nothing by it.
+"""A core makes the same decision twice on the same input, without side effects.
 
-The cores run here without a loop, a store or a clock. Whatever an object keeps to save work later,
-such as a decoded item, is no part of its value.
+The cores run here without a loop, a store or a clock. Caches in objects, such as a decoded item,
+are not part of their value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tests.support.databases.transacting import check, condition
 
 NUMBER: Final = 7
 NOW: Final = 1_795_175_136.5
-# Little more than two of the largest items here fit into a collection.
+# Two of the largest items almost fill a collection.
 LARGE_BYTES: Final = ITEM_SIZE_BYTES - 1_000
 COLLECTION_LIMIT_BYTES: Final = 5 * (ITEM_SIZE_BYTES + INDEX_ENTRY_OVERHEAD_BYTES)
 
@@ -64,7 +64,7 @@ WITHOUT_EXPIRY: Final = structs.replace(INDEXED, time_to_live=None)
 
 
 def value_of(thing: Any) -> Any:
-    """A thing as something that can be compared, in depth: objects by their public fields."""
+    """A value that can be compared deeply: objects by their public fields."""
     if isinstance(thing, (str, bytes, int, float, bool, type(None))):
         return thing
     if isinstance(thing, StoredItem):
@@ -81,7 +81,7 @@ def value_of(thing: Any) -> Any:
 
 
 def fields(thing: object) -> Iterable[tuple[str, Any]]:
-    """The fields of an object and what they hold."""
+    """The fields of an object and their values."""
     if isinstance(thing, Struct):
         names: Iterable[str] = [name for name in thing.__struct_fields__ if name[0] != "_"]
     else:
@@ -96,7 +96,7 @@ def fields(thing: object) -> Iterable[tuple[str, Any]]:
 
 
 class Runner:
-    """Runs a core as the loop does, in memory, and makes each decision twice."""
+    """Runs a core like the loop, in memory, and makes each decision twice."""
 
     def __init__(self, core: Core[Any]) -> None:
         self.core = core
@@ -105,7 +105,7 @@ class Runner:
         core.begin(self.head)
 
     def run(self, messages: Sequence[Message[Any]]) -> list[Any]:
-        """Carry out a batch; returns the replies."""
+        """Process a batch; returns the replies."""
         batch = self.core.open(self.head, messages)
         self._load(batch)
         replies = [self._carry_out(batch, message) for message in messages]
@@ -131,7 +131,7 @@ class Runner:
         return reply
 
     def commit_round(self, core: TableCore, transaction_ids: Sequence[bytes]) -> None:
-        """Commit prepared transactions, as a round does."""
+        """Commit prepared transactions, like a round."""
         locked = [each for name in transaction_ids if (each := core.locks.get(name)) is not None]
         batch = core.open_round(self.head, locked)
         self._load(batch)
@@ -176,7 +176,7 @@ UPDATES: Final = st.sampled_from(
         None,
         _updated("SET posts = :n", {":n": {"N": "3"}}),
         _updated("ADD posts :n", {":n": {"N": "1"}}),
-        # Refused where it is no number.
+        # Refused if it is not a number.
         _updated("SET tally = posts + :n", {":n": {"N": "1"}}),
         _updated("REMOVE posts"),
         _updated("SET posts = :s", {":s": {"S": "no number, so no index takes it"}}),
@@ -186,7 +186,7 @@ UPDATES: Final = st.sampled_from(
 
 @st.composite
 def items(draw: st.DrawFn) -> Item:
-    """An item with some of the attributes that indexes and time to live go by."""
+    """An item with some of the attributes that indexes and time to live use."""
     item: Item = dict(draw(KEYS))
     if draw(st.booleans()):
         item["posts"] = {"N": str(draw(st.integers(0, 3)))}
@@ -251,11 +251,11 @@ MESSAGES: Final[st.SearchStrategy[Message[Any]]] = st.one_of(
 
 
 def is_sensible(core: TableCore, message: Message[Any]) -> bool:
-    """Whether a coordinator may send this now: it prepares a transaction once."""
+    """Whether a coordinator may send this now: it prepares each transaction once."""
     return not isinstance(message, Prepare) or core.locks.get(message.part.transaction_id) is None
 
 
-# What happens to a partition: a batch, or a round that commits transactions.
+# A step of a partition: a batch, or a round that commits transactions.
 STEPS: Final = st.one_of(
     st.lists(MESSAGES, min_size=1, max_size=6), st.frozensets(TRANSACTION_IDS, max_size=3)
 )
@@ -284,7 +284,7 @@ def test_a_tables_core_decides_the_same_twice_and_changes_nothing_by_it(
 
 
 def test_what_these_messages_do_is_no_special_case() -> None:
-    """All kinds of outcomes are reached, so that the test above looks at something."""
+    """All kinds of outcomes occur, so the test above covers them."""
     runner = Runner(TableCore(NUMBER, INDEXED, COLLECTION_LIMIT_BYTES))
     large = {**thread("f", "l", posts=1), "text": {"S": "x" * LARGE_BYTES}}
     written = runner.run([_write(put(large)), _write(put(thread("f", "a", posts=1)))])
@@ -322,7 +322,7 @@ def _entry(number: int) -> bytes:
 
 @st.composite
 def entry_messages(draw: st.DrawFn) -> ApplyChanges | Backfill:
-    """A message for an index's partition, repeated and late ones among them."""
+    """A message for an index's partition; some are duplicates or late."""
     positions = st.sampled_from([b"a", b"b", b"c"])
     values = st.builds(_entry, st.integers(0, 10_000))
     if draw(st.booleans()):

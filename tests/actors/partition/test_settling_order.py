@@ -1,4 +1,4 @@
-"""Batches are settled in the order of their commits, whatever the loop does first."""
+"""Batches are settled in the order of their commits, in any order of the loop."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ async def test_a_batch_that_writes_nothing_does_not_overtake_those_before_it():
                     await asyncio.sleep(0)
             await asyncio.gather(*(durable for durable, _ in store._held))
             refused = table.submit(Delete(thread("EC2", "b"), exists))
-            # Both commits become durable in one turn of the loop, and this batch is worked on
-            # before anybody has heard of it.
+            # Both commits become durable in one turn of the loop, and this batch is processed
+            # before the partition is notified.
             await store.release()
             with pytest.raises(ConditionalCheckFailedException):
                 await refused

@@ -1,4 +1,4 @@
-"""A full disk takes back what was not durable yet: partitions go on from what is there."""
+"""A full disk loses writes that were not durable: partitions continue from the stored state."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_partition_forgets_the_sizes_of_what_was_taken_back(
             table = database.table("Thread")
             await table.write(put(large("kept")))
             engine.is_full = True
-            # It is accepted, and the partition keeps in memory that the collection is empty.
+            # It is accepted, and the partition caches that the collection is empty.
             with pytest.raises(InternalServerError, match="unknown"):
                 await table.write(Delete(thread("EC2", "kept")))
             while engine.refused_openings < 3:

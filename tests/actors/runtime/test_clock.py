@@ -1,4 +1,4 @@
-"""Domain time: it never goes back, and wakes those who wait for it."""
+"""Domain time: it never goes back, and wakes its waiters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEADLINE_SECONDS = 20
 
 
 class LoopTime:
-    """The loop's time, as the test sets it."""
+    """The loop's time, which the test sets."""
 
     def __init__(self) -> None:
         self.seconds = 50.0
@@ -33,7 +33,7 @@ class LoopTime:
 
 
 async def turns() -> None:
-    """Let the loop call back whatever is due."""
+    """Let the loop run all due callbacks."""
     for _ in range(3):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""A seed determines the ids that a database gives out."""
+"""A seed determines the ids of a database."""
 
 from __future__ import annotations
 

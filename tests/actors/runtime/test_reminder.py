@@ -1,4 +1,4 @@
-"""What is done now and then is done in domain time and in the loop's, and not too often."""
+"""Periodic work runs in domain time and in the loop's time, and not too often."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.stores.store import memory_store
 
 
 class Work:
-    """Work that is due again after so many seconds."""
+    """Work that is due again after this many seconds."""
 
     def __init__(self, pause_seconds: float) -> None:
         self.pause_seconds = pause_seconds
@@ -69,7 +69,7 @@ async def test_a_step_of_domain_time_makes_it_due():
             await work.until_done(times)
             clock.step(3_600)
         await work.until_done(4)
-    # Not more often than twice a second.
+    # At most twice a second.
     assert work.done_at_seconds == [0, 0.5, 1, 1.5]
     await asyncio.sleep(0)
     assert not clock._sleepers._heap
@@ -93,7 +93,7 @@ async def test_streams_that_could_not_be_kept_are_soon_kept_again():
             await database.create_table(structs.replace(table_definition(), stream=stream))
             await database.table("Thread").write(put(thread("EC2", "a")))
             assert await database.actor.keep_streams() == 86_400
-            # A shard is to be rolled, which the store refuses.
+            # A shard has to be rolled, which the store refuses.
             clock.step(5 * 3_600)
             store.refusal = Full("the disk is full")
             assert await database.actor.keep_streams() == 1

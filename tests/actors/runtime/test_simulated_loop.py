@@ -23,7 +23,7 @@ class Hello(Message[int], frozen=True):
 
 
 class Greeter:
-    """Answers after a wait, and notes what it does."""
+    """Answers after a wait, and records its actions."""
 
     def __init__(self, name: str, trace: list[str]) -> None:
         self.name = name
@@ -76,7 +76,7 @@ async def _trace() -> list[str]:
 
 
 def trace_of(seed: int) -> list[str]:
-    """What three nodes do on a simulated loop."""
+    """The actions of three nodes on a simulated loop."""
     with asyncio.Runner(loop_factory=lambda: SimulatedLoop(seed)) as runner:
         return runner.run(_trace())
 

@@ -1,4 +1,4 @@
-"""A store that stalls, as it is behind with its own work: who writes waits, and is not told."""
+"""The store stalls because it is overloaded: writers wait, without an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database stops when it is told to, whatever goes on."""
+"""The database stops on request during any work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.stores.store import memory_store
 
 
 class SlowStore(HeldStore):
-    """A store that takes for ever to give disk space back."""
+    """A store that never finishes reclaiming disk space."""
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
         self.reclaimed = (start, end)

@@ -33,7 +33,7 @@ STRAYS = [cancelled_by_another, beside_a_child]
 
 
 class Waiter:
-    """Answers an order with its text; one order crashes it."""
+    """Replies with the message's text; one message crashes it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -238,7 +238,7 @@ async def test_what_nobody_waits_for_does_not_hold_up_the_end():
             supervisor = Supervisor(task_group)
             supervisor.run_aside(work, ended)
             await begun.wait()
-            # The second has not begun yet.
+            # The second has not started yet.
             supervisor.run_aside(work, ended)
             supervisor.cancel_asides()
     assert ended == [True, True]

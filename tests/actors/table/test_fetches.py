@@ -1,4 +1,4 @@
-"""What is read of a table to complete the entries of a local index."""
+"""Reads of a table that complete the entries of a local index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ITEM_BYTES = 100 * KIB
 
 
 class CountingView:
-    """A view that counts the values it gives out by key."""
+    """A view that counts the values it returns, by key."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -48,7 +48,7 @@ class CountingView:
 
 
 class CountedStore(HeldStore):
-    """A store whose durable view is counted once the test has one made."""
+    """A store whose durable view is counted once the test has created one."""
 
     counted: CountingView | None = None
 

@@ -1,4 +1,4 @@
-"""A Query or Scan crosses partitions in order, wherever a collection may once be split."""
+"""A Query or Scan crosses partitions in order, at any position where a collection may be split."""
 
 import pytest
 from msgspec import structs
@@ -26,7 +26,7 @@ async def pages(table: Table, request: ReadRange) -> list[bytes]:
 
 
 def with_boundary_inside(table: Table, forum: str, subject: str) -> Table:
-    """The same table, its partitions cut at one item of a collection."""
+    """The same table, with its partitions divided at one item of a collection."""
     position = keys.encode(table.definition.key_schema, thread(forum, subject))
     record = structs.replace(
         table.record, partitions=(PartitionRange(901, b""), PartitionRange(902, position))

@@ -1,4 +1,4 @@
-"""Limits as partitions take of them: writes decided again, entries that move, indexes that go."""
+"""Limits in partitions: repeated decisions, entries that move, indexes that are deleted."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ PARTITION_HEADS = key_layout.partition_head(0)[:1]
 
 
 def charges_of(table: Table) -> Charges:
-    """What the messages of the table's only partition have paid."""
+    """The units that the messages of the table's only partition have paid."""
     (partition,) = table.partitions._actors.values()
     assert isinstance(partition._effects, TableEffects)
     return partition._effects._charges
 
 
 class Poison(Message[None], frozen=True):
-    """What no partition understands."""
+    """A message that no partition knows."""
 
 
 class RacedStore(HeldStore):
-    """A store that refuses so many commits of partitions, as if another owner had come before."""
+    """A store that refuses this many commits of partitions, as after another owner's commit."""
 
     lost_races = 0
 
@@ -70,7 +70,7 @@ class RacedStore(HeldStore):
 
 
 def provisioned(write_units: int, *, index_units: int = 0) -> TableDefinition:
-    """The table of threads, with units of its own and perhaps an index on posts with others."""
+    """The table of threads, with units of its own, and optionally an index on posts with others."""
     definition = structs.replace(
         table_definition(), billing_mode="PROVISIONED", throughput=Throughput(5, write_units)
     )
@@ -87,7 +87,7 @@ def provisioned(write_units: int, *, index_units: int = 0) -> TableDefinition:
 
 
 async def accepted(table: Table, writes: int) -> int:
-    """How many of so many writes, one after another, are not refused."""
+    """The number of accepted writes in a sequence."""
     count = 0
     for number in range(writes):
         try:
@@ -127,7 +127,7 @@ async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_a
             results = await asyncio.gather(*replies, return_exceptions=True)
             assert [isinstance(each, Exception) for each in results] == [False, True, True, True]
             assert table.throttle.throttle_events.total() == 3
-            # It is remembered for that batch alone.
+            # Remembered for that batch only.
             assert not charges_of(table)._in_progress
             clock.step(1)
             assert await accepted(table, 3) == 1
@@ -202,7 +202,7 @@ async def test_an_index_that_is_made_again_has_its_own_units():
         await database.update_table("Thread", edit)
         while table.definition.global_indexes[0].status != "ACTIVE":
             await asyncio.sleep(0.001)
-        # Two of its three units went for what was in the table.
+        # Two of its three units were used for existing items.
         await table.write(put(thread("EC2", "c", posts=1)))
         with pytest.raises(ProvisionedThroughputExceededException) as refused:
             await table.write(put(thread("EC2", "d", posts=1)))
@@ -226,7 +226,7 @@ async def test_a_table_that_nobody_uses_has_no_limits_made_for_it():
 
 
 def write_balances(table: Table) -> list[float]:
-    """What is left of the write units of the table and of each index, in all their partitions."""
+    """The remaining write units of the table and of each index, over all partitions."""
     limits = table.throttle._limits
     now = table.throttle._clock.now_epoch_seconds()
     resources = (limits.table, *limits.indexes.values())
@@ -276,7 +276,7 @@ async def test_a_failed_condition_in_a_batch_that_the_store_refuses_gets_its_uni
 
 
 def never() -> Condition:
-    """A condition that is false of an item that is not there."""
+    """A condition that is false for a missing item."""
     return parse_condition(
         "attribute_exists(forum)", Placeholders(None, None), kind="ConditionExpression"
     )
@@ -325,7 +325,7 @@ class LoneStore(HeldStore):
 
 
 async def two_tables(database: Database) -> list[Table]:
-    """Of each a partition that has written before, so that it tries no commit of its own."""
+    """A partition of each that has written before, so that it makes no other commit."""
     for name in ("Thread", "Reply"):
         await database.create_table(structs.replace(provisioned(9, index_units=9), name=name))
     tables = [database.table(name) for name in ("Thread", "Reply")]
@@ -334,7 +334,7 @@ async def two_tables(database: Database) -> list[Table]:
 
 
 def spent(tables: Sequence[Table]) -> list[tuple[list[float], float]]:
-    """What is left of each table's write units, and what was counted as served."""
+    """The remaining write units of each table, and the served requests."""
     return [(write_balances(each), each.throttle.consumed.write_units) for each in tables]
 
 
@@ -403,7 +403,7 @@ async def test_so_has_one_that_is_given_up_before_its_partitions_have_looked_at_
         given_up = asyncio.create_task(
             transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
         )
-        # It is in their mailboxes, and so is soon that they are to let go of it.
+        # It is in their mailboxes, and the release will follow.
         await asyncio.sleep(0)
         given_up.cancel()
         await asyncio.wait([given_up])
@@ -425,13 +425,13 @@ async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
             store.refusal = None
             await table.write(put(thread("EC2", "b")))
             assert not charges_of(table)._in_progress
-            # Whether it was written was not known to the partition: it has paid.
+            # The partition did not know whether it was written, so it has paid.
             assert write_balances(table) == [3]
             assert table.throttle.consumed.write_units == 1
 
 
 async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters():
-    """The second of three has nothing left; the third is not looked at."""
+    """The second of three has nothing left; the third is not asked."""
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
     ) as database:
@@ -455,7 +455,7 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
             second: 1,
             third: 0,
         }
-        # What has begun in a partition goes on there, and finds nothing before the next.
+        # A read in a partition continues there, and finds nothing before the next one.
         rest = structs.replace(whole, after=after)
         with pytest.raises(ProvisionedThroughputExceededException):
             await read_page(table, rest)
@@ -491,7 +491,7 @@ async def test_a_page_that_is_refused_behind_empty_partitions_has_taken_nothing(
 
 
 async def test_a_refused_read_leaves_nothing_to_the_garbage_collector():
-    """An error that is kept in a frame of its own traceback is collected late, and in bulk."""
+    """An error in a frame of its own traceback is collected late, and in bulk."""
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:

@@ -1,4 +1,4 @@
-"""Which keys requests use: what is counted of them, when, and how much is kept."""
+"""The counted use of keys: what is counted, when, and how much is kept."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def indexed(**members: Any) -> TableDefinition:
 async def counting(
     definition: TableDefinition | None = None, **settings: Any
 ) -> AsyncIterator[tuple[Table, SetClock, Database]]:
-    """A table with the units of one second, at the beginning of a minute."""
+    """A table with one second of units, at the beginning of a minute."""
     clock = SetClock(1_800_000_000)
     async with running_database(clock=clock, initial_burst_seconds=1, **settings) as database:
         await database.create_table(definition or table_definition())
@@ -85,7 +85,7 @@ async def switch(
 def found(
     table: Table, kind: Kind, window: Window | None = None, *, whole: bool = False
 ) -> dict[str, float]:
-    """What was counted of the table's keys in a minute, by their values."""
+    """The counts of the table's keys in a minute, by value."""
     window = window or windows(table)[-1]
     counted = window.items if whole else window.partitions
     values = key_values if whole else partition_values
@@ -170,7 +170,7 @@ async def test_a_global_index_has_keys_of_its_own():
             for key, weight in window.partitions["writes"].keys
         } == {"1": 3, "2": 1}
         assert window.partitions["reads"].total == 0.5
-        # Without a sort key there is nothing more to tell.
+        # Without a sort key there are no items to count.
         assert window.items == {}
         assert found(table, "writes") == {"EC2": 2, "S3": 2}
 
@@ -229,7 +229,7 @@ async def test_of_many_requests_some_are_counted_for_all():
         (window,) = windows(table)
         assert window.partitions["reads"].total == pytest.approx(requests / 2, rel=0.1)
         assert window.partitions["reads"].total != requests / 2
-        # In the next minute all of them once more.
+        # In the next minute, all of them again.
         clock.step(MINUTE)
         for _ in range(WHOLE_REQUESTS // 2):
             throttle.take_read(table.record.partitions[0].number, position, 0.5)
@@ -239,7 +239,7 @@ async def test_of_many_requests_some_are_counted_for_all():
 
 
 async def test_what_comes_in_a_second_is_known_whichever_requests_are_counted():
-    """A sample's own seconds would differ by chance: the busiest one by half as much again."""
+    """A sample's own seconds would vary by chance: the busiest one by half as much again."""
     async with counting() as (table, clock, _):
         number = table.record.partitions[0].number
         position = keys.encode(table.definition.key_schema, key("EC2", "a"))
@@ -297,7 +297,7 @@ async def test_throttled_keys_alone_may_be_counted():
 
 
 async def refused(table: Table, writes: int, **numbers: int) -> int:
-    """How many of so many writes are refused."""
+    """The number of refused writes in a sequence."""
     count = 0
     for number in range(writes):
         try:
@@ -400,7 +400,7 @@ async def test_a_sample_is_of_the_whole_table():
         assert len(everything) == 300
         assert len(some) == 60
         assert len({item["forum"]["S"] for item in some}) > 20
-        # It was nobody's read.
+        # It did not count as a client's read.
         assert table.throttle.consumed.read_units == 0
 
 
@@ -420,7 +420,7 @@ async def test_a_sample_of_a_large_table_is_taken_all_over_it(monkeypatch):
 
 
 async def test_no_item_is_twice_in_a_sample(monkeypatch):
-    """Although from one point more is read than lies before the next one."""
+    """Although the read from one point overlaps the next point."""
     monkeypatch.setattr("dynactor.actors.table.item_sample._LOOKED_AT", 100)
     monkeypatch.setattr("dynactor.actors.table.item_sample._POINTS", 10)
     async with counting() as (table, _, _):

@@ -1,4 +1,4 @@
-"""Client tokens: who has one, how long it counts, and what is left of it."""
+"""Client tokens: their owners, their lifetime, and their remains."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def adding(*forums: str) -> list[Update]:
 async def add(
     database: Database, *forums: str, token: str = TOKEN, content: bytes = CONTENT
 ) -> None:
-    """Count up these items in one transaction that came with a token."""
+    """Increment these items in one transaction with a token."""
     table = database.table("Thread")
     found = actions(*((table, write) for write in adding(*forums)))
     call: Call[None] = Call(database, None, "localhost")
@@ -60,7 +60,7 @@ async def add(
 
 
 async def outcome(adding: Coroutine[Any, Any, object]) -> BaseException | None:
-    """What came of it, within some turns of the event loop."""
+    """The outcome of it, within some turns of the event loop."""
     async with asyncio.timeout(10):
         (error,) = await asyncio.gather(adding, return_exceptions=True)
     return error
@@ -127,7 +127,7 @@ async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one
             await database.create_table(table_definition())
             table = database.table("Thread")
             forums = forums_of_two_partitions(table)[: 1 if in_one else 2]
-            # Partitions that have committed nothing before do so first.
+            # Partitions without a commit make one first.
             await add(database, *forums, token="before")
             store.hold()
             running = asyncio.create_task(add(database, *forums))
@@ -136,7 +136,7 @@ async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one
                 await add(database, *forums)
             with pytest.raises(IdempotentParameterMismatchException):
                 await add(database, *forums, content=b"another request")
-            # The client is gone; the transaction is under way all the same.
+            # The client is gone, but the transaction continues.
             running.cancel()
             await asyncio.wait([running])
             with pytest.raises(TransactionInProgressException):
@@ -158,7 +158,7 @@ async def test_a_token_is_in_progress_while_a_round_has_its_transaction_whoever_
             joined, go_on = asyncio.Event(), asyncio.Event()
 
             async def pause(step: int) -> None:
-                # Behind those of the two that were prepared.
+                # After the commits of the two prepared ones.
                 if step == 2:
                     joined.set()
                     await go_on.wait()
@@ -224,7 +224,7 @@ async def test_tokens_that_count_no_more_are_deleted() -> None:
             await add(database, "EC2", token=f"token {number}")
             await tokens.trim()
             clock.step(TEN_MINUTES)
-        # Those of the present ten minutes, of which there are none, and of those before.
+        # Those of the present ten minutes, which are none, and of the previous ones.
         assert await stored(store) == ["000000000000/token 3", "000000000000/token 4"]
         await tokens.trim()
         assert await stored(store) == ["000000000000/token 4"]

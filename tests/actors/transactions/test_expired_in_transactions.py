@@ -1,4 +1,4 @@
-"""An expired item that a transaction has goes soon after it, and nobody waits busily."""
+"""An expired item that a transaction has locked is deleted soon after it, without busy waiting."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_it_goes_when_the_transaction_is_over():
         async def come_due(step: int) -> None:
             if step == 0:
                 clock.set(NOW + 2)
-                # Both are swept in one go, and the one is passed over.
+                # One sweep covers both, and skips the locked one.
                 await until_items(database, "Thread", 1)
 
         stepped(database, come_due)
@@ -86,6 +86,6 @@ async def test_it_is_asked_for_a_few_times_a_second_until_then():
         sweeper.mailbox.close()
         await running
     assert 10 < while_held < 100
-    # And then no more.
+    # And no further ones.
     assert len(asked) == while_held + 1
     assert set(asked) == {(b"position",)}

@@ -1,4 +1,4 @@
-"""A partition crashes after it has joined a round of transactions, and goes on with the outcome."""
+"""A partition crashes after joining a round of transactions, and continues with the outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Poison(Message[None], frozen=True):
 
 
 class Coordinator:
-    """Carries out transactions that put the item, step by step."""
+    """Runs transactions that put the item, step by step."""
 
     def __init__(self, store: SteppedStore, database: Database) -> None:
         self.table = database.table("Thread")
@@ -38,7 +38,7 @@ class Coordinator:
         await self._store.commit([joined.group])
 
     def resolve(self, name: bytes) -> None:
-        """Tell the partition the outcome."""
+        """Notify the partition of the outcome."""
         self.table.resolve(self.number, Resolve(name, committed=True))
 
 
@@ -46,7 +46,7 @@ class Coordinator:
 async def coordinating() -> AsyncIterator[tuple[SteppedStore, Database, Coordinator]]:
     async with stepped_database(partitions_per_table=1) as (store, database):
         await database.create_table(table_definition())
-        # A partition whose first commit is durable commits nothing else to ask about it.
+        # After a durable first commit, a partition needs no other commit to ask about it.
         await database.table("Thread").write(put(thread("EC2", "first")))
         coordinator = Coordinator(store, database)
         try:

@@ -1,4 +1,4 @@
-"""The store is opened again without its latest commits: who built on them begins anew."""
+"""The store is reopened without its latest commits: actors that built on them restart."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_expiry_times_of_a_lost_page_are_listed_again() -> None:
 
 
 def is_second_page(cursor: bytes) -> Which:
-    """Select commits that go on from a cursor."""
+    """Select commits that continue from a cursor."""
     return lambda call: (
         commits_of(cursor)(call)
         and isinstance(call, Commit)
@@ -77,13 +77,13 @@ async def test_a_transaction_prepared_on_a_lost_item_is_not_joined() -> None:
             [action] = [action for _, action in actions((table, there))]
             await table.send(action.position, Prepare(TransactionPart(b"held", 1, (action,))))
             await store.lose()
-            # With this the partition learns of it.
+            # This notifies the partition.
             await table.write(put(thread("EC2", "a", posts=1)))
 
             number = table.number_of(action.position)
             joined = await table.join(number, Join(b"round", (b"held",)))
             if joined is not None:
-                # The partition takes nothing else before it knows the outcome.
+                # The partition accepts nothing else before it knows the outcome.
                 table.resolve(number, Resolve(b"round", committed=False))
             assert joined is None
             assert await items(table, thread("EC2", "lost")) == [None]

@@ -1,4 +1,4 @@
-"""Transactions that are ready at one time: they share a commit, and each has its own outcome."""
+"""Transactions that are ready together share a commit, but each has its own outcome."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MANY = 10
 
 
 class CountingStore(HeldStore):
-    """Remembers how many groups each commit of several had; refuses some of them if told so."""
+    """Records the number of groups of each shared commit; refuses some of them on request."""
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)
@@ -47,7 +47,7 @@ class CountingStore(HeldStore):
 
 
 class Poison(Message[None], frozen=True):
-    """What no partition understands."""
+    """A message that no partition knows."""
 
 
 async def two_tables(database: Database) -> tuple[Table, Table]:
@@ -57,7 +57,7 @@ async def two_tables(database: Database) -> tuple[Table, Table]:
 
 
 def forums(table: Table) -> list[list[str]]:
-    """Forums by the partition that has them."""
+    """Forums by their partition."""
     found: dict[int, list[str]] = {}
     for number in range(60):
         ((_, action),) = actions((table, put(thread(f"forum {number}", "a"))))
@@ -111,7 +111,7 @@ async def test_each_has_its_own_outcome_where_one_can_not_be_joined() -> None:
         assert [type(each) for each in outcomes[1:]] == [list, list]
         keys = [lost_key, kept_key, second_key]
         assert await items(table, *keys) == await items(other, *keys) == [None, *keys[1:]]
-        # Nothing is held any more.
+        # All locks are released.
         await asyncio.gather(*(each.write(put(key)) for each in (table, other) for key in keys))
 
 
@@ -187,7 +187,7 @@ async def test_who_is_cancelled_together_with_the_leader_leaves_once(order: Sequ
         async with asyncio.timeout(10):
             await asyncio.wait(running)
             assert [each.cancelled() for each in running].count(True) == len(order)
-            # A split waits until each has left that had entered.
+            # A split waits until all transactions that entered have left.
             assert table.split_gate._inside == other.split_gate._inside == 0
             for each in (table, other):
                 await halve(database, each, each.record.partitions[0].number)

@@ -1,4 +1,4 @@
-"""Partitions are split while transactions go on: each is whole, and none of them fails."""
+"""Partitions are split during transactions: each transaction is whole, and none fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.databases.databases import put, running_database, table_defin
 
 
 class Pairs:
-    """Tasks that write two items, of other collections each, to the same number."""
+    """Tasks that write two items of different collections to the same number."""
 
     def __init__(self, database: Database) -> None:
         self.written: dict[str, str] = {}
@@ -105,7 +105,7 @@ async def test_a_transaction_waits_also_for_the_split_that_follows_at_once():
         async with gate.closed():
             tasks.create_task(transact())
             await asyncio.sleep(0)
-        # The transaction may go on, and has not had its turn yet.
+        # The transaction may continue, but has not had its turn yet.
         async with gate.closed():
             for _ in range(5):
                 await asyncio.sleep(0)

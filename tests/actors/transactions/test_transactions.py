@@ -1,4 +1,4 @@
-"""Transactions among the actors: what is held and for how long, and that all is done or nothing."""
+"""Transactions among the actors: locks and their duration, and all-or-nothing."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def part_of(table: Table, *writes: Any, name: bytes = b"transaction") -> Transac
 
 
 async def hold(table: Table, *writes: Any, name: bytes = b"transaction") -> Action:
-    """Have writes of one partition prepared, as a coordinator does."""
+    """Prepare writes of one partition, like a coordinator."""
     part = part_of(table, *writes, name=name)
     await table.send(part.actions[0].position, Prepare(part))
     return part.actions[0]
@@ -112,7 +112,7 @@ async def test_nobody_else_writes_what_a_transaction_holds_until_it_lets_go() ->
         for counted in (window.partitions["conflicts"], window.items["conflicts"]):
             assert [weight for _, weight in counted.keys] == [4]
         assert window.items["conflicts"].keys[0][0] == action.position
-        # Its neighbours are free.
+        # Its neighbors are not locked.
         await table.write(put(thread("EC2", "b")))
 
         await table.send(action.position, Release(b"transaction"), always=True)
@@ -133,7 +133,7 @@ async def test_reads_go_on_and_see_what_was_committed_before() -> None:
 
         stepped(database, look)
         await transact(database, (table, put(new)), (other, put(new)))
-        # Committed and not told to the partitions yet, it may be durable or not.
+        # It is committed, but the partitions are not notified yet: it may be durable or not.
         assert seen[:2] == [[old, old], [old, old]]
         assert seen[2] in ([old, old], [new, new])
         assert await items(table, old) + await items(other, old) == [new, new]
@@ -182,7 +182,7 @@ async def test_time_to_live_passes_over_what_is_held() -> None:
 
 
 class RecordingStore(HeldStore):
-    """Remembers how many groups each commit had."""
+    """Records the number of groups of each commit."""
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)
@@ -212,7 +212,7 @@ async def test_all_partitions_are_committed_in_one_batch() -> None:
                 *((table, put(key)) for key in keys),
                 *((other, put(key)) for key in keys),
             )
-            # Partitions that have committed nothing before tell so in a batch of their own.
+            # Partitions without a commit make one first.
             assert [groups for groups in store.commits if groups > 1] == [8]
             assert await items(table, *keys) + await items(other, *keys) == keys * 2
 
@@ -234,7 +234,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
                 await asyncio.sleep(0)
             assert not running.done()
             assert await items(table, key) + await items(other, key) == [key, key]
-            # It holds nothing any more: who comes now writes behind it.
+            # It has no locks any more, so later writes follow it.
             behind = table.submit(Delete(key, condition("attribute_exists(posts)")))
             for _ in range(50):
                 await asyncio.sleep(0)
@@ -329,7 +329,7 @@ async def test_records_of_a_transaction_carry_its_id_and_their_places() -> None:
         )
         await transact(database, (table, Delete(old)))
         found = []
-        # The answer does not wait for the logs' ends to move.
+        # The answer does not wait for the logs' tails to advance.
         feeds = await table.followers.feeds() + await other.followers.feeds()
         await until(lambda: sum(feed.tail for feed in feeds) == 4)
         for feed in feeds:
@@ -373,11 +373,11 @@ async def test_a_table_that_is_followed_meanwhile_has_the_change_in_its_log() ->
 
 
 class Poison(Message[None], frozen=True):
-    """What no partition understands."""
+    """A message that no partition knows."""
 
 
 async def crash(table: Table, key: Item) -> None:
-    """Have the partition of this item die, and begin anew."""
+    """Crash and restart the partition of this item."""
     _, action = actions((table, put(key)))[0]
     with pytest.raises(InternalServerError):
         await table.send(action.position, Poison())
@@ -514,7 +514,7 @@ async def test_followers_hear_of_a_decision_when_it_is_durable_on_a_full_disk_to
             stepped(database, fill)
             writes = [(each, put(thread("EC2", "a", posts=1))) for each in tables]
             deciding = asyncio.create_task(transact(database, *writes))
-            # That of the round, and what its partitions ask behind it.
+            # The round's commit, and the ones that its partitions make after it.
             await until(lambda: store.held_count == 3)
             assert [feed.tail for feed in feeds] == [1, 1]
             await store.release_syncs()
@@ -569,12 +569,12 @@ async def test_a_follower_misses_nothing_where_a_full_disk_came_behind_the_decis
             stepped(database, fill)
             new, last = thread("EC2", "a", posts=1), thread("EC2", "a", posts=2)
             await transact(database, (table, put(new)), (other, put(new)))
-            # The partitions have been told, and could not ask when it is durable.
+            # The partitions have been notified, but could not confirm that it is durable.
             with pytest.raises(InternalServerError, match="the disk is full"):
                 await table.write(put(last))
             store.allow_commits()
             if writes_nothing_first:
-                # This one tells that the log has come further, and has no record to tell of.
+                # It reports that the log has advanced, although it has no record.
                 failing = structs.replace(put(last), condition=condition(NOT_THERE))
                 heard = feed.wait_addition()
                 with pytest.raises(ConditionalCheckFailedException):
@@ -675,7 +675,7 @@ async def test_no_money_is_made_or_lost_and_nobody_waits_for_ever(seed: int) -> 
             assert found is not None
             total += int(found["posts"]["N"])
         assert total == ACCOUNTS * BALANCE
-        # Nothing is held any more.
+        # All locks are released.
         await asyncio.gather(*(table.write(transfer(number, 0)) for table, number in places))
 
 
@@ -719,5 +719,5 @@ async def test_of_transactions_of_hot_items_that_all_come_at_once_some_are_done(
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             for _ in range(64):
                 tasks.create_task(transact_often())
-        # One at least in each time that all of them ask.
+        # At least one in each attempt of all of them.
         assert done >= 20

@@ -1,4 +1,4 @@
-"""An index is added to a table while a transaction holds its items."""
+"""An index is added to a table while a transaction has locked its items."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BY_POSTS = TableEdit(
 
 
 async def entries(table: Table) -> list[Item]:
-    """What the index of the table holds, once it has all changes."""
+    """The table's index, once it has all changes."""
     [index] = table.definition.global_indexes
     await until(lambda: not table.followers.index_lag_records(index.definition))
     page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index.definition))
@@ -49,7 +49,7 @@ async def test_an_item_held_while_an_index_was_added_is_in_the_index() -> None:
         assert joined is not None
         await store.commit([joined.group])
         table.resolve(number, Resolve(b"round", committed=True))
-        # The partition takes this only once it knows the outcome.
+        # The partition accepts this only once it knows the outcome.
         await table.write(put(thread("EC2", "b", posts=2)))
 
         assert await entries(table) == [item, thread("EC2", "b", posts=2)]

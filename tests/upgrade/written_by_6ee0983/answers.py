@@ -1,4 +1,4 @@
-"""What the server answered: descriptions, stream records, and what clients come back with."""
+"""The server's answers: descriptions, stream records, and tokens that clients send back."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _COUNTED: Final = ("IndexName", "IndexSizeBytes", "ItemCount")
 
 
 def described(wire: WireClient, name: str) -> dict[str, Any]:
-    """The members of a table's description that last as long as nobody writes to it."""
+    """The members of a table's description that don't change without writes."""
     table = wire("DescribeTable", {"TableName": name})["Table"]
     found = {member: table[member] for member in DESCRIBED if member in table}
     for kind in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes"):
-        # Those that come and go are in the states that are noted elsewhere.
+        # Members that change are in the states recorded elsewhere.
         lasting = [
             each for each in table.get(kind, ()) if each.get("IndexStatus", "ACTIVE") == "ACTIVE"
         ]
@@ -62,7 +62,7 @@ def latest_stream(wire: WireClient, name: str) -> str:
 
 
 def handed_out(wire: WireClient, streams: WireClient) -> dict[str, Any]:
-    """Shard iterators and a NextToken, each with what it leads to."""
+    """Shard iterators and a NextToken, each with its result."""
     arn = latest_stream(wire, "Accounts")
     iterators = []
     for shard in shards_of(streams, arn):

@@ -1,4 +1,4 @@
-"""A data directory as bytes: the rows in it, its archive, and the text beside it."""
+"""A data directory as bytes: its rows, its archive, and the text beside it."""
 
 from __future__ import annotations
 

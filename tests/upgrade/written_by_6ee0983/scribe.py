@@ -1,4 +1,4 @@
-"""Writes to tables, and notes what must be in them afterwards."""
+"""Writes to tables, and records their expected content."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def binary(value: bytes) -> dict[str, Any]:
 
 
 class Scribe:
-    """Writes over ``wire``, which is a client of the server that runs now.
+    """Writes over ``wire``, a client of the present server.
 
     ``changes`` has the old and the new image of each change of a table with a stream.
     """
@@ -59,7 +59,7 @@ class Scribe:
             self.note(name, self.key(name, item), item)
 
     def update(self, name: str, key: Item, **attributes: dict[str, Any]) -> None:
-        """Set attributes of an item that is there."""
+        """Set attributes of an existing item."""
         request = {
             "TableName": name,
             "Key": key,
@@ -75,7 +75,7 @@ class Scribe:
         self.note(name, key, None)
 
     def note(self, name: str, key: Item, new: Item | None) -> None:
-        """Note that the item with that key is now ``new``."""
+        """Record that the item with that key is now ``new``."""
         items = self.items[name]
         old = next((item for item in items if self.key(name, item) == key), None)
         self.items[name] = [item for item in items if item is not old]
@@ -85,7 +85,7 @@ class Scribe:
             self.changes[name].append((old, new))
 
     def sort_as_scanned(self) -> None:
-        """Put the items of each table that can be read in the order of a Scan."""
+        """Sort the items of each readable table in the order of a Scan."""
         for name, items in self.items.items():
             if items:
                 scanned = self.wire("Scan", {"TableName": name, "ConsistentRead": True})
@@ -99,7 +99,7 @@ class Scribe:
         return next(item for item in self.items[name] if self.key(name, item) == key)
 
     def back_up(self, name: str, backup: str) -> None:
-        """Make a backup, wait until it is AVAILABLE, and note what is in it."""
+        """Create a backup, wait until it is AVAILABLE, and record its content."""
         self.note_backup(name, backup, back_up(self.wire, name, backup))
 
     def note_backup(self, name: str, backup: str, arn: str) -> None:

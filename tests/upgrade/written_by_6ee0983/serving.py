@@ -27,7 +27,7 @@ class Serving:
         self.wire = wire
 
     def metric(self, name: str, **labels: str) -> float:
-        """The sum of a metric over all that has these labels."""
+        """The sum of a metric over all series with these labels."""
         page = ask(admin_port(self.server), "/metrics").body.decode()
         return sum(
             float(line.rpartition(" ")[2])
@@ -41,7 +41,7 @@ class Serving:
 def serving(
     scribe: Scribe, directory: Path, *options: str, ttl_delay_seconds: str = _A_YEAR
 ) -> Iterator[Serving]:
-    """Run a server on the directory, and stop it in an orderly way unless it was killed.
+    """Run a server on the directory, and stop it in order unless it was killed.
 
     By default it deletes no expired items.
     """

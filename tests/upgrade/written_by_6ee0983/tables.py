@@ -1,4 +1,4 @@
-"""The tables, and what is written to each."""
+"""The tables, and the writes to each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IMAGES: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 KEYS_ONLY: Final = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
 READINGS: Final = 12
 
-# Of each type of key: at the ends of its order, and what an encoding might trip over.
+# Of each key type: the ends of its order, and values that are difficult to encode.
 KEY_VALUES: Final = {
     "S": [text("a"), text("a\u0000b"), text("Zürich"), text("日本")],
     "N": [number(0), number("-12.5"), number("0.000001"), number("9" * 38)],
@@ -118,7 +118,7 @@ def order(at: int) -> Item:
 
 
 def write_accounts(scribe: Scribe) -> None:
-    """Changes by a transaction, whose token no longer counts at the end."""
+    """Changes by a transaction, whose token has expired at the end."""
     name = "Accounts"
     scribe.create(name, "id:S", StreamSpecification=IMAGES)
     scribe.put(name, *({"id": text(each), "balance": number(100)} for each in "abcd"))
@@ -142,7 +142,7 @@ def write_accounts(scribe: Scribe) -> None:
 
 
 def write_silent(scribe: Scribe) -> dict[str, Any]:
-    """A table whose stream was switched off and another one on; returns what the first one has."""
+    """A table with a disabled stream and a new one; returns the records of the first."""
     wire, name = scribe.wire, "Silent"
     scribe.create(name, "id:S", StreamSpecification=IMAGES)
     scribe.put(name, *({"id": text(f"before-{at}")} for at in range(3)))
@@ -159,7 +159,7 @@ def write_silent(scribe: Scribe) -> dict[str, Any]:
 
 
 def write_sessions(scribe: Scribe, serving: Serving) -> None:
-    """Tables with time to live; what expires first is deleted before this returns."""
+    """Tables with time to live; the first expired items are deleted before this returns."""
     names = ("Sessions", "Forgotten")
     expiries = {"first": FIRST_EXPIRY, "second": SECOND_EXPIRY, "last": LAST_EXPIRY}
     for name in names:
@@ -187,7 +187,7 @@ def switch_expiry(wire: WireClient, name: str, *, enabled: bool) -> None:
 
 
 def publish(scribe: Scribe, serving: Serving, name: str) -> None:
-    """Make a table whose changes are published, and publish some."""
+    """Create a table whose changes are published, and publish some."""
     scribe.create(name, "id:S")
     destination = {"TableName": name, "StreamArn": stream_arn(name.lower())}
     scribe.wire("EnableKinesisStreamingDestination", destination)
@@ -215,7 +215,7 @@ def write_readings(scribe: Scribe, numbers: range) -> None:
 
 
 def write_books(scribe: Scribe, name: str, count: int, *, is_indexed: bool) -> None:
-    """A table with units, and with many small items of few partition keys."""
+    """A table with provisioned units, and many small items of few partition keys."""
     units = {"ReadCapacityUnits": 1000, "WriteCapacityUnits": 1000}
     indexes = {"GlobalSecondaryIndexes": [authors(1000)]} if is_indexed else {}
     keys = ("shelf:S", "book:N", *(("author:S",) if is_indexed else ()))
@@ -227,6 +227,6 @@ def write_books(scribe: Scribe, name: str, count: int, *, is_indexed: bool) -> N
 
 
 def authors(units: int) -> dict[str, Any]:
-    """A global index of books, with so many units."""
+    """A global index of books, with this many units."""
     throughput = {"ReadCapacityUnits": units, "WriteCapacityUnits": units}
     return global_index("of_author", "author", "book", ProvisionedThroughput=throughput)

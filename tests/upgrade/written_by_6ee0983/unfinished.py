@@ -1,4 +1,4 @@
-"""Changes of tables that have begun and are not over when the server ends."""
+"""Changes of tables that are in progress when the server ends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tables import authors, switch_expiry
 from tests.support.clients import WireClient
 from tests.support.ttl import status, wait_until
 
-# How many entries the half filled index is given per second.
+# The number of entries that the half-filled index gets per second.
 _ENTRIES_PER_SECOND: Final = 100
 
 
 def half_fill(scribe: Scribe, serving: Serving) -> None:
-    """Add an index that gets units for a part of its entries."""
+    """Add an index with units for only a part of its entries."""
     add_index(scribe, "Catalogue", _ENTRIES_PER_SECOND)
-    # The first page is passed in the third second. Only then the backfill stores its cursor.
+    # The first page ends in the third second. Only then does the backfill store its cursor.
     for seconds in range(3):
         if seconds:
             serving.clock.step(1)
@@ -27,7 +27,7 @@ def half_fill(scribe: Scribe, serving: Serving) -> None:
 
 
 def throttle_events(serving: Serving) -> float:
-    """How often the backfill has waited for units since the server started."""
+    """The number of waits of the backfill for units since the server started."""
     name = "dynactor_online_index_throttle_events_total"
     return serving.metric(name, table="Catalogue")
 
@@ -46,7 +46,7 @@ def add_index(scribe: Scribe, name: str, units: int) -> None:
 
 
 def begin_what_lasts(scribe: Scribe) -> dict[str, str]:
-    """Begin a change of each kind; returns the states that were begun.
+    """Begin a change of each kind; returns the states that were entered.
 
     The server must have been started with long transitions.
     """

@@ -55,7 +55,7 @@ def main() -> None:
         assert phases["Restoring"] == "ITEMS", "the server was killed too late: run this again"
         assert phases["unfinished"] == "CREATING", "the server was killed too late: run this again"
         written["stored_phases"] = phases
-        # All kinds but disk space to be given back, which is known for seconds only.
+        # All kinds except reclaims of disk space, which exist only for seconds.
         assert {key[0] for key in rows} >= {*range(0x0C), 0x0D}
         packing.pack(directory, ARCHIVE)
     EXPECTED.write_text(packing.rendered(written, 3) + "\n")
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def write(directory: Path, broker: KafkaBroker) -> dict[str, Any]:
-    """Write the directory, start after start; returns what must be in it."""
+    """Write the directory in several starts; returns its expected content."""
     scribe = Scribe()
     kafka = ("--kafka-bootstrap-servers", broker.bootstrap_servers, "--kafka-partitions", "3")
     silenced = write_most(scribe, directory, kafka)
@@ -87,13 +87,13 @@ def write(directory: Path, broker: KafkaBroker) -> dict[str, Any]:
         "changes": scribe.changes,
         "disabled_stream": silenced,
         "backups": scribe.backups,
-        # How many events each topic has got.
+        # The number of events in each topic.
         "published": {"Events": 20, "CutOff": 20},
     }
 
 
 def write_most(scribe: Scribe, directory: Path, kafka: tuple[str, ...]) -> dict[str, Any]:
-    """Most tables; returns what the stream has that was switched off."""
+    """Write most tables; returns the content of the disabled stream."""
     with serving(scribe, directory, *kafka, ttl_delay_seconds="0") as first:
         tables.write_key_tables(scribe)
         tables.write_orders(scribe)
@@ -112,24 +112,24 @@ def write_most(scribe: Scribe, directory: Path, kafka: tuple[str, ...]) -> dict[
 
 
 def cut_off(scribe: Scribe, directory: Path, kafka: tuple[str, ...]) -> None:
-    """Write more than is kept for a broker that is away."""
+    """Write more than the retention for a broker that is away."""
     with serving(scribe, directory, *kafka, "--kafka-retention-bytes", "1000"):
         tables.write_events(scribe, "CutOff", range(20, 50))
-        # On the wire, BROKEN is ENABLE_FAILED.
+        # The wire name of BROKEN is ENABLE_FAILED.
         wait_until(lambda: tables.destination_status(scribe.wire, "CutOff") == "ENABLE_FAILED")
 
 
 def split(scribe: Scribe, directory: Path) -> None:
-    """A table and an index of one partition each, which are split; writes before and after."""
+    """A table and an index of one partition each, which are split, with writes before and after."""
     with serving(scribe, directory, "--partitions-per-table", "1"):
         index = global_index("of_kind", "kind", "at")
         keys = ("sensor:S", "at:N", "kind:S")
         streamed = {"StreamSpecification": tables.IMAGES, "GlobalSecondaryIndexes": [index]}
         scribe.create("Readings", *keys, **streamed)
         tables.write_readings(scribe, range(tables.READINGS))
-        # Nobody publishes them.
+        # They are not published.
         tables.write_events(scribe, "Events", range(20, 35))
-    # Without that option it has too few partitions for a table on demand, and so has its index.
+    # Without that option it has too few partitions for an on-demand table, and so has its index.
     with serving(scribe, directory, "--split-check-seconds", "0.1") as server:
         for name in ("", "of_kind"):
             labels = {"table": "Readings", "index": name}
@@ -139,7 +139,7 @@ def split(scribe: Scribe, directory: Path) -> None:
 
 
 def write_books(scribe: Scribe, directory: Path) -> None:
-    """Tables with units, each written in a second of its own."""
+    """Provisioned tables, each written in a separate second."""
     counts = {"Library": 100, "Narrowed": 20, "Widened": 20, "Catalogue": 420}
     with serving(scribe, directory) as server:
         for name, count in counts.items():
@@ -149,7 +149,7 @@ def write_books(scribe: Scribe, directory: Path) -> None:
 
 
 def back_up(scribe: Scribe, directory: Path) -> None:
-    """Backups, of a table that is there no more too, and changes that they do not have."""
+    """Backups, also of a deleted table, and changes that they do not include."""
     with serving(scribe, directory) as server:
         server.clock.set(now=tables.END)
         scribe.back_up("Orders", "orders")
@@ -168,7 +168,7 @@ def back_up(scribe: Scribe, directory: Path) -> None:
 
 
 def finish(scribe: Scribe, directory: Path) -> dict[str, Any]:
-    """Write with tokens, note what is answered, begin what takes long, and die."""
+    """Write with tokens, record the answers, begin long changes, and die."""
     transitions = ("--table-transition-seconds", "--ttl-transition-seconds")
     allocation = ("--index-allocation-seconds", AN_HOUR)
     lasting = (part for option in transitions for part in (option, AN_HOUR))
@@ -209,7 +209,7 @@ def finish(scribe: Scribe, directory: Path) -> dict[str, Any]:
 
 
 def write_with_tokens(scribe: Scribe) -> list[dict[str, Any]]:
-    """Transactions with tokens that still count: each, and one that differs."""
+    """Transactions with valid tokens: each of them, and one that differs."""
     transactions = [
         ("TransactWriteItems", answers.transfer, {"a": 70, "b": 130}),
         ("ExecuteTransaction", answers.statements, {"b": 100, "c": 130}),
