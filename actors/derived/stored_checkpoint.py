@@ -14,7 +14,11 @@ from typing import Final
 import structlog
 
 from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.runtime.commit_retry import commit_past_stalls, commit_with_retries
+from dynactor.actors.runtime.commit_retry import (
+    commit_past_stalls,
+    commit_with_retries,
+    is_unknown,
+)
 from dynactor.storage import key_layout
 from dynactor.storage.store import (
     Closed,
@@ -126,7 +130,7 @@ async def try_store(store: Store, values: Mapping[StoredCheckpoint, bytes]) -> b
         Fenced: the work of one of the readers has another owner now.
     """
     try:
-        await store.commit([each.group(value) for each, value in values.items()])
+        durable = await store.commit([each.group(value) for each, value in values.items()])
     except Fenced:
         raise
     except Conflict:
@@ -139,8 +143,8 @@ async def try_store(store: Store, values: Mapping[StoredCheckpoint, bytes]) -> b
         _log.info("checkpoint_not_stored", readers=readers, error=str(error))
         return False
     for each, value in values.items():
-        each.value = value
-    return True
+        each.value = await each.load() if is_unknown(durable) else value
+    return not is_unknown(durable)
 
 
 def encode_position(counter: int) -> bytes:

@@ -31,6 +31,11 @@ async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.F
             await anyio.sleep(_STALL_SECONDS)
 
 
+def is_unknown(durable: asyncio.Future[None]) -> bool:
+    """Whether the outcome of a commit is unknown already, because the store is a remote one."""
+    return durable.done() and durable.exception() is not None
+
+
 async def commit_with_retries(
     store: Store, group: Group, given_up: asyncio.Future[None], who: str
 ) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from dynactor.actors.partition.item_locks import Join, Joined, Resolve
 from dynactor.actors.partition.partition import BATCH_BYTES, BATCH_MESSAGES, UNKNOWN
-from dynactor.actors.runtime.commit_retry import commit_past_stalls
+from dynactor.actors.runtime.commit_retry import commit_past_stalls, is_unknown
 from dynactor.actors.runtime.replies import results, wait_done
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.client_tokens import Claim
@@ -283,8 +283,7 @@ class Rounds:
             await self._wait()
             durable = await self._commit(groups)
             # If the outcome is unknown already, the partitions must not build on the commit.
-            is_unknown = durable.done() and durable.exception() is not None
-            ending = "cancelled" if is_unknown else "committed"
+            ending = "cancelled" if is_unknown(durable) else "committed"
             for candidate in candidates:
                 candidate.is_decided = True
             durable.add_done_callback(partial(_settle, candidates))

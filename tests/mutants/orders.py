@@ -69,7 +69,7 @@ ORDERS: Final = (
     Fault(
         "partitions build on a round of unknown outcome",
         "actors/transactions/rounds.py",
-        'ending = "cancelled" if is_unknown else "committed"',
+        'ending = "cancelled" if is_unknown(durable) else "committed"',
         'ending = "committed"',
         "tests/actors/transactions/test_unknown_rounds.py",
         ["test_followers_never_see_a_change_of_a_round_that_was_not_written"],

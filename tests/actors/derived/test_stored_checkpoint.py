@@ -1,0 +1,49 @@
+"""The stored checkpoint of a reader, after commits of unknown outcome."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dynactor.actors.derived.stored_checkpoint import Outcome, StoredCheckpoint
+from dynactor.storage.store import View
+from tests.support.stores.doubtful_store import DoubtfulStore, Fate
+from tests.support.stores.store import memory_store
+
+KEY = b"checkpoint"
+
+either_way = pytest.mark.parametrize("fate", [Fate.WRITTEN, Fate.DROPPED])
+
+
+async def stored(view: View) -> bytes | None:
+    (value,) = await view.load([KEY])
+    return value
+
+
+@either_way
+async def test_a_checkpoint_knows_what_is_stored_after_a_commit_of_unknown_outcome(
+    fate: Fate,
+) -> None:
+    async with memory_store() as inner:
+        store = DoubtfulStore(inner)
+        checkpoint = StoredCheckpoint(store, KEY, "reader")
+        assert await checkpoint.try_store(b"1")
+        store.lose_next(KEY, fate)
+        assert not await checkpoint.try_store(b"2")
+        assert checkpoint.value == await stored(store.latest)
+        assert await checkpoint.try_store(b"3")
+        assert await stored(store.latest) == b"3"
+
+
+@either_way
+async def test_a_commit_of_unknown_outcome_is_repeated(fate: Fate) -> None:
+    async with memory_store() as inner:
+        store = DoubtfulStore(inner)
+        checkpoint = StoredCheckpoint(store, KEY, "reader")
+        store.lose_next(KEY, fate)
+        stopped = asyncio.get_running_loop().create_future()
+        row = (b"row", b"")
+        assert await checkpoint.commit(b"1", stopped, [row]) is Outcome.STORED
+        assert await stored(store.latest) == b"1"
+        assert await store.latest.load([b"row"]) == [b""]
