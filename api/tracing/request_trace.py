@@ -19,6 +19,13 @@ class Step(NamedTuple):
     ended: int
 
 
+class Moment(NamedTuple):
+    """A point in a request. Its time is in nanoseconds since 1970."""
+
+    name: str
+    at: int
+
+
 class RequestTrace(RequestTimes):
     """A request on its way; complete once ``end`` was called."""
 
@@ -50,16 +57,15 @@ class RequestTrace(RequestTimes):
         """The request from its first look to its answer."""
         return self._step(f"DynamoDB.{self.operation}".rstrip("."), self._began, self._ended)
 
+    def moments(self) -> Iterator[Moment]:
+        """The moments between the parts that wait for nothing: a span for each costs too much."""
+        if self._decoded:
+            yield Moment("decoded", self._decoded + self._epoch)
+        if self.messages:
+            yield Moment("validated", self.messages[0].entered + self._epoch)
+
     def steps(self) -> Iterator[Step]:
-        """The parts of the request. A step whose end is unknown is left out."""
-        decoded = self._decoded or self._ended
-        yield self._step("decode", self._began, decoded)
-        if decoded == self._ended:
-            return
-        if not self.messages:
-            yield self._step("execute", decoded, self._ended)
-            return
-        yield self._step("validate", decoded, self.messages[0].entered)
+        """The parts that wait for a partition. A step whose end is unknown is left out."""
         for times in self.messages:
             if times.taken:
                 yield self._step("wait for mailbox", times.entered, times.taken)

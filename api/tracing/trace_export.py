@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import structlog
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
@@ -166,6 +166,7 @@ def spans_of(trace: RequestTrace, resource: Resource) -> Iterator[ReadableSpan]:
         whole_id,
         caller,
         attributes=_attributes(trace),
+        events=[Event(moment.name, timestamp=moment.at) for moment in trace.moments()],
         kind=SpanKind.SERVER,
         status=Status(StatusCode.ERROR if is_failed else StatusCode.UNSET),
     )

@@ -8,9 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-_TRACEPARENT: Final = re.compile(
-    r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?\Z"
-)
+TRACEPARENT: Final = "traceparent"
+_FIELDS: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?\Z")
 _INVALID_VERSION: Final = "ff"
 _VERSION: Final = "00"
 _SAMPLED: Final = 1
@@ -31,10 +30,7 @@ def trace_parent(headers: Mapping[str, str]) -> TraceParent | None:
 
     Source: W3C Trace Context, level 1, section 3.2.
     """
-    text = headers.get("traceparent")
-    if text is None:
-        return None
-    found = _TRACEPARENT.match(text)
+    found = _FIELDS.match(headers.get(TRACEPARENT, ""))
     if found is None:
         return None
     version, trace_id, span_id, flags, more = found.groups()

@@ -16,7 +16,7 @@ from dynactor.api.http.request_figures import Failure
 from dynactor.api.requests.named_tables import named_tables
 from dynactor.api.requests.operation import Call
 from dynactor.api.tracing.request_trace import RequestTrace
-from dynactor.api.tracing.trace_parent import trace_parent
+from dynactor.api.tracing.trace_parent import TRACEPARENT, trace_parent
 
 
 class TraceSink(Port):
@@ -47,7 +47,8 @@ class TracedProtocol(Protocol):
 
     def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
         """Answer a request as ``Protocol`` does, and trace it if it is sampled."""
-        parent = trace_parent(request.headers)
+        headers = request.headers
+        parent = trace_parent(headers) if TRACEPARENT in headers else None
         is_sampled = self._draw() < self._share if parent is None else parent.is_sampled
         # A request that is held back comes here again.
         if not is_sampled or self._resumed is not None:

@@ -23,6 +23,10 @@ def finished(parent: TraceParent | None = None, status: int = 200) -> RequestTra
     trace.operation, trace.status, trace.request_id = "GetItem", status, "ABC"
     trace.tables = ("Thread",)
     trace.decoded()
+    times = trace.begin_message()
+    assert times is not None
+    times.taken = times.entered + 100
+    times.replied = times.taken + 1_000
     trace.end()
     return trace
 
@@ -64,11 +68,13 @@ async def test_the_receiver_gets_a_span_of_the_request_and_of_each_step():
         "aws.dynamodb.table_names": ["Thread"],
     }
     assert whole.resource["service.name"] == "dynactor"
-    assert [step.name for step in steps] == ["decode", "execute"]
+    assert [step.name for step in steps] == ["wait for mailbox", "partition"]
     assert {step.trace_id for step in steps} == {whole.trace_id}
     assert {step.parent_id for step in steps} == {whole.span_id}
-    assert whole.began == steps[0].began <= steps[0].ended == steps[1].began
-    assert steps[1].ended == whole.ended
+    decoded, validated = whole.events
+    assert (decoded[0], validated[0]) == ("decoded", "validated")
+    assert whole.began <= decoded[1] <= validated[1] == steps[0].began
+    assert [step.ended - step.began for step in steps] == [100, 1_000]
 
 
 async def test_a_request_without_a_caller_s_trace_begins_one():

@@ -29,6 +29,7 @@ class Received(NamedTuple):
     began: int
     ended: int
     attributes: dict[str, Any]
+    events: list[tuple[str, int]]
     is_error: bool
     is_server: bool
     resource: dict[str, Any]
@@ -109,6 +110,7 @@ def _received(span: Span, resource: dict[str, Any]) -> Received:
         span.start_time_unix_nano,
         span.end_time_unix_nano,
         _attributes(span.attributes),
+        [(event.name, event.time_unix_nano) for event in span.events],
         span.status.code == span.status.STATUS_CODE_ERROR,
         span.kind == Span.SPAN_KIND_SERVER,
         resource,
