@@ -104,7 +104,7 @@ class Answer(Struct, frozen=True):
     damage: AnswerDamage | None = None
 
 
-class Asked(Struct):
+class _Asked(Struct):
     """A request on its way; ``call`` from when it is decoded, ``paid`` if that is to be told."""
 
     request: Request
@@ -174,7 +174,7 @@ class Protocol:
                 return self._not_understood(request_id)
             # Nothing at all is taken for JSON, as DynamoDB does.
             content_type = JSON_1_0
-        asked = Asked(request, request_id, content_type)
+        asked = _Asked(request, request_id, content_type)
         if request.explain and explain.is_wanted(request.explain):
             asked.paid = []
         known = self._operations.get(request.target)
@@ -196,7 +196,7 @@ class Protocol:
         return self._answer_when(asked, done, known, began)
 
     async def _answer_when(
-        self, asked: Asked, work: Awaitable[bytes], known: Known, began: int
+        self, asked: _Asked, work: Awaitable[bytes], known: Known, began: int
     ) -> Answer:
         try:
             body = await work
@@ -213,7 +213,7 @@ class Protocol:
             self._log_answer(asked, known, began)
         return _answer(asked, _OK, body)
 
-    def _log_answer(self, asked: Asked, known: Known, began: int) -> None:
+    def _log_answer(self, asked: _Asked, known: Known, began: int) -> None:
         self._log.answered(known[0].name, perf_counter_ns() - began, asked.request_id)
 
     def _failed(self, failure: Failure, request_id: str) -> None:
@@ -263,7 +263,7 @@ class Protocol:
 
         ``head`` has no body yet. The answer is the one that ``answer`` would give.
         """
-        asked = Asked(head, next(self.request_ids), _media_type(head.content_type))
+        asked = _Asked(head, next(self.request_ids), _media_type(head.content_type))
         if asked.content_type not in (JSON_1_0, JSON):
             return self._not_understood(asked.request_id)
         try:
@@ -295,7 +295,7 @@ class Protocol:
         self._failed(_OF_ANOTHER_PROTOCOL, request_id)
         return Answer(_OF_ANOTHER_PROTOCOL.http_status, "text/xml", _NOT_UNDERSTOOD, request_id)
 
-    def _perform(self, asked: Asked, known: Known | None) -> bytes | Awaitable[bytes]:
+    def _perform(self, asked: _Asked, known: Known | None) -> bytes | Awaitable[bytes]:
         request = asked.request
         if known is None:
             _check_json(_plain_body(request))
@@ -313,7 +313,7 @@ class Protocol:
         return operation.handle(call)
 
     def _perform_in_region(
-        self, asked: Asked, operation: Operation, decoded: Struct, databases: Databases
+        self, asked: _Asked, operation: Operation, decoded: Struct, databases: Databases
     ) -> bytes | Awaitable[bytes]:
         """Carry out an operation in the database of the signature's region."""
         request = asked.request
@@ -328,14 +328,14 @@ class Protocol:
 
     @staticmethod
     async def _perform_when_open(
-        asked: Asked, operation: Operation, decoded: Struct, opening: Awaitable[Database]
+        asked: _Asked, operation: Operation, decoded: Struct, opening: Awaitable[Database]
     ) -> bytes:
         request, database = asked.request, await opening
         call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
         done = operation.handle(call)
         return done if isinstance(done, bytes) else await done
 
-    def _failure(self, asked: Asked, error: BaseException) -> tuple[int, bytes]:
+    def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:
         """The status and body that tell a client of an error.
 
         That may be a bug of ours: it must not cost the client its connection, nor others theirs.
@@ -346,7 +346,7 @@ class Protocol:
         self._failed(Failure(operation, type(told).__name__, told.http_status), asked.request_id)
         return told.http_status, error_body(told)
 
-    def _told(self, asked: Asked, error: BaseException) -> DynamoDBError:
+    def _told(self, asked: _Asked, error: BaseException) -> DynamoDBError:
         """The error that a client is told of, where this one was raised."""
         if asked.call is not None and isinstance(error, DynamoDBError):
             error = self._refusal(asked, asked.call, error)
@@ -363,7 +363,7 @@ class Protocol:
         )
         return InternalServerError("Internal server error")
 
-    def _refusal(self, asked: Asked, call: Call[Any], error: DynamoDBError) -> DynamoDBError:
+    def _refusal(self, asked: _Asked, call: Call[Any], error: DynamoDBError) -> DynamoDBError:
         """The error that a client is told of, where its operation has raised this one."""
         operation, decoder, _ = self._operations[asked.request.target]
         throttled = self.figures.throttled_of(call.database.settings.namespace)
@@ -395,7 +395,7 @@ class Protocol:
         return UnknownOperationException("")
 
 
-def _answer(asked: Asked, status: int, body: bytes) -> Answer:
+def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
     explanation = encoding = ""
     damage = body.damage if type(body) is DamagedBody else None
     if asked.paid:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from random import getrandbits
-from threading import Thread
+from threading import Event, Thread
 from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -14,7 +15,8 @@ from urllib.parse import urlsplit
 import structlog
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace import Event as SpanEvent
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
@@ -55,6 +57,8 @@ class TraceExport:
         self._gather_seconds = gather_seconds
         self._resource = _resource()
         self._queue: SimpleQueue[RequestTrace | None] = SimpleQueue()
+        # Set when a whole batch waits, and at the end.
+        self._gathered = Event()
         # The loop changes the first, the thread the others.
         self._dropped_full = 0
         self._dropped_failed = 0
@@ -70,14 +74,18 @@ class TraceExport:
 
     def offer(self, trace: RequestTrace) -> None:
         """Take a trace or drop it; never wait."""
-        if self._queue.qsize() >= self._most_waiting:
+        waiting_count = self._queue.qsize()
+        if waiting_count >= self._most_waiting:
             self._dropped_full += 1
-        else:
-            self._queue.put(trace)
+            return
+        self._queue.put(trace)
+        if waiting_count == _MOST_AT_ONCE:
+            self._gathered.set()
 
     async def close(self) -> None:
         """Export what waits, for at most two seconds."""
         self._queue.put(None)
+        self._gathered.set()
         await asyncio.to_thread(self._thread.join, _STOP_SECONDS)
         # This ends an export that is under way.
         await asyncio.to_thread(self._exporter.shutdown)
@@ -88,23 +96,17 @@ class TraceExport:
 
     def _export_next(self) -> bool:
         """Export one batch; False: there is no other."""
-        first = self._queue.get()
-        if first is None:
-            return False
-        batch = [first]
-        goes_on = True
-        ends_at = monotonic() + self._gather_seconds
-        while len(batch) < _MOST_AT_ONCE:
-            try:
-                trace = self._queue.get(timeout=max(0.0, ends_at - monotonic()))
-            except Empty:
-                break
-            if trace is None:
-                goes_on = False
-                break
-            batch.append(trace)
-        self._export(batch)
-        return goes_on
+        batch = [self._queue.get()]
+        # Each wake-up of this thread costs the event loop more than a get.
+        self._gathered.wait(self._gather_seconds)
+        self._gathered.clear()
+        with suppress(Empty):
+            while batch[-1] is not None and len(batch) < _MOST_AT_ONCE:
+                batch.append(self._queue.get_nowait())
+        traces = [trace for trace in batch if trace is not None]
+        if traces:
+            self._export(traces)
+        return len(traces) == len(batch)
 
     def _export(self, batch: list[RequestTrace]) -> None:
         spans = [span for trace in batch for span in spans_of(trace, self._resource)]
@@ -166,7 +168,7 @@ def spans_of(trace: RequestTrace, resource: Resource) -> Iterator[ReadableSpan]:
         whole_id,
         caller,
         attributes=_attributes(trace),
-        events=[Event(moment.name, timestamp=moment.at) for moment in trace.moments()],
+        events=[SpanEvent(moment.name, timestamp=moment.at) for moment in trace.moments()],
         kind=SpanKind.SERVER,
         status=Status(StatusCode.ERROR if is_failed else StatusCode.UNSET),
     )

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from dynactor.actors.runtime.message_times import CURRENT_REQUEST
 from dynactor.api.http.loop_turn import LoopTurn
-from dynactor.api.http.protocol import Answer, Asked, Known, Protocol, Request
+from dynactor.api.http.protocol import Answer, Known, Protocol, Request
 from dynactor.api.http.request_figures import Failure
 from dynactor.api.requests.named_tables import named_tables
 from dynactor.api.requests.operation import Call
@@ -42,8 +42,6 @@ class TracedProtocol(Protocol):
         self._sink = sink
         self._share = sampling.share
         self._draw = sampling.draw
-        # The trace of the request that is being begun.
-        self._beginning: RequestTrace | None = None
 
     def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
         """Answer a request as ``Protocol`` does, and trace it if it is sampled."""
@@ -53,13 +51,18 @@ class TracedProtocol(Protocol):
         # A request that is held back comes here again.
         if not is_sampled or self._resumed is not None:
             return super().answer(request, turn)
-        trace = self._beginning = RequestTrace(parent)
+        trace = RequestTrace(parent)
+        operations = self._operations
+        known = operations.get(request.target)
+        if known is not None:
+            # Only while this request begins, so that requests without a trace pay nothing.
+            self._operations = {request.target: _noting(known, trace)}
         token = CURRENT_REQUEST.set(trace)
         try:
             answer = super().answer(request, turn)
         finally:
             CURRENT_REQUEST.reset(token)
-            self._beginning = None
+            self._operations = operations
         if isinstance(answer, Answer):
             self._end(trace, answer)
             return answer
@@ -74,21 +77,6 @@ class TracedProtocol(Protocol):
         self._end(trace, answer)
         return answer
 
-    def _perform(self, asked: Asked, known: Known | None) -> bytes | Awaitable[bytes]:
-        trace = self._beginning
-        if trace is None or known is None:
-            return super()._perform(asked, known)
-        operation, decoder, latencies = known
-        trace.operation = operation.name
-
-        def handle(call: Call[Any]) -> Awaitable[bytes] | bytes:
-            trace.decoded()
-            trace.tables = tuple(dict.fromkeys(named_tables(call.request)))
-            return operation.handle(call)
-
-        noted = structs.replace(operation, handle=handle)
-        return super()._perform(asked, (noted, decoder, latencies))
-
     def _failed(self, failure: Failure, request_id: str) -> None:
         super()._failed(failure, request_id)
         trace = CURRENT_REQUEST.get()
@@ -100,3 +88,16 @@ class TracedProtocol(Protocol):
         trace.status = answer.status
         trace.request_id = answer.request_id
         self._sink.offer(trace)
+
+
+def _noting(known: Known, trace: RequestTrace) -> Known:
+    """The same operation; it notes in a trace when it begins, and its tables."""
+    operation, decoder, latencies = known
+    trace.operation = operation.name
+
+    def handle(call: Call[Any]) -> Awaitable[bytes] | bytes:
+        trace.decoded()
+        trace.tables = tuple(dict.fromkeys(named_tables(call.request)))
+        return operation.handle(call)
+
+    return structs.replace(operation, handle=handle), decoder, latencies
