@@ -1,4 +1,4 @@
-"""The virtual clock on the admin listener, and the command that speaks to it."""
+"""The virtual clock on the admin listener, and its command."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_it_is_read_and_moved(port: int):
     assert by_text["speed"] == 60
     assert by_text["now"] >= 1_896_134_400
     while ask(port, "/clock").json["now"] == by_text["now"]:
-        # The loop's time has milliseconds.
+        # The loop's time has a precision of milliseconds.
         continue
     stopped = ask(port, "/clock", "PUT", {"speed": 0}).json
     assert ask(port, "/clock").json == stopped
@@ -76,7 +76,7 @@ def test_what_it_refuses_is_explained_and_changes_nothing(
 
 @pytest.fixture(scope="module")
 def standing_port() -> Iterator[int]:
-    """As ``port``, for tests that move nothing."""
+    """Like ``port``, for tests that don't move the clock."""
     with running_server("--admin-port", "0", "--virtual-clock", START) as server:
         yield admin_port(server)
 

@@ -1,4 +1,4 @@
-"""What the metrics say of a database at work."""
+"""The metrics of a database in use."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def with_index() -> TableDefinition:
 
 
 async def add_index(database: Database) -> Table:
-    """As UpdateTable adds one to the table."""
+    """Add an index to the table, like UpdateTable."""
     index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
     posts = (KeyAttribute("posts", "N"),)
     edit = TableEdit(index_creates=(index,), attribute_definitions=posts)
@@ -130,7 +130,7 @@ async def test_an_index_that_has_caught_up_has_no_lag():
         found = await scrape(database)
     assert found["index_lag_records"] == {OF_INDEX: 0}
     assert found["index_lag_seconds"] == {OF_INDEX: 0}
-    # It was there from the beginning: it is not online that it was built.
+    # It was created with the table, so it has no backfill.
     assert found["online_index_percentage_progress"] == {}
 
 
@@ -140,7 +140,7 @@ async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
         table = database.table("Thread")
         actors = table.followers.indexes.get(1)
         assert actors is not None
-        # The followers stand still, as they do where an index takes no writes.
+        # The followers stand still, as when an index accepts no writes.
         for maintainer in actors._maintainers.values():
             await actors._supervisor.stop(maintainer)
         for number in range(20):
@@ -181,11 +181,11 @@ async def test_a_backfill_shows_its_progress_and_then_that_it_is_done():
         await add_index(database)
         progress = set()
         while table.definition.global_indexes[0].status != "ACTIVE":
-            # Without the text: filling does not wait for that to be made.
+            # Without the text, because the backfill does not wait for it.
             (found_index,) = (await table_figures(database)).indexes
             progress.add(found_index.percentage_progress or 0.0)
             actors = table.followers.indexes.get(1)
-            # Nobody follows yet: there is no lag to tell of.
+            # There are no followers yet, so there is no lag.
             if actors is None or not actors.is_followed:
                 assert found_index.lag_seconds is None
             await asyncio.sleep(0)
@@ -218,7 +218,7 @@ async def test_a_backfill_that_must_wait_for_room_is_throttled_once_for_each_pie
         await database.create_table(table_definition())
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
-        # For partitions that begin from now on: those of the index.
+        # For new partitions: those of the index.
         monkeypatch.setattr(partitions, "MAILBOX_MESSAGES", 0)
         await add_index(database)
         while (
@@ -226,7 +226,7 @@ async def test_a_backfill_that_must_wait_for_room_is_throttled_once_for_each_pie
         ) is None or not actors.backfill_throttle_events:
             await asyncio.sleep(0)
         (partition,) = actors.partitions.values()
-        # However often it hears of room that is not there, that is still one event.
+        # Any number of useless notices of space is still one event.
         for _ in range(3):
             partition._mailbox.drain()
             await asyncio.sleep(0)

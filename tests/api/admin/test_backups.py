@@ -1,4 +1,4 @@
-"""Backups of a running server: the admin listener, the command, and a server on what was made."""
+"""Backups of a running server: the admin listener, the command, and a server on a backup."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
 
 
 def put_and_get(endpoint: str, name: str) -> dict[str, Any]:
-    """Put another item, and get the one that was there first."""
+    """Put another item, and get the first one."""
     with closing(WireClient(endpoint)) as call:
         call("PutItem", {"TableName": name, "Item": {"pk": {"S": "later"}}})
         found: dict[str, Any] = call("GetItem", {"TableName": name, "Key": {"pk": {"S": "first"}}})
@@ -80,7 +80,7 @@ def test_a_server_does_not_start_on_a_backup_itself_unless_it_is_told_to(served:
     files = sorted(path.name for path in backup.iterdir())
     refused = run_command("serve", "--port", "0", "--data-dir", str(backup))
     assert_gives_up(refused, f"cp -r {backup} COPY", "--serve-backup")
-    # It is one under another name, too.
+    # It is still a backup under another name.
     renamed = backup.rename(served.backups / "renamed")
     refused = run_command("serve", "--port", "0", "--data-dir", str(renamed))
     assert_gives_up(refused, "is a backup")
@@ -154,7 +154,7 @@ def test_a_place_that_a_link_leads_to_is_in_the_data_directory_too(tmp_path: Pat
 
 
 class _Writer(threading.Thread):
-    """Writes its items again and again, each time with the next number."""
+    """Writes its items repeatedly, each time with the next number."""
 
     def __init__(self, endpoint: str, table: str, number: int, ended: threading.Event) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class _Writer(threading.Thread):
         self._table = table
         self._number = number
         self._ended = ended
-        # The numbers that were last answered, and last asked for.
+        # The numbers last acknowledged, and last requested.
         self.answered = [0] * _ITEMS_OF_EACH
         self.asked = [0] * _ITEMS_OF_EACH
 
@@ -227,7 +227,7 @@ def test_a_backup_amid_writes_has_each_that_was_answered_before_and_indexes_that
                 found = int(item["local"]["N"])
                 assert before[writer_number][place] <= found <= after[writer_number][place]
             assert sorted_items(call, name, "ByLocal") == sorted(items, key=repr)
-            # It follows on from where it was.
+            # It continues from its position.
             deadline = monotonic() + _DEADLINE_SECONDS
             while sorted_items(call, name, "ByGlobal") != sorted(items, key=repr):
                 assert monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Who may change something over the admin port."""
+"""The callers that may change settings over the admin port."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_another_machine_needs_the_secret(peer: str | None) -> None:
     assert status(peer) == 403
     assert status(peer, SECRET) == 401
     assert status(peer, SECRET, Authorization=f"Bearer {SECRET}") == 200
-    # Without a secret nobody knows it.
+    # Without a secret, no bearer token is valid.
     assert status(peer, None, Authorization=f"Bearer {SECRET}") == 403
 
 

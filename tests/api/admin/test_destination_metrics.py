@@ -1,4 +1,4 @@
-"""What the metrics say of the topics that changes are published to."""
+"""The metrics of topics that changes are published to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LABELS = {"table": "Thread", "topic": TOPIC}
 
 
 async def scrape(database: Database) -> dict[str, float]:
-    """The samples of the one destination, by name; its state as a name too."""
+    """The samples of the one destination, by name; its state as a name, too."""
     body, _ = await exposition(database, figures_of(RequestFigures()), "")
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(body.decode()):

@@ -1,4 +1,4 @@
-"""Whether a server is alive, and whether it is ready for requests."""
+"""The endpoints for liveness and readiness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The admin listener: when it is there, and whom it answers."""
+"""The admin listener: when it is open, and which requests it answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_it_is_there_without_an_option_and_not_with_no_admin():
 
 
 def admin_port_beside(main_port: int) -> int:
-    """The admin port of a server on this port; the server has ended."""
+    """The admin port of a server on this port, which has ended."""
     command = [sys.executable, "-m", "dynactor", "serve", "--in-memory", "--port", str(main_port)]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -80,7 +80,7 @@ def test_an_open_server_does_not_open_it():
     with running_server("--admin-port", "0", *open_to_all) as server:
         port = admin_port(server)
         assert ask(port, "/metrics", host="db.example").status == 403
-        # An address of the same machine, to which an open listener would answer.
+        # An address of the same machine, on which an open listener would answer.
         with pytest.raises(OSError, match=r"refused|assign|unreachable|timed out"):
             socket.create_connection(("127.0.0.2", port), timeout=5).close()
 

@@ -1,4 +1,4 @@
-"""Metrics of queues: each moves when something waits, and goes back to 0."""
+"""Metrics of queues: each rises when something waits, and falls back to 0."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_large_requests_that_wait_for_memory_are_counted():
         raw_connection(endpoint) as second,
     ):
         assert (await scraped(database, figures))["requests_waiting_for_memory"] == 0
-        # There is room for one of them.
+        # One of them fits.
         for connection in (first, second):
             connection.send(head("Echo", len(LARGE_BODY)))
         await until(lambda: figures.queues().requests_waiting_for_memory == 1)
@@ -104,7 +104,7 @@ async def test_large_requests_that_wait_for_memory_are_counted():
 
 
 class Watch:
-    """An operation that notes how many pipelined requests wait while it is carried out."""
+    """An operation that records the number of waiting pipelined requests while it runs."""
 
     def __init__(self) -> None:
         self.figures = RequestFigures()
@@ -173,14 +173,14 @@ async def test_reads_that_wait_for_a_thread_are_counted(tmp_path: Path):
     store = await open_rocks(tmp_path, reads=reads)
     try:
         await (await store.commit([Group(b"head", None, b"1", [(b"key", b"row")])]))
-        # No thread is made yet.
+        # No thread is created yet.
         rows = store.latest._rows()  # type: ignore[attr-defined]
         load = asyncio.create_task(reads.load(rows, [b"key"]))
         await asyncio.sleep(0)
         async with running_database() as database:
             assert (await scraped(database, store=store))["reads_waiting_for_thread"] == 1
             reads.make_threads()
-            # The next read has all that wait dealt to the threads.
+            # The next read makes all waiting ones go to threads.
             assert await reads.load(rows, [b"key"]) == [b"row"]
             assert await load == [b"row"]
             assert (await scraped(database, store=store))["reads_waiting_for_thread"] == 0

@@ -85,14 +85,14 @@ def test_a_reset_leaves_no_tables_streams_tokens_and_backups(served: Served):
     assert served.call("ListBackups", {})["BackupSummaries"] == []
     served.make()
     assert served.call("Scan", {"TableName": "Thread"})["Count"] == 0
-    # With the token in memory, another transaction would be refused for it.
+    # With the token in memory, another transaction would be refused.
     transaction["TransactItems"][0]["Put"]["Item"] = {"pk": {"S": "2"}}
     served.call("TransactWriteItems", transaction)
     assert served.call("Scan", {"TableName": "Thread"})["Items"] == [{"pk": {"S": "2"}}]
 
 
 def global_index_members() -> dict[str, Any]:
-    """The members of CreateTable that make an index on another attribute."""
+    """The members of CreateTable that create an index on another attribute."""
     return {
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "kind")
@@ -164,7 +164,7 @@ def test_a_snapshot_keeps_what_a_table_has_left_of_its_capacity(served: Served):
     served.admin("POST", "/snapshots", {"name": "seed"}, 201)
     served.reset()
     served.admin("POST", "/snapshots/seed/restore", {})
-    # 9 of 300 units are left. The last write that is admitted may take more than what is left.
+    # 9 of 300 units are left. The last admitted write may take more than that.
     puts = [
         {"TableName": "Thread", "Item": {"pk": {"S": f"{key}"}, "text": {"S": "x" * 7 * 1024}}}
         for key in "234"
@@ -318,7 +318,7 @@ def test_a_reset_takes_a_moment(served: Served):
         began = perf_counter()
         served.reset()
         seconds.append(perf_counter() - began)
-    # The best of some: on a busy machine others take their turns.
+    # The fastest of several, because a busy machine also runs other processes.
     assert min(seconds) < 0.005
 
 
@@ -330,5 +330,5 @@ def test_resets_leave_no_memory_behind(served: Served):
             served.make()
             served.reset()
         sizes.append(server.memory_info().rss)
-    # A database and its engine have more than 100 KB.
+    # A database and its engine take more than 100 KB.
     assert sizes[2] - sizes[1] < 8 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""A scrape leaves the event loop to others between pieces of the tables."""
+"""A scrape yields the event loop between groups of tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PIECES = 3
 
 
 class Turns:
-    """Counts turns of the event loop, and the tables that were read in each."""
+    """Counts turns of the event loop, and the tables read in each."""
 
     def __init__(self) -> None:
         self.turn = 0
@@ -40,7 +40,7 @@ class Turns:
 
 
 class NotedTable:
-    """A table that notes each look at it."""
+    """A table that records each read of it."""
 
     def __init__(self, table: Table, turns: Turns) -> None:
         self._table = table
@@ -52,7 +52,7 @@ class NotedTable:
 
 
 class NotedDatabase:
-    """A database with noted tables."""
+    """A database of such tables."""
 
     def __init__(self, database: Database, turns: Turns) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Metrics of a running server as a whole: each moves when what it tells of happens."""
+"""Metrics of a running server as a whole: each changes with its event."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def wire(server: Server) -> Iterator[WireClient]:
 
 
 def sample(server: Server, name: str, **labels: str) -> float:
-    """The value of a sample; 0 if there is none."""
+    """The value of a sample; 0 if missing."""
     text = ask(admin_port(server), "/metrics").body.decode()
     for family in text_string_to_metric_families(text):
         for each in family.samples:

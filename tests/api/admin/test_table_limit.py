@@ -1,4 +1,4 @@
-"""Metrics of more tables than are named."""
+"""Metrics of more tables than the maximum number of names."""
 
 from __future__ import annotations
 

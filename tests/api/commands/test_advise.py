@@ -1,4 +1,4 @@
-"""What the advisor finds, and when it has nothing to say; each by its rule."""
+"""The advisor's findings, and cases without any; each by its rule."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def options(**given: Any) -> AdviseOptions:
 
 
 def counted(**weights: float) -> Counted:
-    """Customers and their weights, all of them."""
+    """The customers and their weights."""
     keys = [KeyWeight({"customer": {"S": name}}, weight) for name, weight in weights.items()]
     keys.sort(key=lambda each: -each.weight)
     return Counted(sum(weights.values()), 0.0, 0.0, keys)
 
 
 def minute(kind: Any, per_second: float, seconds: int = 60, **shares: float) -> Minute:
-    """A minute with so much in each of its first seconds, of which customers have shares."""
+    """A minute with this load in each of its first seconds, by customers' shares."""
     total = per_second * seconds
     weights = {name: total * share for name, share in shares.items()}
     others = total * (1 - sum(shares.values()))
@@ -65,7 +65,7 @@ def facts(
     description: dict[str, Any] | None = None,
     **use: Any,
 ) -> Facts:
-    """A table of orders by customer, on demand with four partitions, as it is found."""
+    """A table of orders by customer, on demand with four partitions."""
     described = {
         "TableName": "Orders",
         "AttributeDefinitions": [
@@ -107,7 +107,7 @@ def test_even_traffic_is_told_and_no_key_is_hot():
 
     (skew,) = about(found, "S76")
     assert skew.level == "fact"
-    # The thousand keys that there are: those that are not among the busiest count as many.
+    # Of the thousand keys, those that are not among the busiest have equal shares.
     assert skew.figures["effective_keys"] >= 1_000
     assert len(found) == 1
 
@@ -130,7 +130,7 @@ def test_a_hot_key_is_named_with_its_suffixes_and_what_they_cost():
 
 
 def both(accepted: Minute, refused: Minute) -> Minute:
-    """A minute in which some was accepted and some was throttled."""
+    """A minute in which some units were accepted and some throttled."""
     return Minute(
         accepted.start,
         accepted.seconds | refused.seconds,
@@ -153,7 +153,7 @@ def test_a_throttled_hot_key_is_judged_by_what_was_asked_for():
 
     assert enforced.text.startswith("Hot key acme: about 5,900 write units in its busiest second")
     assert enforced.figures["suffixes"] == 6
-    # What is only observed was accepted too, and counts once.
+    # Observed units were accepted, too, and count once.
     assert observed.figures["busiest_second"] == 1_000
 
 
@@ -334,7 +334,7 @@ def test_a_smaller_collection_is_only_told():
     (found,) = collection_findings(facts(description=WITH_LOCAL, collections=[acme]))
 
     assert (found.level, found.advice) == ("fact", "")
-    # What was watched for seconds tells nothing of days.
+    # Seconds of observation say nothing about days.
     assert found.text == "The largest item collection acme has 7.9 GB of 10 GB"
 
 

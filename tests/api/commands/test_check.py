@@ -1,4 +1,4 @@
-"""The command ``dynactor check``: what a data directory holds, and whether it is whole."""
+"""The command ``dynactor check``: the content of a data directory, and its damage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ITEMS = 60
 
 @pytest.fixture(params=["stopped", "killed"])
 def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A table's items, in tables after a stop, and in the log after a kill."""
+    """A table's items, in table files after a stop, and in the log after a kill."""
     directory = tmp_path / "data"
     by_day = local_index("by_day", "pk", "day")
     table = definition("pk:S", "sk:N", "day:S", indexes=(by_day,), name="Orders")
@@ -39,7 +39,7 @@ def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def contents(directory: Path) -> dict[Path, bytes]:
-    """All files but those that any process which looks in writes: its lock, the engine's diary."""
+    """All files except those that every reader writes: its lock, the engine's event log."""
     return {
         path: path.read_bytes()
         for path in directory.rglob("*")
@@ -57,7 +57,7 @@ def test_it_tells_what_a_directory_holds_and_changes_nothing(data: Path):
 
 
 def flips(data: Path) -> Iterator[tuple[Path, int]]:
-    """Places in the files that hold rows."""
+    """Positions in the files with rows."""
     for path in sorted((data / "rocksdb").iterdir()):
         if path.suffix in (".sst", ".log") and path.stat().st_size:
             for share in (0.1, 0.4):

@@ -1,4 +1,4 @@
-"""The command: what it says when it starts, when it can't, and when it is asked to stop."""
+"""The command: its output at start, its errors, and its stop."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def assert_gives_up(done: subprocess.CompletedProcess[str], *words: str) -> None
 
 
 def test_it_starts_within_a_second():
-    # The best of some starts: on a busy machine the same work takes more processor time.
+    # The fastest of several starts, because a busy machine makes the same work slower.
     assert any(processor_seconds_of_a_start() < 1 for _ in range(3))
 
 
 def processor_seconds_of_a_start() -> float:
     with running_server() as server:
-        # Its own work, and not how long a busy machine took to let it.
+        # Its own processor time, independent of other processes.
         used = psutil.Process(server.process.pid).cpu_times()
         assert server.stop() == 0
     return used.user + used.system

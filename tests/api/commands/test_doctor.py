@@ -1,4 +1,4 @@
-"""The command ``dynactor doctor``: what helps is in its report, data and secrets are not."""
+"""The command ``dynactor doctor``: its report has useful facts, without data and secrets."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def test_a_command_reads_variables_of_its_own():
 
 
 def test_a_variable_of_the_server_is_none_of_another_command():
-    # The names of a backup and of the server's directory for backups have nothing in common.
+    # The variables for a backup's name and for the directory of backups are unrelated.
     done = run_command(
         "backup", "--endpoint", "http://127.0.0.1:9", DYNACTOR_BACKUP_DIR="/", DYNACTOR_NAME="x"
     )

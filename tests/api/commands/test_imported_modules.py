@@ -1,4 +1,4 @@
-"""The modules that each command may import: a command that asks a question starts at once."""
+"""The modules that each command may import: a command for a query starts fast."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 from tests.support.servers.server import PROJECT
 
-# Carries out the command line, then tells what is loaded.
+# Runs the command line, then lists the loaded modules.
 PROGRAM = """
 import atexit, json, sys
 from dynactor.api.command_line import main
 atexit.register(lambda: sys.stderr.write("\\n" + json.dumps(sorted(sys.modules))))
 main()
 """
-# Nobody listens there.
+# An address without a listener.
 NOBODY = ("--admin-endpoint", "http://127.0.0.1:9")
 
 PARSER = {"attr", "attrs", "cyclopts", "docstring_parser", "typing_extensions"}
@@ -84,7 +84,7 @@ def loaded(*arguments: str) -> set[str]:
 
 
 def packages(modules: set[str]) -> set[str]:
-    """The packages that are no part of Python, which are known by having no underscore in front."""
+    """The packages outside Python, which have no leading underscore."""
     names = {name.partition(".")[0] for name in modules}
     return {
         name for name in names - sys.stdlib_module_names - {"dynactor"} if not name.startswith("_")
@@ -125,7 +125,7 @@ def test_options_that_are_refused_start_no_server():
 
 
 def test_a_server_draws_nothing_and_publishes_nothing_unless_told():
-    # A port that can't be listened on ends the server after its imports.
+    # A port that can't be opened ends the server after its imports.
     modules = loaded("serve", "--in-memory", "--host", "192.0.2.1", "--allow-open")
     assert modules >= {"aiohttp", "rocksdict", "structlog", "dynactor.actors.catalog.database"}
     assert not packages(modules) & {"aiokafka", "markdown_it", "prometheus_client", "rich"}

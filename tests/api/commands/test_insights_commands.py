@@ -1,4 +1,4 @@
-"""The commands insights and advise on a server, and what the admin listener answers them."""
+"""The commands insights and advise on a server, and the answers of the admin listener."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ BY_STATUS = "by-status"
 
 
 class Served(NamedTuple):
-    """A server, and a table of orders on it that was used."""
+    """A server, and a table of orders with recorded traffic."""
 
     server: Server
     port: int
 
     def command(self, name: str, *arguments: str) -> tuple[int, str, str]:
-        """What a command prints, and how it ends."""
+        """A command's output and exit code."""
         places = ["--admin-endpoint", f"http://127.0.0.1:{self.port}"]
         if name == "advise":
             places += ["--endpoint", self.server.endpoint]
@@ -80,7 +80,7 @@ def test_insights_shows_the_busiest_keys(served):
     assert lines[0] == (
         "Table Orders: Contributor Insights is ENABLED (ACCESSED_AND_THROTTLED_KEYS)"
     )
-    # A write of an item and of its entry in the local index, a read of a unit.
+    # A write of an item and of its entry in the local index, a read of one unit.
     assert lines[1].endswith(": 10 read units, 80 write units, 0 throttled requests")
     assert lines[3] == "Most accessed partition keys"
     assert lines[5].split()[:6] == ["acme", "70", "78", "%", "10", "60"]
@@ -240,7 +240,7 @@ def test_what_scans_look_for_is_counted(served):
     with urlopen(f"http://127.0.0.1:{served.port}/insights/use?table=Idle") as answer:
         use = json.load(answer)["uses"][""]
 
-    # An OR and a NOT leave more than one value.
+    # An OR and a NOT allow more than one value.
     assert use["scanned_for"].keys() == {"v"}
     assert use["scans"] == len(filters)
     assert use["scanned_for"]["v"] == use["scan_units"] / 2

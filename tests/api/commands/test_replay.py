@@ -47,7 +47,7 @@ _DEADLINE_SECONDS = 30
 
 
 class Admin(NamedTuple):
-    """A server's admin listener, and what is behind it."""
+    """A server's admin listener, and the parts behind it."""
 
     endpoint: str
     database: Database
@@ -95,7 +95,7 @@ class Admin(NamedTuple):
 
 
 async def ended(process: Process) -> tuple[int | None, str, str]:
-    """A process's exit code and what it printed, once it has ended."""
+    """A finished process's exit code and output."""
     async with asyncio.timeout(_DEADLINE_SECONDS):
         stdout, stderr = await process.communicate()
     return process.returncode, stdout.decode(), stderr.decode()
@@ -161,7 +161,7 @@ async def test_a_replay_is_started_and_looked_after():
 async def test_it_begins_where_it_is_told_to(start: str, shown: str):
     async with running_admin() as admin:
         for number in range(100):
-            # So that the first partition has something.
+            # So that the first partition is not empty.
             await admin.table.write(put(thread(f"new {number}", "subject", n=number)))
         done = await admin.wait((await admin.start(start))["id"], "DONE")
         assert done["from"] == shown
@@ -269,7 +269,7 @@ async def test_bars_are_on_a_terminal_and_tell_of_a_broker_that_is_away():
             shown = b""
             while b"waiting: nobody is there" not in shown:
                 shown += await asyncio.to_thread(os.read, ours, 65_536)
-        # The rest of it, until the terminal's other end is gone.
+        # The rest of it, until the terminal's other end is closed.
         with suppress(OSError):
             while more := await asyncio.to_thread(os.read, ours, 65_536):
                 shown += more

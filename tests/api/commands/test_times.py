@@ -1,4 +1,4 @@
-"""Times and lengths of time as people write them."""
+"""Times and durations as people write them."""
 
 from __future__ import annotations
 

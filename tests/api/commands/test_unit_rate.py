@@ -1,4 +1,4 @@
-"""A rate of units: how long each request's units make the next one wait."""
+"""A rate of units: the delay that each request's units cause for the next one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynactor.api.commands.unit_rate import UnitRate
 def test_requests_wait_until_their_units_are_paid() -> None:
     rate = UnitRate(10)
     assert rate.delay_seconds(5, now=100.0) == 0.5
-    # Sent at once all the same, as by another segment: it waits behind the first.
+    # Sent immediately anyway, as by another segment: it waits after the first.
     assert rate.delay_seconds(20, now=100.0) == 2.5
 
 

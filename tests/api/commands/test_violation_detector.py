@@ -1,4 +1,4 @@
-"""What the detector does while others write, and while the server has no room."""
+"""The detector with concurrent writes, and with an overloaded server."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def wire_endpoint(wire: WireClient) -> str:
 
 @asynccontextmanager
 async def answering(*answers: tuple[int, bytes]) -> AsyncIterator[tuple[Client, list[str]]]:
-    """A client of a server that gives these answers, and the targets it was asked for."""
+    """A client of a server that gives these answers, and the targets of its requests."""
     asked: list[str] = []
 
     async def answer(request: web.BaseRequest) -> web.Response:

@@ -1,4 +1,4 @@
-"""Faults that a test injects, as boto3 meets them: with its retries, and no write done twice."""
+"""Injected faults as boto3 sees them: with its retries, and without duplicate writes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Suite:
         self.client.create_table(**definition("pk:S", name="Thread"))
 
     def add_one(self, client: Any, table: str = "Thread") -> Any:
-        """Count one up; done twice it shows."""
+        """Increment a counter, which shows a duplicate."""
         return client.update_item(
             TableName=table,
             Key=KEY,
@@ -146,7 +146,7 @@ def test_boto3_tries_again_and_writes_once(suite: Suite, fault: str):
 @pytest.mark.parametrize("fault", ["cut-after", "cut-middle", "wrong-crc32"])
 def test_an_answer_that_is_lost_leaves_the_write_done(suite: Suite, fault: str):
     suite.faults.add(fault, operation="UpdateItem", next=1)
-    # Without a token, an update that boto3 sends again is done again: that is what tests look for.
+    # Without a token, a retried update is applied twice, which tests look for.
     assert suite.add_one(suite.client)["Attributes"]["Visits"] == {"N": "2"}
 
 
@@ -196,7 +196,7 @@ def test_a_part_of_a_batch_is_not_processed(suite: Suite):
     answer = suite.once.batch_get_item(RequestItems={"Thread": {"Keys": keys}})
     assert answer["UnprocessedKeys"] == {"Thread": {"Keys": keys[2:]}}
     assert len(answer["Responses"]["Thread"]) == 2
-    # boto3's batch writer sends again what is left.
+    # boto3's batch writer sends unprocessed items again.
     suite.faults.add("unprocessed")
     table = boto3.resource("dynamodb", **suite.server.client_arguments).Table("Thread")
     with table.batch_writer() as batch:
@@ -258,7 +258,7 @@ def test_a_delay_and_another_fault_come_together(suite: Suite):
 
 
 def failures(suite: Suite, attempts: int) -> list[bool]:
-    """Whether each of some updates, one after the other, was refused."""
+    """Whether each of a sequence of updates was refused."""
     refused = []
     for _ in range(attempts):
         try:
@@ -371,7 +371,7 @@ def test_a_rule_that_no_request_could_follow_is_refused(suite: Suite, rule: dict
 
 
 def test_connections_are_cut_in_the_other_lane_too(suite: Suite):
-    # A body in chunks is read by the lane of aiohttp.
+    # aiohttp's lane reads a body in chunks.
     request = b'{"TableName":"Thread","Key":{"pk":{"S":"1"}},"AttributeUpdates":{}}'
     for fault in ("cut-before", "cut-middle", "wrong-crc32"):
         suite.faults.add(fault, next=1)

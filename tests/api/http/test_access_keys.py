@@ -1,4 +1,4 @@
-"""The file of keys: what it may hold, and what is said of one that can't be used."""
+"""The file of keys: its valid content, and the errors for invalid files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
 def test_the_file_is_read_once(write):
     path = write(PROFILE.format("a", "A1", "one"))
     options = ServeOptions(credentials_file=path)
-    # As a pipe is empty behind the first who reads it.
+    # A pipe is empty after its first reader.
     path.write_text("")
     assert options.access_keys == (AccessKey("A1", "one"),)
 

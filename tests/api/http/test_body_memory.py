@@ -1,4 +1,4 @@
-"""Room for large requests: who is let in, who waits, who is put out, that nobody waits for ever."""
+"""Memory for large requests: admission, waiting, eviction, and no starvation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.environment.stepped_time import on_stepped_time, pass_seconds
 
 MIB = 1024 * 1024
 ROOM_BYTES = 3 * MIB
-# Two of them don't fit.
+# Only one of them fits.
 BODY = b'{"Text":"%s"}' % (b"x" * 2 * MIB)
 HALF = len(BODY) // 2
 
@@ -41,13 +41,13 @@ LOOK_SECONDS = GRACE_SECONDS / 4
 
 
 def enter(room: RequestRoom, size_bytes: int) -> Place:
-    """A place that leaves as soon as it is put out."""
+    """A place that leaves as soon as it is evicted."""
     place = room.enter(size_bytes, lambda: room.leave(place))
     return place
 
 
 def paced_room() -> RequestRoom:
-    """It has 100 bytes; senders have 4 seconds of grace, then 10 bytes a second."""
+    """It has 100 bytes; senders have 4 seconds of grace, then need 10 bytes a second."""
     return RequestRoom(100, grace_seconds=4, least_bytes_per_second=10)
 
 
@@ -61,7 +61,7 @@ async def test_requests_are_let_in_in_their_order_while_they_fit() -> None:
         False,
     ]
     room.leave(second)
-    # The fourth would fit, but a large one must not be passed by for ever.
+    # The fourth would fit, but a large request must not starve.
     assert not third.let_in.done()
     assert not fourth.let_in.done()
     room.leave(first)
@@ -145,7 +145,7 @@ async def test_nobody_is_put_out_while_nobody_waits() -> None:
     slow = enter(room, 60)
     await pass_seconds(100)
     waiting = enter(room, 60)
-    # Whoever is slow has its grace from now on.
+    # A slow sender's grace starts now.
     await pass_seconds(4)
     assert not waiting.let_in.done()
     room.leave(waiting)
@@ -184,7 +184,7 @@ async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() 
         honest = enter(room, 50)
         first_since_seconds = 0.0
         while not honest.let_in.done():
-            # Each sends what it likes, and never the whole.
+            # Each sends random parts, but never the whole.
             for place in crowd:
                 place.arrived_bytes += (
                     random.randint(0, place.size_bytes - place.arrived_bytes) // 2
@@ -193,7 +193,7 @@ async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() 
             await pass_seconds(1, step_seconds=1)
             is_first_another_one = let_in < sum(place.let_in.done() for place in crowd)
             first_since_seconds = 0.0 if is_first_another_one else first_since_seconds + 1
-            # The grace, the largest at the least pace, a look.
+            # The grace, the time of the largest at the lowest pace, and one check.
             assert first_since_seconds <= 4 + 50 / 10 + 1
 
 
@@ -204,7 +204,7 @@ async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() 
 async def one_within(
     gate: Gate, more: More, **settings: float
 ) -> AsyncIterator[tuple[RawConnection, RawConnection, str]]:
-    """A server, a connection whose large request is in its room, and another one."""
+    """A server, a connection with an admitted large request, and another one."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(asyncio.timeout(30))
         endpoint = await stack.enter_async_context(
@@ -220,7 +220,7 @@ async def one_within(
 
 
 async def is_read(connection: RawConnection) -> bool:
-    """Whether the server takes all that was sent."""
+    """Whether the server reads everything that was sent."""
     try:
         await asyncio.wait_for(connection.writer.drain(), 0.3)
     except TimeoutError:
@@ -231,7 +231,7 @@ async def is_read(connection: RawConnection) -> bool:
 @both_lanes
 async def test_a_large_request_is_read_when_another_one_has_been_answered(more: More) -> None:
     gate = Gate()
-    # What sockets take in is not the server's.
+    # The sockets' buffers are not the server's.
     flood = request("Echo", b'{"Text":"%s"}' % (b"y" * 15 * MIB), *more)
     async with one_within(gate, more) as (within, other, _):
         other.send(flood)
@@ -249,7 +249,7 @@ async def test_small_requests_are_not_held_up(more: More) -> None:
         other.send(head("Echo", len(BODY), *more) + BODY[:HALF])
         async with raw_connection(endpoint) as third, raw_connection(endpoint) as fourth:
             third.send(head("Echo", len(small), *more) + small[:1])
-            # Meanwhile that much is read, and no more.
+            # Meanwhile exactly that much is read.
             for _ in range(10):
                 assert (await fourth.ask("Echo", small, *more)).body == small
             third.send(small[1:])
@@ -268,7 +268,7 @@ async def test_many_large_requests_that_come_piece_by_piece_are_all_answered(mor
         await stack.enter_async_context(asyncio.timeout(30))
         endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=ROOM_BYTES))
         connections = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(12)]
-        # All have begun before the first one ends.
+        # All have started before the first one ends.
         for connection in connections:
             connection.send(head("Echo", len(BODY), *more) + BODY[:HALF])
         await asyncio.sleep(0)
@@ -413,7 +413,7 @@ async def test_clients_that_stall_one_after_the_other_hold_up_nobody_for_long(mo
             await settle()
         waiting = await stack.enter_async_context(raw_connection(endpoint))
         waiting.send(request("Echo", BODY, *more))
-        # Each was let in when the one before it was put out.
+        # Each was admitted when the previous one was evicted.
         await pass_seconds(6 * (GRACE_SECONDS + 2 * LOOK_SECONDS))
         assert (await waiting.answer()).body == BODY
         for stalled in connections:
@@ -421,8 +421,8 @@ async def test_clients_that_stall_one_after_the_other_hold_up_nobody_for_long(mo
 
 
 async def is_let_go(connection: RawConnection) -> bool:
-    """Whether the server closes, without a word or behind a 408."""
-    # A client that was answered amid its request has some time to see it.
+    """Whether the server closes, silently or after a 408."""
+    # A client that was answered during its request has some time to read the answer.
     await pass_seconds(SETTINGS.transfer_seconds)
     try:
         first_line, _, _ = (await connection.reader.read()).partition(b"\r\n")
@@ -448,12 +448,12 @@ async def test_the_time_for_which_a_client_waits_for_room_is_not_its_own(
             await asyncio.sleep(0)
         other.send(request("Echo", BODY, *more))
         await pass_seconds(3 * max(SETTINGS.transfer_seconds, SETTINGS.idle_seconds))
-        # That the idle one is closed shows that the time is over.
+        # The idle connection is closed, which shows that the time is over.
         assert await idle.is_closed()
         gate.opened.set()
         assert (await within.answer()).status == 200
         assert (await other.answer()).body == BODY
-    # Nobody has tried to put out the one that was all there.
+    # There was no attempt to evict the complete request.
     assert not caplog.records
 
 

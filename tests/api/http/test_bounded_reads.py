@@ -1,4 +1,4 @@
-"""Of a connection in the plain lane little is read at a time."""
+"""A connection in the plain lane is read in small pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.databases.fake_operations import echo_server
 
 
 class Recorder(asyncio.Protocol):
-    """What was told to it."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -30,10 +30,10 @@ class Recorder(asyncio.Protocol):
 
 
 class NoUnsentAnswers(UnsentAnswers):
-    """Of a connection that has none."""
+    """The unsent answers of a connection without any."""
 
     def stopped(self, transport: asyncio.Transport) -> None:
-        """Has nothing to measure."""
+        """Nothing to measure."""
 
 
 def test_all_is_handed_on_and_what_was_read_before_in_pieces_too():

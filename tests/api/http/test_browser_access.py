@@ -1,4 +1,4 @@
-"""Which Host headers are served."""
+"""The Host headers that are served."""
 
 from __future__ import annotations
 

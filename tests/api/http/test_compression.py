@@ -1,4 +1,4 @@
-"""Compressed bodies, and what is not quite compressed."""
+"""Compressed bodies, and invalid ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_how_much_there_can_be_in_a_body_is_known_before_it_is_decompressed(
     packed = pack(b"0" * size_bytes)
     most_bytes = most_decompressed_bytes(len(packed))
     assert size_bytes <= most_bytes <= REQUEST_BYTES
-    # No body that can be packed so well is taken for much more than it is.
+    # A well compressed body counts with hardly more than its real size.
     assert most_bytes < 1.1 * size_bytes or size_bytes <= 10_000
 
 
@@ -76,7 +76,7 @@ def test_more_is_cut_off(bomb: bytes, coding: Coding):
 BARE_DEFLATE = zlib.compress(b"{}")[2:-4]
 
 
-# gzip writes the time into what it packs: ids, so that every process calls a test the same.
+# gzip writes the time into its output, so ids keep the tests' names equal in every process.
 @pytest.mark.parametrize(
     ("packed", "coding"),
     [

@@ -1,4 +1,4 @@
-"""How much of what was refused is read, by how many at once, how quickly and for how long."""
+"""Draining refused bodies: how much, how many at a time, how fast and for how long."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST_SECONDS = 10
 
 
 def content(size_bytes: int = 0) -> StreamReader:
-    """A body of which that much is there."""
+    """A body with this much available."""
     loop = asyncio.get_running_loop()
     protocol = BaseProtocol(loop)
-    # One that does nothing.
+    # A transport that does nothing.
     protocol.connection_made(asyncio.Transport())
     reader = StreamReader(protocol, limit=64 * MIB, loop=loop)
     reader.feed_data(bytes(size_bytes))

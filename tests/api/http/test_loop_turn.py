@@ -1,4 +1,4 @@
-"""Latencies of requests that are answered within one turn of the event loop."""
+"""Latencies of requests answered within one turn of the event loop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_request_takes_from_the_begin_of_its_turn_to_its_end():
     await asyncio.sleep(0)
     assert (gets.count, gets.total_nanoseconds) == (3, 210)
     assert (queries.count, queries.total_nanoseconds) == (1, 70)
-    # The answers go out once they are counted.
+    # The answers are sent after they are counted.
     assert sent == [3]
 
 

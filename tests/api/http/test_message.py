@@ -1,4 +1,4 @@
-"""Heads that the fast lane reads, heads that it leaves alone, and answers as bytes."""
+"""Heads that the fast lane reads, heads that it passes on, and answers as bytes."""
 
 from __future__ import annotations
 

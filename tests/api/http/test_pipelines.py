@@ -1,4 +1,4 @@
-"""Pipelined requests: they take turns, are bounded, and are dropped when their client leaves."""
+"""Pipelined requests take turns, are limited, and are dropped when their client disconnects."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.support.databases.transacting import until
 
 CLIENTS = 30
 REQUESTS = 50
-# A client that has sent no more than so many ahead is read.
+# A client that has sent no more than this many ahead is read.
 FEW = 30
-# Of the loop that the test shares with the server: a connection's answer is read by then.
+# Turns of the loop that the test shares with the server, enough to read a connection's answer.
 TURNS_OF_AN_ANSWER = 20
 
 both_lanes = pytest.mark.parametrize(
@@ -108,7 +108,7 @@ async def test_all_pipelines_together_take_one_turn_beside_another_client(more: 
 
 
 class Paused(asyncio.Transport):
-    """A connection without a socket, which knows whether it is read."""
+    """A connection without a socket, which knows whether it is being read."""
 
     def __init__(self, lanes: FastLanes) -> None:
         super().__init__()

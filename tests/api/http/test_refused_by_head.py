@@ -1,4 +1,4 @@
-"""A large request that its head refuses is answered before it is read, and takes no room."""
+"""A large request that its head refuses is answered before its body is read, without memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.databases.fake_operations import ECHO, NO_DATABASE, Gate, ech
 MIB = 1024 * 1024
 ROOM_BYTES = 3 * MIB
 KEY = AccessKey("AKIATEST", "secret")
-# Two of them don't fit.
+# Only one of them fits.
 BODY = b'{"Text":"%s"}' % (b"x" * 2 * MIB)
 SMALL = b'{"Text":"small"}'
 TOLD = "x-amz-content-sha256"
@@ -62,7 +62,7 @@ def request(body: bytes, headers: Headers) -> bytes:
 
 @asynccontextmanager
 async def server(*, is_open: bool = False) -> AsyncIterator[tuple[str, Gate]]:
-    """A server that has keys, unless it is open, and room for one large request; and its gate."""
+    """A server with keys, unless it is open, memory for one large request, and its gate."""
     gate = Gate()
     signatures = None if is_open else Signatures((KEY,))
     protocol = Protocol(NO_DATABASE, (ECHO, gate.operation), frozenset({"Later"}), signatures)
@@ -77,7 +77,7 @@ async def server(*, is_open: bool = False) -> AsyncIterator[tuple[str, Gate]]:
 
 @asynccontextmanager
 async def full_server(more: Headers) -> AsyncIterator[tuple[RawConnection, str, Gate]]:
-    """A server in whose room is a request; the connection on which that one will be answered."""
+    """A server whose memory is taken by a request, and that request's connection."""
     async with server() as (endpoint, gate), raw_connection(endpoint) as within:
         within.send(request(BODY, signed(BODY, operation="Wait") | more))
         while not gate.waiting:
@@ -93,7 +93,7 @@ def with_its_hash() -> Headers:
     return signed(BODY, tells_hash=True)
 
 
-# What is wrong with a request that was to have ``BODY``; signed when it is sent.
+# Faults of a request with ``BODY``; signed when sent.
 WRONG: dict[str, Callable[[], Headers]] = {
     "no signature": lambda: without(signed(BODY), "authorization"),
     "half a signature": lambda: signed(BODY) | {"authorization": "AWS4-HMAC-SHA256 Credential=a"},
@@ -120,7 +120,7 @@ async def test_a_large_request_is_refused_by_its_head_as_a_small_one_is(wrong: s
         connection.send(request(SMALL, headers))
         refusal = await connection.answer()
         async with raw_connection(endpoint) as other:
-            # It gets its answer while there is no room, and before it has sent its body.
+            # It gets its answer while memory is full, and before it has sent its body.
             other.send(head(headers | {"Content-Length": f"{len(BODY)}"}))
             early = await other.answer()
             assert early.headers["connection"] == "close"
@@ -129,7 +129,7 @@ async def test_a_large_request_is_refused_by_its_head_as_a_small_one_is(wrong: s
 
 
 def told(answer: RawAnswer) -> tuple[int, str, bytes]:
-    """An answer, but for the hashes that it may have of a request's body, and of the time."""
+    """An answer without its hashes of a request's body and of the time."""
     body = re.sub(rb"[0-9a-f]{64}", b"HASH", answer.body)
     return answer.status, answer.headers["content-type"], re.sub(rb"[0-9]{6}Z", b"TIME", body)
 
@@ -147,7 +147,7 @@ async def test_a_body_in_chunks_is_refused_when_it_turns_out_to_be_large(wrong: 
 @both_lanes
 async def test_the_rest_of_a_refused_request_goes_by(more: Headers):
     async with full_server(more) as (_, endpoint, _), raw_connection(endpoint) as connection:
-        # The client sends all of it before it looks for an answer.
+        # The client sends everything before it reads an answer.
         connection.writer.transport.set_write_buffer_limits(0)
         connection.send(request(BODY, WRONG["an unknown key"]() | more))
         await connection.writer.drain()

@@ -1,6 +1,6 @@
-"""What holds for every connection: answers, time-outs, bounds, the end of the server.
+"""Common properties of all connections: answers, time-outs, limits, the server's end.
 
-Most tests run in both lanes; a header sends a request to the plain one.
+Most tests run in both lanes; a header makes the fast lane pass a request to the plain one.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ async def test_a_request_that_is_cancelled_with_its_server_is_no_bug(more: More)
 
 
 class FailingProtocol(Protocol):
-    """Breaks its promise that nothing it returns raises."""
+    """Breaks its promise that its results never raise."""
 
     def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
         if request.target.endswith("Echo"):
@@ -215,7 +215,7 @@ async def test_a_large_request_sent_ahead_is_read_to_its_end(more: More):
         echo_server(LARGE) as endpoint,
         raw_connection(endpoint) as connection,
     ):
-        # The answer does not go out before it is taken: what was sent ahead waits for it.
+        # The answer is not sent before it is read; later requests wait for it.
         connection.send(request("Large") + request("Echo", b'{"Text":"%b"}' % text, *more))
         assert len((await connection.answer()).body) == 8 * MIB
         assert text in (await connection.answer()).body
@@ -280,7 +280,7 @@ async def test_a_request_that_the_server_takes_long_over_is_not_cut_off():
         raw_connection(endpoint) as idle,
     ):
         working.send(request("Wait"))
-        # That the idle one is closed shows that the time is over.
+        # The idle connection is closed, which shows that the time is over.
         assert await idle.is_closed()
         gate.opened.set()
         assert (await working.answer()).status == 200
@@ -306,7 +306,7 @@ async def _send_until_refused(connection: RawConnection) -> None:
 
 
 class FullTransport(asyncio.Transport):
-    """A connection whose client takes nothing: what is to be closed waits for it for ever."""
+    """A connection whose client reads nothing, so closing waits for it forever."""
 
     def __init__(self, lanes: FastLanes) -> None:
         super().__init__()
@@ -410,7 +410,7 @@ async def test_a_stopping_server_answers_what_is_under_way_and_closes(more: More
 
 
 async def _open_once_closed(gate: Gate, idle: RawConnection) -> None:
-    """The server closes an idle connection at once, and so says that it is stopping."""
+    """The server closes an idle connection immediately, which shows that it is stopping."""
     assert await idle.is_closed()
     gate.opened.set()
 
@@ -519,7 +519,7 @@ async def test_the_plain_lane_learns_of_an_end_that_came_before_it():
     ):
         connection.send(request("Wait") + request("Echo", b'{"Text":"last"}', TO_PLAIN_LANE))
         connection.writer.write_eof()
-        # What was sent before is read by the time that later requests are answered.
+        # Earlier data is read by the time that later requests are answered.
         for _ in range(3):
             assert (await other.ask("Echo")).status == 200
         gate.opened.set()

@@ -1,4 +1,4 @@
-"""Signatures as botocore makes them are taken; any other is refused, in AWS's order and words."""
+"""botocore's signatures are accepted; others are refused in AWS's order, with its messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ URL = "http://localhost:8000/"
 def by_botocore(
     body: bytes = BODY, key: AccessKey = KEY, token: str | None = None, **headers: str
 ) -> dict[str, str]:
-    """The headers of a request that botocore has signed just now, names in lower case."""
+    """The headers of a request just signed by botocore, names in lower case."""
     given_headers = {"X-Amz-Target": TARGET, "Content-Type": "application/x-amz-json-1.0"}
     request = AWSRequest("POST", URL, headers=given_headers | headers, data=body)
     request.headers["Host"] = "localhost:8000"
@@ -89,7 +89,7 @@ def test_what_botocore_signs_is_taken_however_it_is_written(
     request = AWSRequest("POST", url, headers={"X-Amz-Target": TARGET}, data=BODY)
     request.headers["hOST"] = "localhost:8000"
     for text in note:
-        # As often as it is said.
+        # As often as it occurs.
         request.headers["Note"] = text
     if dated:
         request.headers["Date"] = "any"
@@ -98,7 +98,7 @@ def test_what_botocore_signs_is_taken_however_it_is_written(
     SigV4Auth(Credentials(*KEY), "dynamodb", "eu-west-1").add_auth(request)
     headers: dict[str, str] = {}
     for name, text in request.headers.items():
-        # As they are read, see ``dynactor.api.http.aiohttp_lane``.
+        # As ``dynactor.api.http.aiohttp_lane`` reads them.
         found, stripped = headers.get(name.lower()), text.strip(" \t")
         headers[name.lower()] = stripped if found is None else f"{found},{stripped}"
     assert ("x-amz-date" in headers) is not dated
@@ -107,7 +107,7 @@ def test_what_botocore_signs_is_taken_however_it_is_written(
     SIGNATURES.check_head(headers, raw_query, time.time())
 
 
-# What nobody may change without the key: everything that is signed, and the signature itself.
+# The parts that can't be changed without the key: everything signed, and the signature itself.
 SIGNED = ("host", "x-amz-target", "x-amz-date", "content-type", "x-amz-security-token", "note")
 ANY_SIGNED = st.sampled_from([*SIGNED, "authorization", "body", "query"])
 
@@ -125,7 +125,7 @@ def test_a_single_byte_that_was_changed_is_noticed(part: str, at: int, byte: int
     at %= len(whole)
     changed = f"{whole[:at]}{chr(byte)}{whole[at + 1 :]}"
     if part == "authorization":
-        # Names of headers and of parameters have no case, or no other one; commas are white space.
+        # Names of headers and parameters ignore case; commas count as white space.
         assume(changed.lower() != whole.lower() or at > whole.index("Signature="))
         assume(changed.replace(",", " ") != whole.replace(",", " "))
     assume(changed != whole)
@@ -137,7 +137,7 @@ def test_a_single_byte_that_was_changed_is_noticed(part: str, at: int, byte: int
 
 def test_bytes_of_utf_8_at_the_end_of_a_header_are_no_white_space():
     stamp = "20260101T000000Z"
-    # In Latin-1 the last byte of à is a space that does not break.
+    # In Latin-1, the last byte of à is a non-breaking space.
     headers = {
         "host": "localhost:8000",
         "note": "voilà".encode().decode("latin-1"),
@@ -158,7 +158,7 @@ def test_a_query_string_that_is_no_utf_8_is_signed_as_the_bytes_it_has(query: st
 
 
 def dated(text: str, digest: str = sha256(BODY).hexdigest()) -> dict[str, str]:
-    """The headers of a request that has a Date in place of an X-Amz-Date."""
+    """The headers of a request with a Date in place of an X-Amz-Date."""
     headers = {"date": text, "host": "localhost:8000", "x-amz-target": TARGET}
     return by_hand(headers, digest, "20260101T000000Z")
 
@@ -193,7 +193,7 @@ def test_a_date_header_that_is_no_date_is_told(text: str):
 
 
 def told(digest: str, signed_digest: str, *, is_signed: bool = True) -> dict[str, str]:
-    """The headers of a request that tells one hash of its body, and has signed another one."""
+    """The headers of a request with one hash of its body, and another one signed."""
     stamp = "20260101T000000Z"
     headers = {"host": "localhost:8000", "x-amz-date": stamp, "x-amz-target": TARGET}
     header = {"x-amz-content-sha256": digest}
@@ -225,7 +225,7 @@ def test_a_hash_that_is_told_and_signed_is_the_body_s():
     SIGNATURES.check(told(OF_BODY, OF_BODY), "", BODY, NOW)
     for other in (OF_BODY, OF_ANOTHER):
         assert isinstance(refused(told(OF_ANOTHER, other), now=NOW), InvalidSignatureException)
-    # One that is not signed may be anybody's on the way.
+    # An unsigned hash may have been changed on the way.
     SIGNATURES.check(told(OF_ANOTHER, OF_BODY, is_signed=False), "", BODY, NOW)
 
 
@@ -414,7 +414,7 @@ def test_a_signature_in_the_query_string_is_refused():
     )
 
 
-# Headers are bytes, handed on as Latin-1.
+# Headers are bytes, passed on as Latin-1.
 TEXT = st.text(st.characters(max_codepoint=255), max_size=80)
 
 

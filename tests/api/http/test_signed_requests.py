@@ -1,4 +1,4 @@
-"""A server with a file of keys lets in whoever signs with one of them, and nobody else."""
+"""A server with a file of keys accepts exactly the requests signed with one of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def keys_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(keys_file: Path) -> Iterator[Server]:
-    # To others than this machine, without --allow-open.
+    # On an address for other machines, without --allow-open.
     with running_server("--credentials-file", str(keys_file), "--host", "0.0.0.0") as server:  # noqa: S104
         yield server
 
@@ -121,7 +121,7 @@ def test_nobody_else_is_with_a_large_request_and_can_read_why(server: Server):
     assert caught.value.response["Error"]["Code"] == "UnrecognizedClientException"
 
 
-# A header that the fast lane leaves to the other one.
+# A header that makes the fast lane pass the request on.
 LANES = pytest.mark.parametrize("more", [{}, {"Te": "trailers"}], ids=["fast lane", "plain lane"])
 
 
@@ -146,7 +146,7 @@ def test_both_ways_into_the_server_look_into_signatures(server: Server, more: di
 
 
 def answer_to(server: Server, target: bytes, headers: dict[str, str], *more: bytes) -> bytes:
-    """All that is answered to a request of these very bytes."""
+    """The whole answer to a request of exactly these bytes."""
     port = urlsplit(server.endpoint).port
     lines = [f"{name}: {text}".encode("latin-1") for name, text in headers.items()]
     length = b"Content-Length: %d" % len(BODY)
@@ -169,7 +169,7 @@ def by_hand(query: str = "", **more: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("more", [(), (b"TE: trailers",)], ids=["fast lane", "plain lane"])
 def test_headers_are_signed_as_the_bytes_that_they_are(server: Server, more: tuple[bytes, ...]):
-    # In Latin-1 the last byte of à is a space that does not break.
+    # In Latin-1, the last byte of à is a non-breaking space.
     headers = by_hand(note="voilà".encode().decode("latin-1"))
     assert answer_to(server, b"/", headers, *more).startswith(b"HTTP/1.1 200")
     spaced = headers | {"note": f"  \t{headers['note']}\t "}
@@ -195,7 +195,7 @@ def test_so_are_query_strings_whatever_they_hold(server: Server):
     headers = by_hand("a=%FF")
     assert answer_to(server, b"/?a=%ff", headers).startswith(b"HTTP/1.1 200")
     assert answer_to(server, b"/?a=%fe", headers).startswith(b"HTTP/1.1 400")
-    # Bytes that should have been quoted: taken as if they were, or no HTTP.
+    # Bytes that should have been quoted: accepted as if quoted, or invalid HTTP.
     assert answer_to(server, b"/?a=\xff", headers)[9:12] in (b"200", b"400")
 
 

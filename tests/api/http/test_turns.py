@@ -1,4 +1,4 @@
-"""How pipelined requests share the turns of the event loop."""
+"""The distribution of the event loop's turns among pipelined requests."""
 
 from __future__ import annotations
 

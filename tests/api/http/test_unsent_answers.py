@@ -1,4 +1,4 @@
-"""Clients that read no answers hold a bounded part of the memory."""
+"""Clients that read no answers use a bounded part of the memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ both_lanes = pytest.mark.parametrize(
 
 
 class Unread(asyncio.Transport):
-    """A connection whose client has so much to read."""
+    """A connection whose client has this much to read."""
 
     def __init__(self, unsent_bytes: int) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ async def test_the_server_keeps_the_latest_of_many_answers_that_nobody_reads(mor
             client.writer.transport.pause_reading()
             client.send(request("Large", b"{}", *more))
             clients.append(client)
-            # The clients are behind one after another.
+            # The clients' backlogs end one by one.
             other = await stack.enter_async_context(raw_connection(endpoint))
             assert (await other.ask("Echo")).status == 200
         for client in clients:

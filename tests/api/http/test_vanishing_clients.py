@@ -1,4 +1,4 @@
-"""Many clients that vanish at random moments: nothing is half done, kept for them, or lost."""
+"""Clients that disconnect at random moments leave nothing half done, kept, or lost."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MOST_DELAY_SECONDS = 0.02
 
 
 class Served:
-    """A server in the test's own process, and what it has in hand."""
+    """A server in the test's own process, and its pending work."""
 
     def __init__(self, database: Database, settings: HttpSettings, admin_endpoint: str) -> None:
         self.admin_endpoint = admin_endpoint
@@ -72,7 +72,7 @@ class Served:
         self.endpoint = ""
 
     def in_hand(self) -> dict[str, Any]:
-        """What is kept for clients; whoever has gone may still have a task at work."""
+        """The objects kept for clients; a disconnected one may still have a running task."""
         return {
             "tasks": [task for task in asyncio.all_tasks() if _is_of_connection(task)],
             "connections": self.lanes._connections,
@@ -89,7 +89,7 @@ def _is_of_connection(task: asyncio.Task[Any]) -> bool:
 
 @asynccontextmanager
 async def serving(database: Database, admin_endpoint: str) -> AsyncIterator[Served]:
-    """As ``serving``, with what is in hand; there is room for few large requests."""
+    """Like ``serving``, with the pending work, and memory for only a few large requests."""
     settings = HttpSettings(
         "local", large_requests_bytes=256 * KIB, transfer_seconds=20, drain_seconds=0.01
     )
@@ -108,7 +108,7 @@ async def serving(database: Database, admin_endpoint: str) -> AsyncIterator[Serv
 
 
 def held(database: Database) -> dict[str, Any]:
-    """What the actors keep for requests."""
+    """The objects that actors keep for requests."""
     transactions = database.transactions
     found: dict[str, Any] = {
         "items being written": transactions._writing,
@@ -144,7 +144,7 @@ def _is_under_way(commit: asyncio.Future[None] | None) -> bool:
 
 
 async def assert_nothing_is_left(database: Database, served: Served) -> None:
-    """Wait until nothing is kept any more; it takes some turns until the last ones are done."""
+    """Wait until nothing is kept, because the last tasks take some turns."""
 
     def left() -> dict[str, Any]:
         return {what: of for what, of in (held(database) | served.in_hand()).items() if of}
@@ -159,7 +159,7 @@ async def assert_nothing_is_left(database: Database, served: Served) -> None:
 
 @asynccontextmanager
 async def slow_database(real: Store, seed: int) -> AsyncIterator[tuple[Store, Database]]:
-    """A database in which all takes its time, so that there is always something under way."""
+    """A slow database, so that requests are always in flight."""
     store = DelayedStore(real, Delays(seed, MOST_DELAY_SECONDS))
     between_steps = IndexLag(0, MOST_DELAY_SECONDS, seed)
     async with running_database(store, transaction_delay=between_steps) as database:
@@ -167,7 +167,7 @@ async def slow_database(real: Store, seed: int) -> AsyncIterator[tuple[Store, Da
 
 
 class Clients:
-    """All of them."""
+    """All clients."""
 
     def __init__(self, served: Served, iterators: list[str], told: Told, draw: Random) -> None:
         self._clients = [
@@ -189,7 +189,7 @@ class Clients:
 
 
 async def make_tables(ask: Asked) -> list[str]:
-    """Make the tables; iterators of their streams."""
+    """Create the tables; returns iterators of their streams."""
     iterators = []
     for definition in table_definitions():
         status, body = await ask("CreateTable", definition)
@@ -220,7 +220,7 @@ async def rows(ask: Asked, **members: Any) -> list[dict[str, Any]]:
 
 
 async def assert_all_is_whole(database: Database, told: Told) -> None:
-    """What was answered is there, nothing that nobody has sent, and nothing half."""
+    """Everything acknowledged is there, nothing that was never sent, and nothing half done."""
     ask = Asked(database)
     there = set()
     for name in TABLES:
@@ -252,7 +252,7 @@ def assert_backups_are_whole(directory: Path, told: Told) -> None:
 
 
 class Arena(NamedTuple):
-    """A database, whose changes are followed, and what its clients were told."""
+    """A database with followers of its changes, and the answers to its clients."""
 
     database: Database
     admin_endpoint: str
@@ -266,7 +266,7 @@ class Arena(NamedTuple):
 
 @asynccontextmanager
 async def arena(directory: Path, seed: int) -> AsyncIterator[Arena]:
-    """While its partitions are split; at the end all must be whole, and nothing in the log."""
+    """During splits of its partitions; at the end everything must be whole, and the log empty."""
     draw, told = Random(seed), Told()
     unseen: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))

@@ -1,4 +1,4 @@
-"""A batch of writes one of whose tables fails: the others are waited for, and leave no trace."""
+"""A batch of writes with one failing table: the others are awaited, and leave no trace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLES = ("first", "second")
 
 
 class PartlyBrokenStore(HeldStore):
-    """A store that refuses the commits of some partitions, known by the keys of their heads."""
+    """A store that refuses the commits of some partitions, by the keys of their heads."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -39,7 +39,7 @@ class Served(NamedTuple):
     store: PartlyBrokenStore
 
     def break_tables(self, *names: str) -> None:
-        """Have the store refuse all writes to these tables."""
+        """Make the store refuse all writes to these tables."""
         for name in names:
             numbers = self.ask.database.table(name).record.partition_numbers
             self.store.broken.update(map(key_layout.partition_head, numbers))
@@ -51,14 +51,14 @@ class Served(NamedTuple):
         return asyncio.get_running_loop().create_task(self.ask("BatchWriteItem", items))
 
     async def found(self, name: str) -> dict[str, Any]:
-        """What GetItem answers of that item."""
+        """The answer of GetItem for that item."""
         _, body = await self.ask("GetItem", {"TableName": name, "Key": {"pk": {"S": "a"}}})
         return body
 
 
 @asynccontextmanager
 async def served() -> AsyncIterator[Served]:
-    """Two tables; fails if the event loop is left with an error that nobody has looked at."""
+    """Two tables; fails if the event loop has an error that was never retrieved."""
     unseen: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
     async with memory_store() as own:
@@ -76,7 +76,7 @@ async def served() -> AsyncIterator[Served]:
 async def half_failed_batch(
     given: Served, failing: str
 ) -> asyncio.Task[tuple[int, dict[str, Any]]]:
-    """A batch whose writes to one table have failed, while those to the other are held."""
+    """A batch whose writes to one table failed while those to the other are held."""
     given.break_tables(failing)
     given.store.hold()
     batch = given.batch()
@@ -110,6 +110,6 @@ async def test_a_batch_that_is_cancelled_leaves_no_error_behind() -> None:
         batch.cancel()
         await asyncio.wait([batch])
         assert batch.cancelled()
-        # What it raised would keep the replies.
+        # Its error would keep the replies alive.
         del batch
         await given.store.release()

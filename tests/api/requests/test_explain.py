@@ -1,4 +1,4 @@
-"""The explanation as a header: one line of ASCII that is never too long."""
+"""The explanation as a header: one line of ASCII with a limited length."""
 
 from __future__ import annotations
 

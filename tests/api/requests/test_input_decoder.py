@@ -1,4 +1,4 @@
-"""A body becomes an operation's input, or DynamoDB's account of what is wrong with it."""
+"""A body becomes an operation's input, or DynamoDB's error about its fault."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynactor.model.errors import SerializationException, ValidationException
 
 
 class ThingInput(structures.Shape, frozen=True):
-    """A bit of everything."""
+    """Members of many types."""
 
     TableName: shapes.TableName
     Item: shapes.AttributeMap

@@ -1,4 +1,4 @@
-"""Whatever JSON comes: an input, or DynamoDB's error; and msgspec and the walk agree."""
+"""Any JSON becomes an input or DynamoDB's error, and msgspec and the slow path agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAVES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
-    # About the ends of Java's types.
+    # Near the limits of Java's types.
     st.sampled_from([sign * (1 << bits) + 1 for sign in (1, -1) for bits in (31, 63)]),
     st.sampled_from([sign * (1 << bits) - 1 for sign in (1, -1) for bits in (31, 63)]),
     st.floats(allow_nan=False, allow_infinity=False),
@@ -75,7 +75,7 @@ def test_what_msgspec_accepts_the_walk_accepts(name: str, data: st.DataObject):
     try:
         corrected = walk.visit_input(_parse(body), shape)
     except SerializationException:
-        # In an attribute value, into which msgspec does not look.
+        # In an attribute value, which msgspec does not check.
         return
     walk.raise_violations(OLDER)
     assert msgspec.convert(corrected, shape) == decoded

@@ -1,6 +1,6 @@
 """Every operation's input has the members and constraints of botocore's service model.
 
-Where it differs on purpose, the difference stands here with its reason.
+Deliberate differences are listed here with their reasons.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ONE_MEMBER_MORE = (
     "without it DynamoDB asks for both"
 )
 
-# Where, and in what: "member", "type", "required", "min", "max", "pattern", "long", "enum".
+# The place and kind: "member", "type", "required", "min", "max", "pattern", "long", "enum".
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("CreateTable.AttributeDefinitions", "required"): _ONE_MEMBER_MORE,
     ("CreateTable.KeySchema", "required"): _ONE_MEMBER_MORE,
@@ -50,7 +50,7 @@ def test_an_input_agrees_with_the_service_model(name: str):
     assert set(found) == {key for key in DIFFERENCES if key[0].split(".")[0] == name}, found
 
 
-# Of models that are newer than the one these tests are held against: users may have them.
+# Operations of newer models than the one of these tests, which users may have.
 NEWER = {"CancelBulkOperation", "DescribeBulkOperation", "ListBulkOperations", "StartBulkPutItems"}
 
 

@@ -1,4 +1,4 @@
-"""What a tool reads is no use that an application makes of a table."""
+"""A tool's reads do not count as an application's use of a table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def server() -> Iterator[Server]:
 
 
 def scans(server: Server) -> float:
-    """How many pages of scans advice knows of."""
+    """The number of counted pages of scans."""
     told = ask(admin_port(server), f"/insights/use?table={TABLE}").json
     found: float = told["uses"][""]["scans"]
     return found

@@ -1,4 +1,4 @@
-"""The operations on streams while time passes: shards roll, iterators expire, records go."""
+"""The operations on streams over time: shards roll, iterators expire, records are trimmed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Reader:
             await self.database.table("Thread").write(put(thread("EC2", subject)))
 
     async def keep(self, seconds: float) -> None:
-        """Let time pass, and have the database do what it does from time to time."""
+        """Advance time, and let the database do its periodic work."""
         self.clock.step(seconds)
         await self.database.actor.mailbox.put_nowait(KeepStreams(), always=True)
 
@@ -111,7 +111,7 @@ async def test_a_shard_that_is_rolled_is_read_to_its_end_and_then_its_child():
         await reader.write("c")
         await reader.keep(ROLL_SECONDS)
         await reader.write("d")
-        # What it held when it was closed is read, and then there is no more.
+        # Its records at closing are read, and then there are no more.
         assert await reader.records(following) == (["c"], None)
         closed, child = await reader.shards()
         assert closed["ShardId"] == parent["ShardId"]
@@ -270,7 +270,7 @@ async def test_what_is_trimmed_is_refused_and_the_horizon_moves():
         for number in numbers:
             with pytest.raises(TrimmedDataAccessException):
                 await reader.iterator(shard["ShardId"], "AT_SEQUENCE_NUMBER", SequenceNumber=number)
-        # Behind the last one that is gone nothing is missing.
+        # No record is missing after the last trimmed one.
         for after in (
             await reader.iterator(shard["ShardId"]),
             await reader.iterator(

@@ -1,4 +1,4 @@
-"""The options that ``--compat dynamodb-local`` stands for."""
+"""The options that ``--compat dynamodb-local`` sets."""
 
 from __future__ import annotations
 

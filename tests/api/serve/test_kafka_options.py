@@ -1,4 +1,4 @@
-"""The options of Kafka, and what follows from them."""
+"""The options of Kafka, and their effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from the options."""
+"""The effects of the options."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_a_closed_terminal_ends_it_cleanly():
 def test_a_closed_terminal_is_nothing_to_one_that_nohup_started():
     earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        # A process inherits what is ignored.
+        # A process inherits ignored signals.
         with running_server() as server:
             server.process.send_signal(signal.SIGHUP)
             assert server.stop() == 0

@@ -1,4 +1,4 @@
-"""A server that publishes nothing pays nothing for it, and tells of tables that are to be."""
+"""A server without Kafka imports nothing for it, and warns about tables with destinations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.tables.tables import definition
     ("options", "is_loaded"), [((), False), (("--kafka-bootstrap-servers", "127.0.0.1:9"), True)]
 )
 def test_kafkas_client_is_loaded_where_there_is_a_broker(options: tuple[str, ...], is_loaded: bool):
-    # Python then tells on standard error what it imports.
+    # Python then lists its imports on standard error.
     with running_server(*options, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
         assert server.stop() == 0
         assert "import time:" in server.log

@@ -1,4 +1,4 @@
-"""Traces of a running server, at a receiver that decodes them; and the options for that."""
+"""Traces of a running server, at a receiver that decodes them, and their options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLE = {
     "BillingMode": "PAY_PER_REQUEST",
 }
 RECEIVER = "http://127.0.0.1:4318"
-# Carries out a server's start and stop, and tells what is loaded.
+# Runs a server's start and stop, then lists the loaded modules.
 PROGRAM = """
 import asyncio, json, sys
 from dynactor.api.serve.options import ServeOptions
@@ -40,7 +40,7 @@ asyncio.run(main())
 
 
 def sample(server: Server, name: str, **labels: str) -> float:
-    """The value of a sample; 0 if there is none."""
+    """The value of a sample; 0 if missing."""
     text = ask(admin_port(server), "/metrics").body.decode()
     for family in text_string_to_metric_families(text):
         for each in family.samples:

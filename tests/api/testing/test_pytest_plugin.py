@@ -1,4 +1,4 @@
-"""The pytest plugin, in suites as other people write them."""
+"""The pytest plugin in suites of users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.support.environment.suites import run_suite, suite_command, suite_environment
 from tests.support.servers.server import PROJECT
 
-# The code under test: it knows of no test.
+# The code under test, which knows of no test.
 THREADS = """
 import boto3
 
@@ -450,7 +450,7 @@ def test_a_run_that_only_collects_starts_no_server(tmp_path: Path):
 
 
 def imported_with_the_plugin() -> tuple[set[str], float]:
-    """The modules that the plugin imports beside pytest's, and the milliseconds that takes."""
+    """The modules that the plugin imports besides pytest's, and the milliseconds that takes."""
     program = (
         "import sys, time, pytest\n"
         "before = set(sys.modules)\n"
@@ -471,7 +471,7 @@ def test_the_plugin_imports_the_standard_library_and_pytest_alone_in_a_moment():
     ours = {name for name in modules if name.partition(".")[0] == "dynactor"}
     assert ours == {"dynactor", "dynactor.pytest_plugin"}
     assert {name.partition(".")[0] for name in modules - ours} <= sys.stdlib_module_names
-    # The best of some: on a busy machine the same work takes longer.
+    # The fastest of several, because a busy machine makes the same work slower.
     assert min(imported_with_the_plugin()[1] for _ in range(5)) < 15
 
 

@@ -1,4 +1,4 @@
-"""The thread that exports traces: what it sends, and what it drops."""
+"""The thread that exports traces: sent ones and dropped ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def finished(parent: TraceParent | None = None, status: int = 200) -> RequestTra
 
 
 class HeldExporter(SpanExporter):
-    """An exporter that waits for its receiver until the test lets it go on."""
+    """An exporter that waits for its receiver until the test releases it."""
 
     def __init__(self) -> None:
         self.began, self.goes_on = Event(), Event()
@@ -115,7 +115,7 @@ async def test_traces_are_dropped_and_counted_while_the_receiver_is_slow():
     export.offer(finished())
     await asyncio.to_thread(exporter.began.wait)
     for _ in range(5):
-        # This returns at once although the exporter waits.
+        # This returns immediately although the exporter waits.
         export.offer(finished())
     assert export.counts.dropped_full == 3
     exporter.goes_on.set()

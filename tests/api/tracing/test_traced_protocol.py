@@ -1,4 +1,4 @@
-"""Which requests are traced, and what is recorded of them."""
+"""Which requests are traced, and the recorded data."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_a_failed_request_has_its_error_and_status():
         ("PutItem", 400, "ConditionalCheckFailedException"),
         ("", 400, "UnknownOperationException"),
     ]
-    # A failed condition is decided by the partition as any write is.
+    # The partition decides a failed condition like any write.
     assert steps_of(kept.traces[2]) == WRITE_STEPS
     assert kept.traces[3].whole().name == "DynamoDB"
 

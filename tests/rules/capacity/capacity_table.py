@@ -1,4 +1,4 @@
-"""Reads capacity_table.txt, and does at a server what its lines say."""
+"""Reads capacity_table.txt, and runs its lines on a server."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def items_of(text: str, partition: str) -> list[Item]:
 
 
 def key_of(number: int, partition: str) -> Item:
-    """The key of the item with that number: 100 bytes with the names."""
+    """The key of the item with that number: 100 bytes including names."""
     return {"p": {"S": partition}, "s": {"S": f"{number:0{KEY_BYTES - 2 - len(partition)}}"}}
 
 
@@ -104,7 +104,7 @@ def _item(text: str, number: int, partition: str) -> Item:
 
 
 class Bench:
-    """Carries cases out in one partition of one table and tells what each consumed."""
+    """Runs cases in one partition of one table and returns the consumed units of each."""
 
     def __init__(self, wire: WireClient, table_name: str, partition: str) -> None:
         self._call = wire
@@ -112,7 +112,7 @@ class Bench:
         self._partition = partition
 
     def run(self, case: Case) -> Units:
-        """Put what is there, do what the case says, check what came back."""
+        """Put the initial items, run the case, check the result."""
         for item in items_of(case.before, self._partition):
             self._call("PutItem", {"TableName": self._table, "Item": item})
         method = getattr(self, "_" + case.operation.replace("-", "_"))
@@ -141,7 +141,7 @@ class Bench:
         return units(self._ask("DeleteItem", Key=key_of(0, self._partition)))
 
     def _update(self, case: Case) -> Units:
-        """SET every attribute that is there afterwards, REMOVE those that no longer are."""
+        """SET every attribute of the new item, REMOVE the others."""
         key = key_of(0, self._partition)
         before = (self._before(case) or [key])[0]
         after = (self._after(case) or [key])[0]
@@ -192,12 +192,12 @@ class Bench:
         return self._explained("ExecuteStatement", self._insert_of(item))
 
     def _failed(self, operation: str, **members: Any) -> Units:
-        """A write whose condition is false, whatever is there."""
+        """A write with a false condition for any item."""
         condition = {"ConditionExpression": "attribute_exists(nothing)"}
         return self._explained(operation, {"TableName": self._table, **members, **condition})
 
     def _explained(self, operation: str, request: dict[str, Any]) -> Units:
-        """What a write that fails has cost: its error does not say, the explanation does."""
+        """The cost of a failed write from the explanation, because its error has none."""
         answer = self._call.send(operation, request, {"X-Dynactor-Explain": "true"})
         assert answer.status == 400, answer.body
         [cost] = json.loads(answer.headers["X-Dynactor-Explanation"])["Tables"]
@@ -214,7 +214,7 @@ class Bench:
         return self._statement("INSERT INTO {} VALUE {{" + members + "}}", *item.values())
 
     def _sql_update(self, case: Case) -> Units:
-        """As ``update``, of an item that is there."""
+        """Like ``update``, of an existing item."""
         key = key_of(0, self._partition)
         [before], [after] = self._before(case), self._after(case)
         wanted = {name: value for name, value in after.items() if name not in key}
@@ -230,7 +230,7 @@ class Bench:
         return self._executed("DELETE FROM {} WHERE p = ? AND s = ?", *key.values())
 
     def _select(self, case: Case) -> Units:
-        """Of one item by its key, or of all of its partition key."""
+        """A SELECT of one item by its key, or of all of its partition key."""
         key = key_of(0, self._partition)
         if "all" in case.options:
             given = [key["p"]]
@@ -305,7 +305,7 @@ class Bench:
         return units(answer)
 
     def _wait_for_entries(self, operation: str, case: Case, request: dict[str, Any]) -> None:
-        """A global index follows its table: wait until it holds what it should."""
+        """Wait until a global index, which follows its table, has the expected entries."""
         index = request.get("IndexName")
         if index not in GLOBAL_INDEX_KEYS:
             return
@@ -339,7 +339,7 @@ def _page(case: Case) -> dict[str, Any]:
         elif option == "backward":
             members["ScanIndexForward"] = False
         elif option == "filter":
-            # A Query's filter may not name key attributes, and an index's only what it holds.
+            # A Query's filter may not use key attributes, and an index's only held ones.
             nothing = (
                 "attribute_not_exists(p)"
                 if case.operation == "scan"

@@ -1,4 +1,4 @@
-"""What each operation costs: the lines of capacity_table.txt."""
+"""The cost of each operation: the lines of capacity_table.txt."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_operation_consumes(wire, bench_table, pk, case):
 
 @pytest.mark.parametrize("case", [parameter(c) for c in cases() if c.operation == "scan"])
 def test_a_scan_consumes(wire, pk, case):
-    """Each on a table of its own: five units of each kind are one partition."""
+    """Each on a separate table: five units of each kind are one partition."""
     throughput = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
     members = {
         "BillingMode": "PROVISIONED",

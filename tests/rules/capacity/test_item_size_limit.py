@@ -34,7 +34,7 @@ def two_indexes(wire):
 
 
 def code(client: Any, method: str, **request: Any) -> str:
-    """The error's code and message, or nothing where there is none."""
+    """The error's code and message, or nothing without an error."""
     try:
         getattr(client, method)(**request)
     except client.exceptions.ClientError as error:
@@ -50,7 +50,7 @@ TOO_LARGE = "ValidationException: Item size has exceeded the maximum allowed siz
 
 
 def test_an_item_and_its_entries_may_take_400_kb_together(client, two_indexes, forum):
-    """In one index with everything each may take half of it; in both about a third."""
+    """In one index that holds everything, each may take half of it; in both about a third."""
     of_author = thread(forum, "a", Author="x")
     in_both = thread(forum, "b", "1", Author="x")
 
@@ -83,7 +83,7 @@ def test_a_batch_with_such_an_item_writes_nothing(client, two_indexes, forum):
 
 @pytest.mark.differs_from_dynamodb_local("it looks at the item alone in an update")
 def test_an_update_may_not_make_them_larger(client, two_indexes, forum):
-    """Defining the index key doubles what the item takes."""
+    """Adding the index key doubles the item's size with entries."""
     item = padded(thread(forum, "a"), "Replies", LIMIT // 2 + 1)
     put(client, two_indexes, item)
 

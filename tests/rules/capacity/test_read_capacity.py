@@ -1,4 +1,4 @@
-"""S41-S47, S49, A2: what reading a local secondary index costs, and where its pages end."""
+"""S41-S47, S49, A2: the cost of reading a local secondary index, and the ends of its pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIB = 1_048_576
 
 
 def test_s41_the_sum_of_the_entries_is_rounded_up_once(client, threads, forum):
-    """Ten entries of 500 bytes are 5,000 bytes, two units; each by itself they would be ten."""
+    """Ten entries of 500 bytes are 5,000 bytes, two units; separately they would be ten."""
     items = (sized_thread(forum, n, entry=500, item=3_000) for n in range(10))
     put_all(client, threads, items)
     ask = {"IndexName": LAST_POST, "ConsistentRead": True, **INDEXES}
@@ -45,7 +45,7 @@ def test_s41_the_sum_of_the_entries_is_rounded_up_once(client, threads, forum):
 
 @pytest.mark.parametrize(("entry", "strong"), [(1_024, 1.0), (1_025, 2.0), (2_048, 2.0)])
 def test_s41_the_bound_of_a_unit_is_4096_bytes(client, threads, forum, entry, strong):
-    """Four entries; names are counted in, and the JSON around them is not."""
+    """Four entries; names count, but the JSON around them does not."""
     put_all(client, threads, (sized_thread(forum, n, entry=entry, item=entry) for n in range(4)))
 
     answer = query(client, threads, forum, IndexName=LAST_POST, ConsistentRead=True, **INDEXES)
@@ -94,7 +94,7 @@ def test_s43_attributes_that_are_not_projected_cause_a_fetch(client, threads, fo
 
 
 def test_s44_each_fetched_item_is_charged_whole_and_rounded_by_itself(client, threads, forum):
-    """Items of 5,000 bytes cost two units each, whatever is wanted of them."""
+    """Items of 5,000 bytes cost two units each, with any projection."""
     put_all(client, threads, (sized_thread(forum, n, entry=200, item=5_000) for n in range(3)))
     put_all(client, threads, [sized_thread(forum, 3, entry=200, item=300)])
     ask = {"IndexName": LAST_POST, "ConsistentRead": True, **INDEXES}
