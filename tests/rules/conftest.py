@@ -1,4 +1,4 @@
-"""What the rules' tests share: the table Thread, and a server with small item collections."""
+"""Shared by the rules' tests: the table Thread, and a server with small item collections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLLECTION_LIMIT_BYTES = 100_000
 
 @pytest.fixture(scope="session")
 def threads(wire: WireClient) -> Iterator[str]:
-    """The table Thread: LastPostIndex includes Replies. Tests share it, each in its own forum."""
+    """The table Thread; LastPostIndex includes Replies. Tests share it, each with its own forum."""
     with thread_table(wire) as name:
         yield name
 
@@ -31,7 +31,7 @@ def forum() -> str:
 
 @pytest.fixture(scope="session")
 def limited_endpoint() -> Iterator[str]:
-    """A server of its own whose item collections may hold 100,000 bytes instead of 10 GB."""
+    """A separate server whose item collections may hold 100,000 bytes instead of 10 GB."""
     limit = ("--item-collection-limit-bytes", str(COLLECTION_LIMIT_BYTES))
     with running_server(*limit) as server:
         yield server.endpoint

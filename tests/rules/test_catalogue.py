@@ -1,4 +1,4 @@
-"""docs/RULES.md and the tests of the rules say the same about what is built."""
+"""docs/RULES.md and the tests of the rules agree on what is built."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def numbers_with_a_test() -> set[str]:
 
 
 def rows() -> dict[str, tuple[str, str]]:
-    """Each rule's tag and what is said of it being built; an example has the tag X."""
+    """Each rule's tag and its status; an example has the tag X."""
     page = PAGE.read_text()
     rules = re.findall(r"^\| (S\d+) \| ([TXOA]) \| ([^|]*?) ?\|", page, re.MULTILINE)
     examples = re.findall(r"^\| (A\d+) \| ([^|]*?) ?\|", page, re.MULTILINE)

@@ -63,7 +63,7 @@ def prompt() -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def slow() -> Iterator[Place]:
-    """Expired items stay for a hundred seconds."""
+    """Expired items stay for 100 seconds."""
     with place(1_600_000_000, "--ttl-delay-seconds", "100", "--copy-messages") as slow:
         yield slow
 
@@ -90,7 +90,7 @@ def sessions(wire: WireClient, name: str) -> set[str]:
 
 
 def swept(prompt: Place, name: str, user: str) -> None:
-    """Wait until what was due of a user has been swept."""
+    """Wait until the due items of a user are swept."""
     expired = {TTL: {"N": str(prompt.clocked.now - 1)}}
     wait_swept(prompt.wire, name, {"UserName": {"S": user}}, "SessionId", expired)
 
@@ -133,7 +133,7 @@ def test_s117_the_backlog_of_one_partition_does_not_delay_another():
 
 
 def quarter(item: Item) -> int:
-    """The quarter of the hash space: each partition of an on-demand table has one."""
+    """The quarter of the hash space; each partition of an on-demand table has one."""
     return keys.partition_hash([item["UserName"]])[0] >> 6
 
 
@@ -194,7 +194,7 @@ def test_s120_what_has_expired_is_first_known_and_then_swept(slow: Place):
         item = session("u", "s", now + 10)
         put_all(wire, name, item)
         clocked.set(now + 60)
-        # Known: the delay is not over.
+        # Known, but not deleted before the delay.
         wait_until(lambda: clocked.metric(lag, name) == 50)
         assert found(wire, name, key(item)) == item
         # Swept.
@@ -214,7 +214,7 @@ def test_s121_a_sweep_takes_no_capacity_and_disturbs_no_write(prompt: Place):
         request = {"TableName": name, "Item": stays, "ReturnConsumedCapacity": "INDEXES"}
         first = wire("PutItem", request)["ConsumedCapacity"]
         clocked.set(now + 20)
-        # Put while items go, each time as new: a unit for the table, one for the index.
+        # Put during deletions, each time as new: a unit for the table, one for the index.
         while len(scanned(wire, name, Select="ALL_ATTRIBUTES")) > 1:
             wire("DeleteItem", {"TableName": name, "Key": key(stays)})
             assert wire("PutItem", request)["ConsumedCapacity"] == first
@@ -243,7 +243,7 @@ def test_s122_items_leave_every_index(prompt: Place):
             wait_until(lambda index=index: len(scanned(wire, name, IndexName=index)) == 2)
         clocked.set(now + 6)
         wait_until(lambda: found(wire, name, key(goes)) is None)
-        # A local index changes with its table, a global one a moment later.
+        # A local index changes with its table, a global one shortly afterwards.
         assert [each["SessionId"]["S"] for each in scanned(wire, name, IndexName="ByDevice")] == [
             "stays"
         ]

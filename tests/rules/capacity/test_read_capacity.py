@@ -132,7 +132,7 @@ def test_s45_the_item_that_reaches_1_mb_is_the_last_of_its_page(client, threads,
 
 
 def test_s45_a_byte_less_than_1_mb_leaves_the_page_open(client, threads, forum):
-    """Four items are a byte short of 1 MB: the fifth still belongs to the page, the sixth not."""
+    """Four items are a byte short of 1 MB: the fifth is still on the page, the sixth is not."""
     sizes = (MIB // 4, MIB // 4, MIB // 4, MIB // 4 - 1, 200, 200)
     put_all(
         client, threads, (sized_thread(forum, n, entry=200, item=s) for n, s in enumerate(sizes))

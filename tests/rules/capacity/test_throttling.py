@@ -1,4 +1,4 @@
-"""S101, S102, S110, S138, S139, S161, S168, S194, S196, S197, A11: capacity that is used up."""
+"""S101, S102, S110, S138, S139, S161, S168, S194, S196, S197, A11: exhausted capacity."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def by_owner(read: int, write: int) -> dict[str, Any]:
 
 
 def indexed(served: CapacityServer, *indexes: dict[str, Any], **members: Any) -> str:
-    """A table with these indexes on status and owner; it has 50 units of each kind itself."""
+    """A table with these indexes on status and owner, and 50 units of each kind."""
     named = {index["KeySchema"][0]["AttributeName"] for index in indexes}
     attributes = [f"{name}:S" for name in sorted(named)]
     given = units(50, 50) | ONE_KEY | members
@@ -70,20 +70,20 @@ def get(name: str, pk: str) -> dict[str, Any]:
 
 
 def error_of(answer: Answer) -> tuple[str, list[tuple[str, str]]]:
-    """The name of an error, and the limits that it tells of."""
+    """The name of an error, and its limits."""
     assert answer.status == 400, answer.body
     return answer.json["__type"].partition("#")[2], reasons(answer)
 
 
 def place_of(pk: str, partitions: int) -> int:
-    """Which of so many partitions of even shares has a key."""
+    """The partition of a key, out of this many with even shares."""
     schema = KeySchema((KeyAttribute("pk", "S"),))
     hashed = keys.encode_partition(schema, item(pk))[:8]
     return int.from_bytes(hashed, "big") * partitions >> 64
 
 
 def keys_apart(partitions: int) -> list[str]:
-    """A key of each of so many partitions."""
+    """A key in each of this many partitions."""
     found: dict[int, str] = {}
     number = 0
     while len(found) < partitions:
@@ -107,7 +107,7 @@ def test_s101_a_query_beyond_the_indexs_read_units_is_throttled(served):
         PROVISIONED,
         [("IndexReadProvisionedThroughputExceeded", BY_STATUS)],
     )
-    # The table has its own.
+    # The table has its own units.
     assert served.wire.send("GetItem", get(name, "a")).status == 200
     assert served.metrics("consumed_read_capacity_units", name) == {(BY_STATUS,): 2, ("",): 1}
 
@@ -123,7 +123,7 @@ def test_s102_too_few_write_units_of_an_index_throttle_writes_to_the_table(serve
     assert refused.json["message"].startswith(
         "The level of configured provisioned throughput for one or more global secondary indexes"
     )
-    # What changes nothing in the index needs nothing of it.
+    # A write that does not change the index needs no units of it.
     assert served.put(name, item("6")).status == 200
 
 
@@ -137,7 +137,7 @@ def test_s110_a_write_needs_units_of_its_table_and_of_every_index_or_takes_none(
 
     assert {tuple(error_of(answer)[1]) for answer in refused} == {tuple(TOO_FEW_INDEX_WRITES)}
     assert "Item" not in served.wire("GetItem", get(name, "2"))
-    # Nothing of the other index, nor of the table, went with them.
+    # No units of the other index or of the table were taken with them.
     assert served.metrics("consumed_write_capacity_units", name) == {
         ("",): 2,
         (BY_STATUS,): 2,
@@ -181,7 +181,7 @@ def offered_for(served: CapacityServer, name: str, seconds: int, *pks: str) -> l
 
 def test_s139_one_key_takes_1000_write_units_a_second_and_3000_read_units(served):
     name = served.table(**units(12_000, 4_000))
-    # However much was saved.
+    # Even with many saved units.
     served.clock.step(300)
 
     assert offered_for(served, name, 3, "hot") == [1_000] * 3
@@ -216,7 +216,7 @@ def test_a11_the_load_that_one_key_does_not_take_passes_over_suffixes_that_are_a
 
 
 def add_by_status(served: CapacityServer, name: str, write: int) -> None:
-    """Add the index, and wait until it is being filled and all its units are taken."""
+    """Add the index, and wait until its backfill has taken all its units."""
     request = {
         "TableName": name,
         "AttributeDefinitions": [
@@ -229,22 +229,22 @@ def add_by_status(served: CapacityServer, name: str, write: int) -> None:
 
 
 def filled(served: CapacityServer, name: str) -> float:
-    """The write units that the filling has taken."""
+    """The write units that the backfill has taken."""
     consumed = served.metrics("online_index_consumed_write_capacity_units", name)
     return consumed.get((BY_STATUS,), 0)
 
 
 def wait_filled(served: CapacityServer, name: str, write_units: int) -> None:
-    """Wait until so many units are taken, and the index is ACTIVE; the clock has to be set."""
+    """Wait until this many units are taken and the index is ACTIVE; the clock has to be set."""
     eventually(lambda: filled(served, name), lambda units: units >= write_units)
     eventually(lambda: states(served.wire, name)[BY_STATUS], lambda state: state == ACTIVE)
 
 
 def seconds_until_filled(served: CapacityServer, name: str, write_units: int) -> int:
-    """At most so many seconds of the clock it takes until so many units are taken, and ACTIVE.
+    """The maximum number of seconds until this many units are taken and the index is ACTIVE.
 
-    It may be fewer: the clock may be stepped before the filling has used what a step gave. That
-    some are enough is told by setting the clock so much on, and ``wait_filled``.
+    It may take fewer, because the clock may be stepped before the backfill has used the units of a
+    step. To check that some number is enough, advance the clock by it and call ``wait_filled``.
     """
     seconds = 0
     while filled(served, name) < write_units:
@@ -256,7 +256,7 @@ def seconds_until_filled(served: CapacityServer, name: str, write_units: int) ->
 
 
 def with_statuses(served: CapacityServer, statuses: list[str], size_bytes: int = 0) -> str:
-    """A table of items with these statuses, of that size at least."""
+    """A table of items with these statuses, of at least that size."""
     name = served.table(**units(50, 5_000))
     for number, status in enumerate(statuses):
         assert served.put(name, item(f"{number}", size_bytes, status=status)).status == 200
@@ -273,7 +273,7 @@ def test_s168_a_backfill_and_writes_share_the_indexs_units(served):
     assert error_of(refused) == (PROVISIONED, TOO_FEW_INDEX_WRITES)
     assert served.put(name, item("a")).status == 200
     assert seconds_until_filled(served, name, 20) >= 3
-    # And what is not in the index because of that is not in the table.
+    # And a write that is missing in the index for that reason is missing in the table.
     found = served.wire("Query", query_by_status(name))
     assert found["Count"] == 20
 
@@ -282,7 +282,7 @@ def test_s168_a_skewed_index_key_throttles_writes_to_the_table_during_the_backfi
     name = served.table(**units(50, 5_000))
     for number in range(15):
         served.put(name, item(f"{number}", LARGE_BYTES, status="new"))
-    # Ten partitions and more, of which one has all entries.
+    # At least ten partitions, of which one has all entries.
     add_by_status(served, name, 10_000)
 
     refused = served.put(name, item("a", status="new"))
@@ -333,7 +333,7 @@ def test_s197_writes_beyond_the_indexs_units_throttle_the_build():
         served.clock.step(10)
         wait_filled(served, alone, 24)
         add_by_status(served, beside, 4)
-        # The backfill waits for one of the partitions; what the other has left goes to writes.
+        # The backfill waits for one of the partitions; the other's remaining units go to writes.
         written = [
             served.put(beside, item(status, 60_000, status=status)).status
             for status in ("new", "old", "odd")

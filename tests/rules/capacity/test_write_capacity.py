@@ -1,4 +1,4 @@
-"""S50-S56: what a write costs on a table with local secondary indexes."""
+"""S50-S56: the cost of a write on a table with local secondary indexes."""
 
 from __future__ import annotations
 

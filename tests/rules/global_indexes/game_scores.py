@@ -1,7 +1,7 @@
-"""The table GameScores of AWS's page on global secondary indexes, and how its indexes are read.
+"""The table GameScores of AWS's page on global secondary indexes, and reads of its indexes.
 
-An index follows its table a moment later: what a test expects of it is asked for until it is
-there, ``eventually``.
+An index follows its table with a short delay, so tests poll for the expected result with
+``eventually``.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def scores_table(
     keys: tuple[str, ...] = KEYS,
     **members: Any,
 ) -> AbstractContextManager[str]:
-    """The table GameScores under a name of its own, with GameTitleIndex or other indexes."""
+    """The table GameScores under a unique name, with GameTitleIndex or other indexes."""
     members["GlobalSecondaryIndexes"] = list(indexes or (game_title_index(),))
     return table(call, *keys, **members)
 
 
 def score(user: str, game: str, top_score: int | None = None, **others: str | int) -> Item:
-    """A user's score in a game; others are more attributes, of type S or N."""
+    """A user's score in a game, with other attributes of type S or N."""
     item = {"UserId": value(user), "GameTitle": value(game)}
     if top_score is not None:
         item["TopScore"] = value(top_score)
@@ -75,7 +75,7 @@ def key(item: Item) -> Item:
 
 
 def put_all(client: Any, name: str, items: Iterable[Item]) -> list[Item]:
-    """Write the items and return them as they were written."""
+    """Write the items and return them."""
     written = list(items)
     for item in written:
         client.put_item(TableName=name, Item=item)
@@ -83,7 +83,7 @@ def put_all(client: Any, name: str, items: Iterable[Item]) -> list[Item]:
 
 
 def query_of(name: str, index: str | None = GAME_TITLE, **request: Any) -> dict[str, Any]:
-    """The request of a Query: equality with each value of ``where``, and what else is given."""
+    """The request of a Query: equality with each value of ``where``, and the other arguments."""
     where: dict[str, str | int] = request.pop("where")
     request["TableName"] = name
     if index is not None:
@@ -99,13 +99,13 @@ def query_of(name: str, index: str | None = GAME_TITLE, **request: Any) -> dict[
 
 
 def query(client: Any, name: str, index: str | None = GAME_TITLE, **request: Any) -> dict[str, Any]:
-    """One page; arguments as of ``query_of``."""
+    """One page; for the arguments, see ``query_of``."""
     answer: dict[str, Any] = client.query(**query_of(name, index, **request))
     return answer
 
 
 def eventually(ask: Callable[[], T], is_there: Callable[[T], bool]) -> T:
-    """Ask until the answer is what it should be."""
+    """Poll until the answer is as expected."""
     deadline = monotonic() + DEADLINE_SECONDS
     while not is_there(answer := ask()):
         assert monotonic() < deadline, f"it never came; the last answer: {answer}"
@@ -113,7 +113,7 @@ def eventually(ask: Callable[[], T], is_there: Callable[[T], bool]) -> T:
 
 
 def entries(client: Any, name: str, count: int, index: str = GAME_TITLE) -> list[Item]:
-    """All entries of an index, once there are so many; at most a page."""
+    """All entries of an index, once there are this many; at most a page."""
     answer = eventually(
         lambda: client.scan(TableName=name, IndexName=index),
         lambda answer: answer["Count"] == count,
@@ -123,10 +123,10 @@ def entries(client: Any, name: str, count: int, index: str = GAME_TITLE) -> list
 
 
 def settled_entries(client: Any, name: str, marker: Item, index: str = GAME_TITLE) -> list[Item]:
-    """The entries of an index without the marker, once that is there.
+    """The entries of an index without the marker, once the marker is there.
 
-    The marker is written here. It stands in the same partition as what is to be settled if it
-    has the same partition key: each index gets the changes of a partition in their order.
+    The marker is written here. With the same partition key as the tested items, it comes after
+    them, because each index gets the changes of a partition in order.
     """
     client.put_item(TableName=name, Item=marker)
     found: list[Item] = eventually(

@@ -1,4 +1,4 @@
-"""Requests that add, change and delete the global indexes of a table, and what is seen of them."""
+"""Requests that add, change and delete the global indexes of a table, and their visible states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACTIVE: State = ("ACTIVE", None)
 
 
 def adding(name: str, *keys_then_index: Any) -> dict[str, Any]:
-    """An UpdateTable that adds an index; before it its key attributes, written ``name:type``."""
+    """An UpdateTable that adds an index; its key attributes come first, written ``name:type``."""
     *keys, index = keys_then_index
     typed = [key.split(":") for key in ("UserId:S", "GameTitle:S", *keys)]
     return {

@@ -1,4 +1,4 @@
-"""S98-S100, S104, S106, S108, S109, S111, S112, A6: what global secondary indexes cost."""
+"""S98-S100, S104, S106, S108, S109, S111, S112, A6: the cost of global secondary indexes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def marks(wire: WireClient) -> Iterator[str]:
 
 
 def item_of(pk: str, number: int = 0, mark: str | None = None, **others: str) -> Item:
-    """An item of a group of its partition key's name; without ``mark`` it has no entry."""
+    """An item of a group named like its partition key; without ``mark`` it has no entry."""
     texts = {"pk": pk, "sk": f"{number:05}", "group": pk, "mark": mark} | others
     return {name: {"S": text} for name, text in texts.items() if text is not None}
 

@@ -51,7 +51,7 @@ AN_HOUR = ("--table-transition-seconds", "3600")
 def serving(data_dir: Path, *options: str) -> Iterator[WireClient]:
     """A server on that data, which is stopped afterwards.
 
-    With ``AN_HOUR`` what is changed stays on its way; without, all comes to its end at once.
+    With ``AN_HOUR``, changes stay in progress; without it, they complete immediately.
     """
     with (
         running_server(*options, data_dir=data_dir) as server,
@@ -65,7 +65,7 @@ slowly = pytest.mark.ours_alone("how long an index takes to change is an option 
 
 
 def refusal_of_definition(wire: WireClient, *keys: str, **members: Any) -> str:
-    """The message of the ValidationException with which the table is refused."""
+    """The message of the ValidationException that refuses the table."""
     refusal = wire.refused("CreateTable", definition(*keys, **members))
     assert refusal.type == "ValidationException"
     return refusal.message or ""
@@ -199,7 +199,7 @@ def test_s174_the_table_is_described_with_all_its_indexes_and_their_status(wire)
 
 @slowly
 def test_s175_an_index_is_creating_active_updating_or_deleting(tmp_path):
-    """It is read while it is ACTIVE or UPDATING, and in no other state."""
+    """It can be read while it is ACTIVE or UPDATING, and in no other state."""
     request = query_of("", where={"GameTitle": COMET})
     made = definition(
         *KEYS, GlobalSecondaryIndexes=[game_title_index(throughput=(1, 1))], **PROVISIONED

@@ -234,7 +234,7 @@ SHARDS = 5
 
 
 def invoices_table(call: Call) -> AbstractContextManager[str]:
-    """Invoices, and an index whose partition key is a random number from 1 to five."""
+    """Invoices, and an index whose partition key is a random number from 1 to 5."""
     keys = ("InvoiceNumber:S", "ClientTransactionId:S", "Prefix:N", "Country:S")
     by_country = global_index("ByCountry", "Prefix", "Country")
     return table(call, *keys, GlobalSecondaryIndexes=[by_country])

@@ -1,4 +1,4 @@
-"""S113-S115: the storage that a global secondary index takes, and items that take none."""
+"""S113-S115: the storage of a global secondary index, and items without entries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def storage(client: Any, name: str) -> tuple[int, int]:
 
 
 def settled_storage(client: Any, name: str, count: int, size_bytes: int) -> None:
-    """Wait until the index is described with so many entries and bytes."""
+    """Wait until the index is described with this many entries and bytes."""
     eventually(lambda: storage(client, name), lambda shown: shown == (count, size_bytes))
 
 

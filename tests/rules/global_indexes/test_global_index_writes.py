@@ -44,7 +44,7 @@ def lagging() -> Iterator[WireClient]:
 
 
 def random_score(chance: random.Random) -> Item:
-    """Of 32 items one, with or without each attribute that an index needs or holds."""
+    """One of 32 items, with or without each attribute that an index needs or holds."""
     others: dict[str, str | int] = {}
     if chance.random() < 0.6:
         others["Country"] = chance.choice(["BR", "FR"])
@@ -87,7 +87,7 @@ def random_write(client, name: str, chance: random.Random) -> None:
 
 
 def rebuilt(items: list[Item], keys: set[str], held: set[str] | None) -> list[Item]:
-    """What an index should hold of these items; ``held`` None is all attributes."""
+    """The expected entries of an index for these items; ``held`` None is all attributes."""
     return in_order(
         item if held is None else {n: v for n, v in item.items() if n in keys | held}
         for item in items
@@ -100,7 +100,7 @@ def in_order(items) -> list[Item]:
 
 
 def test_s94_an_index_follows_every_kind_of_write_to_its_table(client, wire):
-    """A thousand random writes; then each index holds what the table's items say it should."""
+    """A thousand random writes; then each index has the entries of the table's items."""
     chance = random.Random(94)
     by_country = global_index("ByCountry", "Country", "GameTitle", include=("Wins",))
     by_wins = global_index("ByWins", "Wins", projection="KEYS_ONLY")
@@ -141,7 +141,7 @@ def test_s94_a_write_does_not_wait_for_its_indexes(lagging):
 
 
 def test_s94_an_index_is_never_written_to(wire):
-    """Its name is no table's, and a write to its table knows no index."""
+    """Its name is not a table's, and a write to its table has no member for an index."""
     with scores_table(wire) as name:
         item = score("1", COMET, 7)
         refused = wire.refused("PutItem", {"TableName": GAME_TITLE, "Item": item})

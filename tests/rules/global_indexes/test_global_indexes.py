@@ -1,4 +1,4 @@
-"""S77-S88, A5: what global secondary indexes are, and what they hold."""
+"""S77-S88, A5: the definition and content of global secondary indexes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMET = "Comet Quest"
 
 
 def refusal_of_definition(wire: WireClient, *keys: str, index: dict[str, Any]) -> str:
-    """The message of the ValidationException with which a table with this index is refused."""
+    """The message of the ValidationException that refuses a table with this index."""
     refusal = wire.refused("CreateTable", definition(*keys, GlobalSecondaryIndexes=[index]))
     assert refusal.type == "ValidationException"
     assert refusal.message is not None
@@ -119,7 +119,7 @@ def test_s80_the_key_is_of_no_other_type(wire, type_name):
 
 
 def test_s80_key_attributes_are_top_level_ones(client, wire):
-    """A dot is part of an attribute's name; it leads into no map."""
+    """A dot is part of an attribute's name, rather than a path into a map."""
     index = global_index("ByRating", "Info.Rating")
     with scores_table(wire, index, keys=(*KEYS[:2], "Info.Rating:N")) as name:
         nested = score("1", COMET) | {"Info": {"M": {"Rating": {"N": "5"}}}}
@@ -323,7 +323,7 @@ def test_s88_projecting_wins_and_losses_answers_what_the_keys_can_not(client, wi
 
 
 def test_s79_indexes_of_both_kinds_stand_side_by_side(client, wire):
-    """A local index of the same key attributes, another order of them."""
+    """A local index of the same key attributes in another order."""
     local = {
         "IndexName": "LocalIndex",
         "KeySchema": [

@@ -1,7 +1,7 @@
-"""S179-S191, S196, S203-S206, A12: a global secondary index is added to a table that is in use.
+"""S179-S191, S196, S203-S206, A12: a global secondary index is added to a table in use.
 
-Servers of their own hold an index in its first phase, by allocating for an hour, or in its
-second, by a lag: what is written while the index is filled takes that long to reach it.
+Separate servers hold an index in its first phase, by allocating for an hour, or in its second
+phase, by a lag: writes during the backfill take that long to reach the index.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from tests.support.tables.tables import (
 COMET = "Comet Quest"
 AN_HOUR = "3600"
 LAG_SECONDS = "2"
-# Their filling takes longer than a write, and ends before so many are done.
+# Their backfill takes longer than a write, and ends before this many are done.
 OTHERS = 500
 WRITES_BEHIND = 100
 PROVISIONED = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(5, 5)}
@@ -98,12 +98,12 @@ def lagging() -> Iterator[WireClient]:
 
 
 def other_index(**members: Any) -> dict[str, Any]:
-    """An index that the table has from its beginning."""
+    """An index that was created with the table."""
     return global_index("ByUser", "GameTitle", "UserId", **members)
 
 
 def begin(wire: WireClient, *, others: int = 0, **members: Any) -> str:
-    """A table with ten scores and the index ByUser, to which GameTitleIndex is now added.
+    """A table with ten scores and the index ByUser, to which GameTitleIndex is being added.
 
     ``others`` are more scores, in another game.
     """
@@ -125,9 +125,9 @@ def begin(wire: WireClient, *, others: int = 0, **members: Any) -> str:
 
 
 def begin_filling(wire: WireClient, **members: Any) -> str:
-    """As ``begin``, and now the index is filled, behind writes that reach it late.
+    """Like ``begin``, with the index in its backfill, and writes that reach it late.
 
-    The filling can end before a write falls into it: then once more.
+    The backfill can end before a write happens during it; then it is tried again.
     """
     while True:
         name = begin(wire, others=OTHERS, **members)
@@ -136,10 +136,10 @@ def begin_filling(wire: WireClient, **members: Any) -> str:
 
 
 def held_by_writes(wire: WireClient, name: str) -> bool:
-    """Write until the index is filled, and a little longer; whether it waits for a write."""
+    """Write until shortly after the backfill; whether the index waits for a write."""
     ended = WRITES_BEHIND
     for n in count():
-        # Each changes the item: a write that changes nothing is no change to wait for.
+        # Each changes the item, because a write without a change is nothing to wait for.
         wire("PutItem", {"TableName": name, "Item": score("0", COMET, 0, Wins=n)})
         state = states(wire, name)[GAME_TITLE]
         if state == PHASE_1:
@@ -152,12 +152,12 @@ def held_by_writes(wire: WireClient, name: str) -> bool:
 
 
 def refusals(wire: WireClient, name: str, *requests: dict[str, Any]) -> list[str]:
-    """The errors with which UpdateTable requests are refused."""
+    """The errors that refuse UpdateTable requests."""
     return [wire.refused("UpdateTable", {"TableName": name, **ask}).type for ask in requests]
 
 
 def is_in_use(wire: WireClient, name: str) -> None:
-    """Do with the table what is always possible."""
+    """Send the requests to the table that are always possible."""
     item = score("in use", COMET, 5)
     wire("PutItem", {"TableName": name, "Item": item})
     got = wire("GetItem", {"TableName": name, "Key": key(item), "ConsistentRead": True})
@@ -274,7 +274,7 @@ def in_order(items: list[Item]) -> list[Item]:
 
 
 class Writers:
-    """Threads that put, change and delete the scores of a table at random until they are told."""
+    """Threads that put, change and delete the scores of a table at random until stopped."""
 
     def __init__(self, endpoint: str, name: str, users: int) -> None:
         self._endpoint = endpoint
@@ -337,7 +337,7 @@ def whole(client: Any, name: str, **members: Any) -> list[Item]:
 
 @pytest.mark.differs_from_dynamodb_local("it answers 500 to some writes while an index is added")
 def test_s185_what_is_written_meanwhile_is_neither_lost_nor_comes_back(client, wire, endpoint):
-    """Three writers before, while and after the index is filled; then it is what the table says."""
+    """Three writers before, during and after the backfill; then the index equals the table."""
     users = 1_500
     with table(wire, *KEYS[:2]) as name:
         batch_put(client, name, [score(f"{n}", COMET, n) for n in range(users)])
@@ -353,7 +353,7 @@ def test_s185_what_is_written_meanwhile_is_neither_lost_nor_comes_back(client, w
 
 @held
 def test_s185_what_is_deleted_meanwhile_is_not_in_the_index(lagging):
-    """The filling puts an entry that a deletion, not yet carried out, takes away."""
+    """The backfill puts an entry that a pending deletion removes."""
     name = begin_filling(lagging)
     lagging("DeleteItem", {"TableName": name, "Key": key(score("1", COMET))})
     lagging("PutItem", {"TableName": name, "Item": score("2", COMET, 222)})
@@ -435,7 +435,7 @@ def test_s187_before_it_is_filled_violating_writes_succeed(allocating):
 
 @held
 def test_s187_while_it_is_filled_violating_writes_are_refused(filling):
-    """DynamoDB refuses some of them and lets others pass; here all are refused."""
+    """DynamoDB refuses some of them and accepts others; this server refuses all."""
     name = begin_filling(filling)
     item = score("1", COMET) | VIOLATIONS["wrong type"]
 
@@ -445,7 +445,7 @@ def test_s187_while_it_is_filled_violating_writes_are_refused(filling):
 
 
 def metrics_of(server: Server) -> dict[str, float]:
-    """The metrics of a server of its one index, by their name."""
+    """The metrics of a server's only index, by name."""
     found = re.search(r"Metrics on http://(\S+?)/metrics", server.announcement)
     assert found is not None, server.announcement
     with closing(HTTPConnection(found[1], timeout=30)) as connection:
@@ -457,10 +457,10 @@ def metrics_of(server: Server) -> dict[str, float]:
 
 @pytest.mark.ours_alone("metrics are this server's own")
 def test_s189_the_filling_writes_are_charged_and_its_reads_are_free():
-    """Of a hundred items of 3,000 bytes sixty have an entry of 1,500 bytes, two units each."""
+    """60 of 100 items with 3,000 bytes have an entry of 1,500 bytes, two units each."""
     one = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(1, 1)}
     index = global_index(GAME_TITLE, "GameTitle", "TopScore", include=("Text",), throughput=(1, 1))
-    # The metrics are announced after the address, which is what the start waits for.
+    # The metrics are announced after the address, for which the start waits.
     with (
         running_server("--admin-port", "0") as server,
         closing(boto3_client(server.endpoint)) as client,
@@ -527,7 +527,7 @@ def test_s190_a_sort_key_is_too_long_above_1_kb(client, wire, size, found):
 
 @pytest.mark.differs_from_dynamodb_local("it can build no index over violations")
 def test_s191_violations_stop_no_creation_and_are_absent(client, wire):
-    """More of them than sound items; the items stay in the table as they are."""
+    """More of them than valid items; the items stay in the table unchanged."""
     violating = [
         score(f"{user} {n}", COMET) | broken
         for user, broken in VIOLATIONS.items()
@@ -554,7 +554,7 @@ def test_s191_violations_stop_no_creation_and_are_absent(client, wire):
 
 @pytest.mark.differs_from_dynamodb_local("its pages of an index count the items")
 def test_s196_the_filling_reads_with_internal_capacity(client, wire):
-    """A table of one read unit, with 2 MB of items: 512 units to be read, and reads go on."""
+    """A table of one read unit, with 2 MB of items: 512 units to read, while reads succeed."""
     one = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(1, 1)}
     index = game_title_index(projection="KEYS_ONLY", throughput=(1, 1))
     with table(wire, *KEYS[:2]) as name:
@@ -573,7 +573,7 @@ def test_s196_the_filling_reads_with_internal_capacity(client, wire):
 
 @held
 def test_s203_backfilling_is_true_once_resources_are_allocated():
-    """Each phase takes long enough for it to be seen."""
+    """Each phase takes long enough to be seen."""
     options = ("--index-allocation-seconds", LAG_SECONDS, "--gsi-lag", f"fixed:{LAG_SECONDS}")
     seen = []
     with wire_to(*options) as wire:
@@ -585,7 +585,7 @@ def test_s203_backfilling_is_true_once_resources_are_allocated():
 
 
 def states_until_active(wire: WireClient, name: str) -> list[State]:
-    """The states that GameTitleIndex goes through, while a score is written again and again."""
+    """The states of GameTitleIndex, while a score is written repeatedly."""
     seen: list[State] = []
     numbers = count()
     while ACTIVE not in seen:
@@ -647,7 +647,7 @@ BY_COUNTRY = "ByCountry"
 
 
 def refused_meanwhile(wire: WireClient, name: str) -> list[str]:
-    """What is refused in both phases: another index, a deletion of one or the table, a read."""
+    """The refused requests of both phases: another index, deleting one or the table, a read."""
     another = adding(name, "TopScore:N", global_index("Another", "TopScore"))
     return [
         *refusals(wire, name, another, deleting(name, GAME_TITLE)),
@@ -657,7 +657,7 @@ def refused_meanwhile(wire: WireClient, name: str) -> list[str]:
 
 
 def reported(server: Server, name: str) -> dict[str, str]:
-    """What the violation detector finds in the table: reasons by UserId."""
+    """The violation detector's findings in the table: reasons by UserId."""
     detector = [sys.executable, "-m", "dynactor", "violations", "--endpoint", server.endpoint]
     done = subprocess.run(
         [*detector, "--table", name, "--index", BY_COUNTRY, "--format", "json"],
@@ -673,7 +673,7 @@ def reported(server: Server, name: str) -> dict[str, str]:
 
 @held
 def test_a12_an_index_is_added_to_a_table_under_load():
-    """Phases of two seconds, writers at work all along, and three violations."""
+    """Phases of two seconds, writers all the time, and three violations."""
     users = 800
     country = global_index(BY_COUNTRY, "Country", include=("Wins",))
     options = ("--index-allocation-seconds", LAG_SECONDS, "--gsi-lag", f"fixed:{LAG_SECONDS}")

@@ -1,4 +1,4 @@
-"""S132, S133, S135, S136, S155, S156, S158, S159: what a partition key is, and what it is not."""
+"""S132, S133, S135, S136, S155, S156, S158, S159: properties of a partition key."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def orders_of(wire: WireClient) -> Any:
 
 
 def segments(wire: WireClient, name: str) -> Iterator[list[Item]]:
-    """What each segment of a parallel scan has."""
+    """The items of each segment of a parallel scan."""
     for segment in range(SEGMENTS):
         request = {"TableName": name, "Segment": segment, "TotalSegments": SEGMENTS}
         yield wire("Scan", request)["Items"]
 
 
 def segment_of_customers(wire: WireClient, name: str) -> dict[str, int]:
-    """In which segment each customer is; fails where one is in two."""
+    """The segment of each customer; fails if a customer is in two."""
     found: dict[str, int] = {}
     for segment, items in enumerate(segments(wire, name)):
         for item in items:
@@ -92,7 +92,7 @@ def test_s133_an_item_is_stored_and_found_by_its_primary_key(wire):
 
 
 def test_s135_the_hash_of_the_partition_key_decides_the_partition(wire):
-    """Not the sort key, nor what else is written, nor when; and keys in order are far apart."""
+    """Neither the sort key nor other attributes nor the time; and adjacent keys are far apart."""
     customers = [f"customer-{number:03}" for number in range(200)]
     shuffled = Random(135).sample(customers, len(customers))
     with orders_of(wire) as one, orders_of(wire) as other:
@@ -161,7 +161,7 @@ def test_s156_a_condition_keeps_a_key_unique_and_an_item_from_being_overwritten(
         }
         wire("PutItem", once)
         refused = wire.refused("PutItem", once | {"Item": order("a", "1", x="second")})
-        # The condition looks at the item of that key, and at no other of its partition key.
+        # The condition reads the item with that key, and no other one of its partition key.
         wire("PutItem", once | {"Item": order("a", "2")})
 
         kept = wire("GetItem", {"TableName": name, "Key": order("a", "1")})["Item"]

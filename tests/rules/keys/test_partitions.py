@@ -54,9 +54,9 @@ def grown() -> Iterator[CapacityServer]:
         yield served
 
 
-# How many partitions there are at least in the end is told with room. The parts of one that is
-# written to while it is split begin with an estimate of their sizes; one that is measured, and
-# found to be small enough yet, may grow by a quarter before it is measured again.
+# The minimum number of partitions at the end leaves a margin. The parts of a partition that is
+# written to during its split begin with an estimate of their sizes. A partition that is measured
+# and found small enough may grow by a quarter before the next measurement.
 def partitions(served: CapacityServer, name: str) -> int:
     return int(served.metrics("partitions", name)["",])
 
@@ -112,7 +112,7 @@ def test_s134_a_table_that_outgrows_a_partition_gets_another(sized):
 
 
 def test_s135_the_hash_of_the_partition_key_decides_the_partition(sized):
-    """So keys that sort behind one another lie in all of them, as a scan by hash shows."""
+    """So adjacent sort keys are in all of them, as a scan by hash shows."""
     name = sized.table(*KEYS)
     fill(sized, name, 120, lambda number: keyed(f"p{number:04}", 0))
     eventually(lambda: partitions(sized, name), lambda found: found >= 2)
@@ -154,7 +154,7 @@ def test_s74_with_a_local_index_a_collection_is_never_split(sized):
     other = sized.table(*KEYS, "at:S", LocalSecondaryIndexes=[local_index("ByAt", "pk", "at")])
     fill(sized, other, 120, lambda number: keyed(f"p{number}", 0))
 
-    # What is measured after it is split: so that one was measured before.
+    # It was measured after the other one was split.
     eventually(lambda: partitions(sized, other), lambda found: found >= 2)
 
     assert partitions(sized, name) == 1
@@ -170,7 +170,7 @@ def large(pk: str, sk: int | None = None) -> dict[str, Any]:
 
 
 def offered(served: CapacityServer, name: str, numbers: Iterator[int], pks: list[str]) -> int:
-    """The units accepted in a second of 20 large writes to each key, with sort keys spread."""
+    """The units accepted in a second of 20 large writes to each key, with spread sort keys."""
     accepted = 0
     for number in [next(numbers) for _ in range(20)]:
         for pk in pks:
@@ -184,7 +184,7 @@ def offered(served: CapacityServer, name: str, numbers: Iterator[int], pks: list
 
 
 def until_split(served: CapacityServer, name: str, pks: list[str]) -> list[int]:
-    """The units accepted in each second until there is a partition more."""
+    """The units accepted in each second until there is one more partition."""
     numbers = count()
     found = []
     while partitions(served, name) == 1:
@@ -225,7 +225,7 @@ def test_s139_a_busy_collection_of_spread_sort_keys_is_split_and_then_exceeds_th
     after = [offered(heated, name, count(), ["hot"]) for _ in range(3)]
 
     assert len(before) >= 5
-    # It may come amid the last one.
+    # It may happen during the last one.
     assert set(before[:-1]) == {1_000}
     assert min(after) > 1_500
 
@@ -254,7 +254,7 @@ def test_a11_a_collection_with_a_local_index_stays_throttled(heated):
 
 
 def test_a11_five_suffixes_are_split_apart_and_pass(heated):
-    """5,000 units a second of 5 keys that lie in one partition at first."""
+    """5,000 units a second on 5 keys that are in one partition at first."""
     name = heated.table(*KEYS, **units(3_000, 6_000))
     pks = [f"hot.{suffix}" for suffix in range(5)]
     numbers = count()
@@ -277,7 +277,7 @@ def test_a11_five_suffixes_are_split_apart_and_pass(heated):
 
 
 def test_a11_five_suffixes_pass_at_once_where_the_table_was_warmed(grown):
-    """Of 40 partitions each of these has one."""
+    """Each of them has one of 40 partitions."""
     warm = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 40_000}
     name = grown.table(*KEYS, BillingMode="PAY_PER_REQUEST", WarmThroughput=warm)
     grown.wire(
@@ -295,7 +295,7 @@ def test_a11_five_suffixes_pass_at_once_where_the_table_was_warmed(grown):
 
 
 def test_a11_in_real_time():
-    """One key with many sort keys: throttled, split behind three seconds, then more."""
+    """One key with many sort keys: throttled, split after three seconds, then more."""
     options = ("--partitions-per-table", "1", "--split-heat-seconds", "3")
     options += ("--split-check-seconds", "0.5", "--throttling", "enforce", "--admin-port", "0")
     with running_server(*options) as server, closing(WireClient(server.endpoint)) as wire:
@@ -306,7 +306,7 @@ def test_a11_in_real_time():
         while not _splits_for_heat(server):
             before.append(_one_second(wire, request["TableName"], numbers))
             assert len(before) < _REAL_SECONDS
-        # The last one is half behind the split; an answer may come in the second behind.
+        # Half of the last one is after the split; an answer may come in the next second.
         assert len(before) >= 3
         assert max(before[:-1]) <= 1_100
         eventually(lambda: _one_second(wire, request["TableName"], numbers), _exceeds_the_ceiling)

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Sessions:
-    """The table on a server of its own, with an index of each kind, and the server's clock."""
+    """The table on a separate server, with an index of each kind, and the server's clock."""
 
     def __init__(self, wire: WireClient, streams: WireClient, clock: ServerClock) -> None:
         self.clock = clock
@@ -83,7 +83,7 @@ class Sessions:
         return {item["UserName"]["S"] for item in items}
 
     def removals(self) -> list[dict[str, Any]]:
-        """The stream's records of deletions, in their order."""
+        """The stream's records of deletions in order."""
         records = records_of(self._streams, self._arn)
         return [record for record in records if record["eventName"] == "REMOVE"]
 
@@ -99,7 +99,7 @@ def item_of(user: str, session: str, created: int, expires: int) -> dict[str, An
 
 
 def eventually(ask: Callable[[], T], wanted: T) -> None:
-    """Ask until the answer is as it should be."""
+    """Poll until the answer is as expected."""
     deadline = monotonic() + DEADLINE_SECONDS
     while (answer := ask()) != wanted:
         assert monotonic() < deadline, f"it never came; the last answer: {answer}"
@@ -107,7 +107,7 @@ def eventually(ask: Callable[[], T], wanted: T) -> None:
 
 @contextmanager
 def sessions_at(start: float | str, delay_seconds: float = 0) -> Iterator[Sessions]:
-    """The table at that time. One partition: what it deletes is in the order of the stream."""
+    """The table at that time, with one partition, so deletions are in the order of the stream."""
     options = ("--copy-messages", "--partitions-per-table", "1")
     with (
         server_with_clock(start, *options, "--ttl-delay-seconds", str(delay_seconds)) as served,
@@ -119,7 +119,7 @@ def sessions_at(start: float | str, delay_seconds: float = 0) -> Iterator[Sessio
 
 @pytest.fixture
 def sessions() -> Iterator[Sessions]:
-    """The table when all sessions have begun, on a server that deletes at once."""
+    """The table after the start of all sessions, on a server that deletes immediately."""
     with sessions_at(max(created for _, _, created, _ in SESSIONS)) as sessions:
         yield sessions
 
@@ -133,13 +133,13 @@ def test_s129_the_table_holds_five_sessions(sessions: Sessions):
 def test_s130_a_session_ends_behind_its_time_and_not_at_it(sessions: Sessions):
     user, session, created, expires = SESSIONS[0]
     assert (expires, expires - created) == (USER1_ENDS, 2 * 60 * 60)
-    # Whoever deletes has come by: user2 ended before.
+    # The sweep has passed: user2 ended before.
     sessions.clock.set(now=USER1_ENDS)
     eventually(sessions.users, EVERYBODY - {"user2"})
     assert sessions.get(user, session) == item_of(*SESSIONS[0])
     sessions.clock.set(now=USER1_ENDS + 1)
     eventually(sessions.users, EVERYBODY - {"user1", "user2"})
-    # The fifth lives for three hours.
+    # The fifth lasts for three hours.
     assert SESSIONS[4][3] - SESSIONS[4][2] == 3 * 60 * 60
     sessions.clock.set(now=SESSIONS[4][3])
     eventually(sessions.users, {"user5"})
@@ -221,7 +221,7 @@ def test_a7_only_a_number_of_the_last_five_years_ends_a_session():
         sessions.put(no_value)
         stay = EVERYBODY | (values.keys() - ended) | {"no value"}
         eventually(sessions.users, stay)
-        # Who comes by once more finds nothing else.
+        # Another sweep finds nothing else.
         sessions.put(item_of("marker", "1", 0, now - 1))
         eventually(lambda: len(sessions.removals()), len(ended) + 1)
         assert sessions.users() == stay

@@ -1,4 +1,4 @@
-"""A8, A9, S145-S148: a partition key that is written too often is spread over suffixes."""
+"""A8, A9, S145-S148: suffixes spread a partition key that is written too often."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def served() -> Iterator[Server]:
 
 
 def suffixes(server: Server, writes_per_second: float, item_size_bytes: int) -> int:
-    """How many suffixes ``dynactor advise`` wants for that."""
+    """The number of suffixes that ``dynactor advise`` recommends."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "dynactor", "advise", "--table", "Invoices", "--json"),

@@ -1,4 +1,4 @@
-"""S58-S60: the storage that a table and its local secondary indexes take."""
+"""S58-S60: the storage of a table and its local secondary indexes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.rules.local_indexes.thread import (
 
 
 def test_s39_an_index_follows_every_kind_of_write_to_its_table(client, threads, forum):
-    """A thousand random writes; then the index holds what the table's items say it should."""
+    """A thousand random writes; then the index has the entries of the table's items."""
     chance = random.Random(39)
     subjects = [f"s{n}" for n in range(12)]
 

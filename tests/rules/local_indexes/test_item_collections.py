@@ -1,6 +1,6 @@
 """S15, S61-S74, A3: item collections and their limit.
 
-The limit of 10 GB is 100,000 bytes on the server that these tests start for themselves.
+The limit of 10 GB is 100,000 bytes on these tests' own server.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ EXCEEDED = "ItemCollectionSizeLimitExceededException"
 
 @pytest.fixture
 def limited_threads(limited_wire: WireClient) -> Iterator[str]:
-    """The table Thread where a collection may hold 100,000 bytes; its index projects all."""
+    """The table Thread with collections of up to 100,000 bytes; its index projects everything."""
     with thread_table(limited_wire, "ALL") as name:
         yield name
 
@@ -53,9 +53,9 @@ def code_of(error: Any) -> str:
 
 
 def fill(client: Any, name: str, forum: str, *, first: int = 0, posted: bool = True) -> int:
-    """Put items of 2,000 bytes until the collection takes no more; return how many it took.
+    """Put items of 2,000 bytes until the collection is full; returns their number.
 
-    ``first`` numbers the first of them; if not ``posted`` they have no index entries.
+    ``first`` is the number of the first one; if not ``posted``, they have no index entries.
     """
     for n in range(2 * COLLECTION_LIMIT_BYTES // 2_000):
         item = sized_thread(forum, first + n, entry=2_000, item=2_000)
@@ -73,7 +73,7 @@ def fill(client: Any, name: str, forum: str, *, first: int = 0, posted: bool = T
 def test_s15_items_and_index_entries_of_a_partition_key_count_together(
     limited_client, limited_threads, forum
 ):
-    """2,000 bytes each: the index doubles them, so that half as many fit."""
+    """2,000 bytes each; the index doubles them, so half as many fit."""
     bare = fill(limited_client, limited_threads, forum, posted=False)
     doubled = fill(limited_client, limited_threads, unique_name("forum"))
 
@@ -85,7 +85,7 @@ def test_s15_items_and_index_entries_of_a_partition_key_count_together(
 def test_s61_a_collection_is_the_items_of_a_key_in_the_table_and_all_its_indexes(
     limited_client, limited_wire
 ):
-    """An item of 2,000 bytes, an entry as large in one index, 200 bytes in the other."""
+    """An item of 2,000 bytes, an equal entry in one index, 200 bytes in the other."""
     indexes = (
         local_index(LAST_POST, "ForumName", "LastPostDateTime", "ALL"),
         local_index("BySubject", "ForumName", "Subject", "INCLUDE", ("LastPostDateTime",)),
@@ -216,7 +216,7 @@ def test_s65_a_table_without_local_indexes_has_no_limit(limited_client, limited_
 
 @limited
 def test_s65_entries_of_a_global_index_with_one_key_have_no_limit(limited_client, limited_wire):
-    """Beside a local index, too: a global one's entries are of no item's collection."""
+    """Also beside a local index: a global index's entries belong to no item's collection."""
     index = global_index("ByAuthor", "Author")
     members = {"indexes": (last_post_index(),), "GlobalSecondaryIndexes": [index]}
     with table(limited_wire, *KEYS, "Author:S", **members) as name:
@@ -292,7 +292,7 @@ def test_s67_a_full_collection_can_be_read_and_made_smaller(limited_client, limi
 
 @limited
 def test_s67_a_collection_above_its_limit_can_be_made_smaller(tmp_path, forum):
-    """Above, because the server comes back with a lower limit."""
+    """It is above the limit because the server restarts with a lower one."""
     option = "--item-collection-limit-bytes"
     with (
         running_server(option, "100000", data_dir=tmp_path) as server,
@@ -349,7 +349,7 @@ def test_s69_deleting_items_makes_the_collection_smaller_by_their_entries_too(
 def test_s70_making_items_smaller_makes_their_entries_smaller(
     limited_client, limited_threads, forum
 ):
-    """Of ten items and their entries half is taken away: five more fit."""
+    """Half of ten items and their entries is removed, so five more fit."""
     taken = fill(limited_client, limited_threads, forum)
     for n in range(10):
         item = sized_thread(forum, n, entry=1_000, item=1_000)
@@ -396,7 +396,7 @@ def test_s71_the_size_of_a_collection_is_right_after_many_concurrent_writes(
 
 
 def test_s74_a_collection_lives_in_exactly_one_partition(client, wire):
-    """A scan's segments divide the hashes of partition keys, so that none divides a collection."""
+    """A scan's segments divide the hashes of partition keys, so none divides a collection."""
     with thread_table(wire) as name:
         put_all(
             client, name, (thread(f"f{n}", f"{s}", f"{s}") for n in range(20) for s in range(5))

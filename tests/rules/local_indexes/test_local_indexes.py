@@ -1,4 +1,4 @@
-"""S1-S15: what a local secondary index is."""
+"""S1-S15: properties of a local secondary index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.tables.tables import definition, local_index, table, unique_n
 
 
 def refusal_of_definition(wire: WireClient, *keys: str, **members: Any) -> str:
-    """The message of the ValidationException with which the table is refused."""
+    """The message of the ValidationException that refuses the table."""
     refusal = wire.refused("CreateTable", definition(*keys, **members))
     assert refusal.type == "ValidationException"
     assert refusal.message is not None

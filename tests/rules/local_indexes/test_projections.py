@@ -1,4 +1,4 @@
-"""S16-S20, S25-S28: creating local secondary indexes and what they project."""
+"""S16-S20, S25-S28: creating local secondary indexes, and their projections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FULL_THREAD = thread("EC2", "a", "1", Replies="5", Tags="t", Message="m")
 
 
 def entry_of(client: Any, wire: WireClient, *projection: Any) -> dict[str, Any]:
-    """What an index with this projection returns of a thread with everything."""
+    """The attributes of a complete thread in an index with this projection."""
     with thread_table(wire, *projection) as name:
         put_all(client, name, [FULL_THREAD])
         [entry] = query(client, name, "EC2", IndexName=LAST_POST)["Items"]

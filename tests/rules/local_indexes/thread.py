@@ -1,6 +1,6 @@
 """The table Thread of AWS's page on local secondary indexes, and items of exact sizes.
 
-Sizes are worked out here from AWS's page alone, for strings of ASCII: name and value.
+Sizes are computed here from AWS's page alone, for strings of ASCII: name and value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEYS = ("ForumName:S", "Subject:S", "LastPostDateTime:S")
 def thread_table(
     call: Call, projection: str = "INCLUDE", include: tuple[str, ...] = ("Replies",), **members: Any
 ) -> AbstractContextManager[str]:
-    """The table Thread under a name of its own, with its index LastPostIndex."""
+    """The table Thread under a unique name, with its index LastPostIndex."""
     return table(call, *KEYS, indexes=(last_post_index(projection, include),), **members)
 
 
@@ -54,7 +54,7 @@ def item_bytes(item: Item) -> int:
 
 
 def padded(item: Item, name: str, size_bytes: int, filler: str = "x") -> Item:
-    """The item with an attribute more, so that it has exactly this size."""
+    """The item with another attribute that gives it exactly this size."""
     room = size_bytes - item_bytes(item) - len(name)
     assert room >= 0, "the item is larger already"
     return item | {name: {"S": filler * room}}
@@ -71,7 +71,7 @@ def sized_thread(forum: str, number: int, *, entry: int, item: int) -> Item:
 
 
 def put_all(client: Any, name: str, items: Iterable[Item]) -> list[Item]:
-    """Write the items and return them as they were written."""
+    """Write the items and return them."""
     written = list(items)
     for item in written:
         client.put_item(TableName=name, Item=item)
@@ -94,7 +94,7 @@ def query(client: Any, name: str, forum: str, and_: str = "", **members: Any) ->
 
 
 def pages(client: Any, name: str, forum: str, **members: Any) -> Iterator[dict[str, Any]]:
-    """All pages of a forum; one that leads back to where another began is a fault."""
+    """All pages of a forum; fails if a page leads back to an earlier one."""
     answer = query(client, name, forum, **members)
     yield answer
     starts: list[Item] = []
@@ -119,12 +119,12 @@ class Units(NamedTuple):
 
 
 def units(answer: dict[str, Any]) -> Units:
-    """What an answer says it consumed; parts that it leaves out are zero."""
+    """The consumed units in an answer; missing parts are zero."""
     return units_of(answer["ConsumedCapacity"])
 
 
 def units_of(consumed: dict[str, Any]) -> Units:
-    """As ``units``, of one entry of a batch's answer."""
+    """The units of one entry of a batch's answer."""
     kinds = ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
     return Units(
         consumed["CapacityUnits"],

@@ -1,4 +1,4 @@
-"""A backup of a table holds what was answered before, and a table can be made from it."""
+"""A backup of a table holds all earlier acknowledged writes, and can be restored."""
 
 from __future__ import annotations
 

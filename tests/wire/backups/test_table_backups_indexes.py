@@ -1,4 +1,4 @@
-"""A restored table has the indexes of its source, or those that were chosen, with all entries."""
+"""A restored table has all or the chosen indexes of its source, with all entries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OF_KEYS = global_index("of-keys", "v", projection="KEYS_ONLY")
 
 @pytest.fixture(scope="module")
 def source(wire: WireClient) -> Iterator[str]:
-    """A table with two indexes of each kind, and items of which not all are in each."""
+    """A table with two indexes of each kind, and items without entries in some of them."""
     keys = ("pk:S", "sk:S", "n:N", "v:S")
     with table(
         wire, *keys, indexes=(BY_SOME, BY_KEYS), GlobalSecondaryIndexes=[OF_ALL, OF_KEYS]
@@ -104,7 +104,7 @@ def test_a_restored_tables_indexes_follow_what_is_written(wire: WireClient, back
 
 
 def expected_local(wire: WireClient, name: str) -> list[dict[str, Any]]:
-    """What an index on n of the projection of by-some holds."""
+    """The expected content of an index on n with the projection of by-some."""
     held = ("pk", "sk", "n", "x", "y")
     return [
         {each: item[each] for each in item if each in held}
@@ -149,7 +149,7 @@ def test_a_part_of_the_indexes_is_restored(wire: WireClient, source: str, backup
         whole = wire("DescribeTable", {"TableName": name})["Table"]
         assert shapes(whole["LocalSecondaryIndexes"]) == [BY_KEYS]
         assert shapes(whole["GlobalSecondaryIndexes"]) == [OF_KEYS]
-        # What no key uses any more is not defined any more.
+        # Definitions that no key uses are dropped.
         defined = {each["AttributeName"] for each in whole["AttributeDefinitions"]}
         assert defined == {"pk", "sk", "v"}
         for index in ("by-keys", "of-keys"):

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.differs_from_dynamodb_local("it knows no backups")
 
 @pytest.fixture(scope="module")
 def backups(wire: WireClient) -> Iterator[tuple[str, list[str]]]:
-    """A table and its five backups, oldest first, beside one of another table."""
+    """A table and its five backups, oldest first, and one backup of another table."""
     with table(wire, "pk:S") as name, table(wire, "pk:S") as other:
         other_arn = back_up(wire, other)
         arns = [back_up(wire, name, f"number-{number}") for number in range(5)]

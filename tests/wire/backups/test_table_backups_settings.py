@@ -1,4 +1,4 @@
-"""What a restored table has of its source's settings, and what is chosen for it anew."""
+"""The settings of a restored table: its source's, and overrides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def units(reads: int, writes: int) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def provisioned(wire: WireClient) -> Iterator[str]:
-    """A backup of a provisioned table with every setting, which is gone."""
+    """A backup of a deleted provisioned table with every setting."""
     members: dict[str, Any] = {
         "BillingMode": "PROVISIONED",
         "ProvisionedThroughput": units(7, 5),
@@ -41,7 +41,7 @@ def provisioned(wire: WireClient) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def on_demand(wire: WireClient) -> Iterator[str]:
-    """A backup of an on-demand table with an index and limits, which is gone."""
+    """A backup of a deleted on-demand table with an index and limits."""
     limits = {"MaxReadRequestUnits": 300, "MaxWriteRequestUnits": 200}
     members = {
         "GlobalSecondaryIndexes": [global_index("of-n", "n", OnDemandThroughput=limits)],

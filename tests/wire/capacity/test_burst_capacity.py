@@ -1,4 +1,4 @@
-"""The unused units that a table has: when it is new, after a restart, a crash, a change."""
+"""A table's unused units: when it is new, and after a restart, a crash, a change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.ours_alone("no other server has a clock to set")
 
 RATE = 1
 FULL = 300 * RATE
-# What a crash may cost a partition that is in use: what it may use in 20 ms, or in 30 seconds.
+# The maximum cost of a crash for a partition in use: its possible use in 20 ms, or 30 seconds.
 WRITE_RESERVE, READ_RESERVE = 20, 30
 INDEX = "by-v"
 KEY_OF_TABLE = {"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}]}
@@ -39,7 +39,7 @@ KEY_OF_TABLE = {"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}]}
 def new_tables_full(
     *arguments: str, start: str | float = START, data_dir: Path | None = None
 ) -> Iterator[CapacityServer]:
-    """A server with default options, as far as capacity is concerned."""
+    """A server with default options for capacity."""
     arguments += (
         () if "--initial-burst-seconds" in arguments else ("--initial-burst-seconds", "300")
     )
@@ -54,7 +54,7 @@ def served() -> Iterator[CapacityServer]:
 
 
 def puts(served: CapacityServer, name: str, count: int) -> int:
-    """How many of so many puts are accepted."""
+    """The number of accepted puts in a sequence."""
     return [served.put(name, item("a")).status for _ in range(count)].count(200)
 
 
@@ -102,7 +102,7 @@ def test_boto3_puts_1500_items_to_a_new_table_of_5_units_and_five_a_second_after
         client.create_table(**request)
 
         def retries(count: int) -> int:
-            """How often boto3 sent so many puts again; by default it does until all are in."""
+            """The number of boto3's retries of these puts, until all are accepted."""
             answers = [client.put_item(TableName=name, Item=item("a", 1_000)) for _ in range(count)]
             return sum(answer["ResponseMetadata"]["RetryAttempts"] for answer in answers)
 
@@ -114,7 +114,7 @@ def test_boto3_puts_1500_items_to_a_new_table_of_5_units_and_five_a_second_after
 
     assert at_full_speed == 0
     assert then > 0
-    # But for the last one, which may leave a debt.
+    # Apart from the last one, which may leave a debt.
     assert 10 + came_in - 1 <= 5 * took_seconds
 
 
@@ -177,10 +177,10 @@ def test_after_a_crash_a_table_has_what_was_stored_last(tmp_path, seconds):
     ],
 )
 def test_ten_crashes_in_a_row_earn_nothing(tmp_path, operation, members, reserve):
-    """Whether the table is being used when the server dies, or has nothing left.
+    """Whether the table is in use when the server dies, or has no units left.
 
-    Writes wait for the disk, and so for what is stored of balances before; reads are followed by
-    writes to another table.
+    Writes wait for the disk, and so for balances stored before; reads are followed by writes to
+    another table.
     """
     per_round, rounds = 90, 10
     accepted = 0
@@ -286,7 +286,7 @@ def test_more_units_do_not_fill_a_table_by_a_crash(tmp_path):
         now = served.clock.now()
         served.server.kill()
     with new_tables_full(start=now, data_dir=tmp_path) as served:
-        # Whatever is taken now, the reserve of five seconds is 500 units.
+        # With any units taken now, the reserve of five seconds is 500 units.
         assert served.puts_until_refused(name) == FULL
 
 

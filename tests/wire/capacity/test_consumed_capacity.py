@@ -1,4 +1,4 @@
-"""ConsumedCapacity: what each operation costs, alone and by index."""
+"""ConsumedCapacity: the cost of each operation, in total and by index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KIB = 1024
 
 
 def sized(pk: str, size_bytes: int, sort: str = "s", **attributes: Any) -> dict[str, Any]:
-    """An item of ``size_bytes``, other attributes not counted."""
+    """An item of ``size_bytes``, without its other attributes."""
     filler = size_bytes - len("pk") - len(pk) - len("sk") - len(sort) - len("v")
     return {
         "pk": {"S": pk},

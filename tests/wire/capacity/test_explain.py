@@ -1,4 +1,4 @@
-"""X-Dynactor-Explain: what a request cost, why, and what would have cost less."""
+"""X-Dynactor-Explain: the cost of a request, the reasons, and cheaper alternatives."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def indexed(wire: WireClient) -> Iterator[str]:
 
 
 def text(size_bytes: int, name: str = "x") -> dict[str, Any]:
-    """An attribute of that size with its name."""
+    """An attribute of that size including its name."""
     return {name: {"S": "x" * (size_bytes - len(name))}}
 
 
 def explained(answer: Answer) -> dict[str, Any]:
-    """The explanation of an answer, which a client can take."""
+    """The explanation of an answer, valid as a header."""
     header = answer.headers[TELLS]
     assert header.isascii()
     assert len(header) <= MOST_BYTES
@@ -53,7 +53,7 @@ def explained(answer: Answer) -> dict[str, Any]:
 
 
 def advice(explanation: dict[str, Any]) -> dict[str, float | None]:
-    """What each rule says could be saved."""
+    """The possible saving by each rule."""
     return {each["Rule"]: each.get("Saves") for each in explanation.get("Cheaper", ())}
 
 
@@ -61,7 +61,7 @@ def advice(explanation: dict[str, Any]) -> dict[str, float | None]:
 
 
 class Explaining(WireClient):
-    """Asks for an explanation with each request, and compares it with ConsumedCapacity."""
+    """Requests an explanation each time, and compares it with ConsumedCapacity."""
 
     compared = 0
 
@@ -89,7 +89,7 @@ def summed(each: list[Units]) -> Units:
 
 
 def units_of_explanation(explanation: dict[str, Any]) -> Units:
-    """The sums of what the parts of an explanation say."""
+    """The sums of the parts of an explanation."""
     of_table = 0.0
     indexes: dict[str, float] = {}
     for cost in explanation["Tables"]:
@@ -112,11 +112,11 @@ def units_of_explanation(explanation: dict[str, Any]) -> Units:
 
 @pytest.mark.parametrize("operation", sorted({case.operation for case in cases()}))
 def test_an_explanation_adds_up_to_the_consumed_capacity(endpoint, indexed, pk, operation):
-    """Of every line of the table of prices."""
+    """For every line of the table of costs."""
     wire = Explaining(endpoint)
     lines = [case for case in cases() if case.operation == operation]
     for number, case in enumerate(lines):
-        # What a failed write costs is told by nothing else, and a Scan reads the others' items.
+        # Only the explanation has the cost of a failed write, and a Scan reads the others' items.
         if operation != "scan":
             assert Bench(wire, indexed, f"{pk}-{number:03}").run(case).total == case.expected.total
     if operation == "scan":
@@ -150,7 +150,7 @@ def test_requests_that_cost_nothing_are_not_explained(wire: WireClient, indexed:
 def test_both_ways_into_the_server_explain(wire: WireClient, indexed: str, pk: str):
     request = {"TableName": indexed, "Key": key_of(0, pk)}
     fast = wire.send("GetItem", request, ASK)
-    # No SDK sends this header: it takes a whole HTTP parser.
+    # No SDK sends this header, which needs a complete HTTP parser.
     plain = wire.send("GetItem", request, {**ASK, "TE": "trailers"})
 
     assert explained(fast) == explained(plain)
@@ -245,7 +245,7 @@ def test_an_update_and_a_delete_tell_both_sizes(wire, indexed, pk):
         ("delete", 100, 1),
         ("nothing to delete", 0, 1),
     ]
-    # The next write of the item that has become smaller costs less anyway.
+    # The next write of the smaller item costs less anyway.
     assert advice(updated) == {}
 
 
@@ -353,7 +353,7 @@ def test_statements_are_explained_as_what_they_stand_for(wire, indexed, pk):
     get = {"Statement": select["Statement"] + " AND s = 'a'"}
 
     assert told("ExecuteStatement", insert) == ["put"]
-    # It is there now, which is an error.
+    # The item exists now, which is an error.
     assert told("ExecuteStatement", insert) == ["condition failed"]
     assert told("ExecuteStatement", select) == ["Query"]
     assert told("ExecuteStatement", scan) == ["Scan"]
@@ -529,7 +529,7 @@ def test_a_transaction_of_writes_pays_each_item_twice(wire, indexed, simple, pk)
             "Rules": ["Arithmetic: Write", TRANSACTIONS],
         }
     ]
-    # Half of the table's 6 units; and the check's two.
+    # Half of the table's 6 units, and the check's two.
     saved = [each["Saves"] for each in explanation["Cheaper"] if each["Rule"] == TRANSACTIONS]
     assert saved == [3.0, 2.0]
 

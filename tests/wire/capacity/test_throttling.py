@@ -1,4 +1,4 @@
-"""Requests beyond a table's capacity: what is refused, how it is said, and how it is switched."""
+"""Requests beyond a table's capacity: refusals, their messages, and the modes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tagged(value: str) -> dict[str, Any]:
 
 
 def bounded(write: int) -> dict[str, Any]:
-    """An on-demand table with a maximum: the only limit that a few small writes reach."""
+    """An on-demand table with a maximum, the only limit that a few small writes reach."""
     return {"OnDemandThroughput": {"MaxReadRequestUnits": 1, "MaxWriteRequestUnits": write}}
 
 
@@ -94,7 +94,7 @@ def test_in_real_time_boto3_is_throttled_and_told_why():
         began = time.monotonic()
         client.create_table(**request)
         accepted, refusals = 0, []
-        # Four units each: refused for most of a second, and not for ever.
+        # Four units each: refused for most of a second, but not forever.
         while accepted < 4:
             try:
                 client.put_item(TableName=name, Item=item("a", 4_000))
@@ -103,7 +103,7 @@ def test_in_real_time_boto3_is_throttled_and_told_why():
                 refusals.append(error.response)
         took_seconds = time.monotonic() - began
 
-    # Something was left before the last one.
+    # Units were left before the last one.
     assert (accepted - 1) * 4 < 5 + 5 * took_seconds
     assert refusals[0]["Error"] == {"Code": PROVISIONED, "Message": TABLE_MESSAGE}
     assert refusals[0]["ThrottlingReasons"] == [
@@ -181,7 +181,7 @@ def test_a_page_is_paid_when_it_is_read_and_the_next_one_waits_for_it(served):
         "ExpressionAttributeValues": {":pk": {"S": "a"}},
     }
 
-    # 80,000 bytes are 20 blocks, half a unit each, of the 4 that are there.
+    # 80,000 bytes are 20 blocks, half a unit each, of the 4 available ones.
     assert served.wire("Query", query)["Count"] == 10
     served.clock.step(1)
     assert served.wire.send("Query", query).status == 400
