@@ -292,7 +292,7 @@ class DestinationPhases:
         subscriber = _subscriber(definition, destination)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
-            # After a split, the counters may be those of new partitions.
+            # A table with items may have counters of 0, because it was split.
             has_items = any(head.item_counts.get(TABLE_INDEX_ID) for head in heads)
             was_written = has_items or any(counters.values())
             needs_snapshot = was_written and self._settings.snapshot == "initial"

@@ -97,7 +97,7 @@ class Supervisor:
         try:
             with scope:
                 await _contained(work)
-        except Exception:  # noqa: BLE001 - nobody waits for this, so it ends in the log
+        except Exception:  # noqa: BLE001 - no task waits for this, so it is logged
             _log.exception("work_aside_failed")
         finally:
             del self._asides[scope]
@@ -155,7 +155,7 @@ async def _contained(work: Callable[[], Awaitable[None]]) -> None:
     except asyncio.CancelledError as error:
         if is_cancellation(error):
             raise
-        raise _Strayed("somebody cancelled what it waited for") from error
+        raise _Strayed("the awaited future was canceled elsewhere") from error
 
 
 async def _end(actor: Actor, cause: Exception | None = None) -> None:

@@ -144,7 +144,7 @@ class SplitWatch:
                 yield _Large(size_bytes, table, index_id, number)
 
     async def _measure(self, large: list[_Large]) -> None:
-        # All partitions of a table in one round, so that a growing table delays no other table.
+        # All large partitions in one round, so that a growing table delays no other table.
         large.sort(key=attrgetter("size_bytes"), reverse=True)
         try:
             for each in large:

@@ -118,14 +118,12 @@ class TableThrottle:
         self._since = clock.now_epoch_seconds()
         self._made: TableLimits | None = None
         self._maps: dict[int, PartitionMap] = {}
-        # The children that take the requests of a split partition from readers that started before
-        # the split.
+        # The child that serves readers of a split partition that started before the split.
         self._heirs: dict[int, int] = {}
-        # The partition where the last read of an item found no units: other partitions need no
-        # check.
+        # Partitions whose last read of an item found no units: only their reads are checked first.
         self._exhausted: set[int] = set()
         self.mode = mode_of(record.definition, settings.setting)
-        # The requests by partition, of the table and its indexes.
+        # Sampled positions of requests, of the table and its indexes.
         self.read_positions = PositionSample()
         self.write_positions = PositionSample()
         # Local indexes included.
@@ -138,7 +136,7 @@ class TableThrottle:
         self.traffic: TableTraffic | None = None
         self._follow_traffic()
         if not self._begins_full():
-            self._limits  # noqa: B018 - made at once, as time fills them
+            self._limits  # noqa: B018 - created at once, because time fills them
 
     # -- for reads and writes ---------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from dynactor.storage.store import Conflict, Fenced, Group, Store, StoreError
 
 # Maximum number of turns of the event loop that a round waits for transactions in preparation.
 _MOST_TURNS: Final = 16
-_BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
+_RESTARTED: Final = "Nothing was written: a partition restarted meanwhile, try again"
 _OTHER_OWNER: Final = "Nothing was written: the data have another owner now, try again"
 
 
@@ -302,7 +302,7 @@ class Rounds:
         except Fenced as error:
             raise InternalServerError(_OTHER_OWNER) from error
         except Conflict as error:
-            raise InternalServerError(_BEGAN_ANEW) from error
+            raise InternalServerError(_RESTARTED) from error
         except StoreError as error:
             raise InternalServerError(f"Nothing was written: {error}") from error
 
@@ -328,7 +328,7 @@ async def _joined(replies: Sequence[Future[Joined | None]]) -> list[Group]:
     await wait_done(replies)
     groups = [joined.group for joined in results(replies) if joined is not None]
     if len(groups) < len(replies):
-        raise InternalServerError(_BEGAN_ANEW)
+        raise InternalServerError(_RESTARTED)
     return groups
 
 

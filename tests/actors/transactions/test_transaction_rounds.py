@@ -107,7 +107,7 @@ async def test_each_has_its_own_outcome_where_one_can_not_be_joined() -> None:
             return_exceptions=True,
         )
         assert isinstance(outcomes[0], InternalServerError)
-        assert "a partition began anew" in outcomes[0].message
+        assert "a partition restarted" in outcomes[0].message
         assert [type(each) for each in outcomes[1:]] == [list, list]
         keys = [lost_key, kept_key, second_key]
         assert await items(table, *keys) == await items(other, *keys) == [None, *keys[1:]]
