@@ -25,7 +25,7 @@ from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.expiry import listed, rebuilt, rows_of, until_listed, until_status
 from tests.support.servers.admin import ServerClock, server_with_clock
 from tests.support.servers.server import Server
-from tests.support.stores.store import disk_store
+from tests.support.stores.store import kept_store
 from tests.support.tables.tables import definition, global_index, local_index
 
 Item = dict[str, Any]
@@ -197,7 +197,7 @@ class ExpiringDatabase:
     async def verify(self) -> None:
         """Reopen the data, let time to live complete its pending work, and compare."""
         async with (
-            disk_store(self._directory) as store,
+            kept_store(self._directory) as store,
             running_database(store, SetClock(START), time_to_live=_SETTINGS) as database,
             asyncio.timeout(_SETTLE_SECONDS),
         ):

@@ -381,6 +381,10 @@ class IndexedDatabase(CrashingDatabase):
                 self.added_indexes += maker.added
         return found
 
+    async def violations(self, connection: Connection) -> list[str]:
+        """The differences between what a server shows and the history. No writes meanwhile."""
+        return await self._comparison.violations(connection)
+
     async def compare_all(self) -> list[str]:
         """Start, compare, stop."""
         with self.running() as server:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
+from tests.support.servers import server
 
 
 @asynccontextmanager
@@ -30,6 +31,12 @@ async def disk_store(directory: Path) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+def kept_store(directory: Path) -> AbstractAsyncContextManager[Store]:
+    """The store of servers that were started with this data directory."""
+    option, place = server.place_options(directory)
+    return postgresql_store(place) if option == "--store" else disk_store(directory)
 
 
 @asynccontextmanager
