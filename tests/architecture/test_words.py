@@ -38,7 +38,6 @@ LIMITS: Final = {
     "api/testing": 7,
     "compose": 1,
     "compose/prometheus": 1,
-    "docs/PERFORMANCE.md": 55,
     "storage/postgresql": 15,
     "tests/actors": 102,
     "tests/api": 135,
