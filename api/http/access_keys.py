@@ -1,4 +1,4 @@
-"""The keys by which clients may sign, in the form of the credentials files of AWS's own tools."""
+"""The access keys of clients, from a file in the format of ~/.aws/credentials."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dynactor.api.http.signature import AccessKey
 
 _ID: Final = "aws_access_key_id"
 _SECRET: Final = "aws_secret_access_key"  # noqa: S105 - the name of one
-# What ends a key's id in an Authorization header, or can't be in one.
+# Characters that end a key's id in an Authorization header, or can't be in the header.
 _NAMES_NO_KEY: Final = re.compile(r"[^!-~]|[,/]")
 
 
 class BadCredentialsFile(Exception):
-    """The file has no keys that could be used; the message says why."""
+    """The file has no usable keys; the message says why."""
 
 
 def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
     """The key of each profile in a file.
 
     Raises:
-        BadCredentialsFile: it can't be read, has no key, or not the whole of one.
+        BadCredentialsFile: the file can't be read, has no key, or has half of a key.
     """
     profiles = RawConfigParser()
     try:
@@ -33,7 +33,7 @@ def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise BadCredentialsFile(f"{path} can't be read: {error}") from None
     except Error as error:
-        # Of its message, which may show a secret, only where it is.
+        # The error's message may show a secret, so only its line number is used.
         line = getattr(error, "lineno", None)
         where = "" if line is None else f" (line {line})"
         raise BadCredentialsFile(
@@ -45,7 +45,7 @@ def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
         profile = profiles[name]
         given = profile.get(_ID, ""), profile.get(_SECRET, "")
         if given == ("", ""):
-            # One that takes its key from elsewhere.
+            # The profile takes its key from elsewhere.
             continue
         if not all(given):
             raise BadCredentialsFile(f"{path}: the profile [{name}] needs both {_ID} and {_SECRET}")
@@ -59,7 +59,7 @@ def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
 
 
 def _check_signs(path: Path, profile: str, key: tuple[str, str]) -> None:
-    """Refuse what no client could sign with: nobody would learn why it is not let in."""
+    """Refuse a key that no client could sign with: its requests would fail without a reason."""
     if _NAMES_NO_KEY.search(key[0]) is not None:
         raise BadCredentialsFile(
             f"{path}: the {_ID} of the profile [{profile}] can't be written into a signature: give "
@@ -73,6 +73,6 @@ def _check_signs(path: Path, profile: str, key: tuple[str, str]) -> None:
 
 
 def own_access_key(environment: Mapping[str, str] = os.environ) -> AccessKey | None:
-    """The key by which the commands sign, from where AWS's tools look first, if it is there."""
+    """The key that commands sign with, from the variables that AWS's tools read first, if set."""
     access_key_id, secret = environment.get(_ID.upper()), environment.get(_SECRET.upper())
     return AccessKey(access_key_id, secret) if access_key_id and secret else None

@@ -1,6 +1,6 @@
-"""The plain way into the server: any HTTP that aiohttp understands.
+"""The plain lane: any HTTP that aiohttp understands.
 
-There is no router, since every operation is a POST to ``/``.
+The lane needs no router, because every operation is a POST to ``/``.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 def plain_server(
     protocol: Protocol, settings: HttpSettings, room: RequestRoom, turns: Turns
 ) -> web.Server:
-    """The factory of aiohttp's connections."""
+    """Make the factory of aiohttp's connections."""
     return web.Server(
         PlainLane(protocol, settings, room, turns).answer,
         access_log=None,
         logger=_quiet_logger(),
         keepalive_timeout=settings.idle_seconds,
-        # The rest of a refused body is read by ``BodyDrain``.
+        # ``BodyDrain`` reads the rest of a refused body.
         lingering_time=0.0,
         read_bufsize=PIECE_BYTES,
         max_line_size=HEADER_BYTES,
@@ -75,7 +75,7 @@ class _RefusedByHeadError(Exception):
 
 
 class PlainLane:
-    """Answers one request after another on aiohttp's own connections."""
+    """Answers requests on aiohttp's own connections, one after another."""
 
     def __init__(
         self, protocol: Protocol, settings: HttpSettings, room: RequestRoom, turns: Turns
@@ -87,7 +87,7 @@ class PlainLane:
         self._drains = BodyDrain(min(settings.transfer_seconds, _LINGERING_SECONDS))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request, and see to it that the client takes the answer."""
+        """Answer a request, and limit the time that the client may take to read the answer."""
         connection = _connection_of(request)
         with nullcontext() if connection is None else connection.request(request.content):
             return await self._answer(request, connection)
@@ -95,12 +95,12 @@ class PlainLane:
     async def _answer(
         self, request: web.BaseRequest, connection: BoundedReads | None
     ) -> web.StreamResponse:
-        # aiohttp begins no other request of a client that has gone.
+        # aiohttp starts no other request of a client that has left.
         if connection is not None and not connection.take_news():
-            # It was sent before the one before it was answered.
+            # The request is pipelined: it was sent before the previous answer.
             await self._turns.wait()
             if request.transport is None or request.transport.is_closing():
-                # The client has gone: what it sent ahead is dropped.
+                # The client has left: its pipelined requests are dropped.
                 return web.Response()
         response = await self._response(request)
         try:
@@ -135,7 +135,7 @@ class PlainLane:
         if request.method != "POST" or request.path != "/":
             return _response_of(self._protocol.not_understood())
         if len(headers.getall("Authorization", ())) > 1:
-            # Which of them is meant? Nobody who looked into one has looked into the other.
+            # A proxy may have verified the one header and the server the other.
             return self._refuse(
                 InvalidSignatureException("Found more than one 'Authorization' HTTP header.")
             )
@@ -143,7 +143,7 @@ class PlainLane:
             return await self._posted(request, leaving)
 
     async def _posted(self, request: web.BaseRequest, leaving: ExitStack) -> web.Response:
-        """Answer a POST; what is ``leaving`` gives its place in the room up."""
+        """Answer a POST; ``leaving`` releases its reservation of memory."""
         head = _head_of(request)
         try:
             async with asyncio.timeout(self._settings.transfer_seconds) as patience:
@@ -168,7 +168,7 @@ class PlainLane:
     def _response_to(self, request: web.BaseRequest, answer: Answer) -> web.Response:
         if answer.damage in CUTS and request.transport is not None:
             request.transport.write(part_of(answer, time.time()))
-            # What is sent from now on goes nowhere.
+            # aiohttp's own response is dropped, because the transport is closing.
             request.transport.close()
             return web.Response()
         response = _response_of(answer)
@@ -183,14 +183,14 @@ class PlainLane:
         patience: asyncio.Timeout,
         leaving: ExitStack,
     ) -> bytes:
-        """The whole body as it was sent; a large one is read once there is room for it.
+        """Read the complete body as it was sent.
 
-        So is a packed one, which may become large.
+        A large or compressed body reserves memory first.
 
         Raises:
-            RequestEntityTooLargeException: it is larger than 16 MB.
-            _RefusedByHeadError: it is not to be read.
-            SerializationException: it broke off, or its chunks are none.
+            RequestEntityTooLargeException: the body is larger than 16 MB.
+            _RefusedByHeadError: the head is refused, so the body is not read.
+            SerializationException: the body is incomplete, or its chunks are invalid.
         """
         too_large = RequestEntityTooLargeException("Request size exceeds 16 MB")
         length = request.content_length
@@ -201,7 +201,7 @@ class PlainLane:
             self._check_head(head)
             place = await self._take_place(head, length, patience, leaving)
         elif length is None and request.body_exists:
-            # How large a body in chunks will be nobody knows.
+            # The size of a chunked body is unknown.
             self._check_head(head)
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(_CONTINUE)
@@ -231,14 +231,14 @@ class PlainLane:
     async def _take_place(
         self, head: Request, length: int | None, patience: asyncio.Timeout, leaving: ExitStack
     ) -> Place:
-        """Wait for room; the client is given its time from then on."""
+        """Reserve memory and wait for it; the client's timeout starts then."""
         now = asyncio.get_running_loop().time
 
         def put_out() -> None:
             if not patience.expired():
                 patience.reschedule(now())
 
-        # Nor does anybody know what a packed one becomes.
+        # The sizes of a chunked body and of a decompressed one are unknown: use the largest.
         size_bytes = REQUEST_BYTES if length is None else length
         if is_packed(head):
             size_bytes += most_decompressed_bytes(size_bytes)
@@ -268,7 +268,7 @@ class PlainLane:
         return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
 
     def _identity(self, host: str) -> web.Response:
-        """Who this is. An admin listener on all addresses is named as the client named this one."""
+        """The server's identity. An admin listener on all addresses has the host of the request."""
         identity = self._settings.identity
         name = urlsplit(f"//{host}").hostname
         if self._settings.admin_is_everywhere and identity.admin_endpoint and name:
@@ -279,7 +279,7 @@ class PlainLane:
 
 
 def _connection_of(request: web.BaseRequest) -> BoundedReads | None:
-    """The connection of a request; None: its client has gone."""
+    """The connection of a request; None if its client has left."""
     connection = None if request.transport is None else request.transport.get_protocol()
     return connection if isinstance(connection, BoundedReads) else None
 
@@ -302,7 +302,7 @@ def _head_of(request: web.BaseRequest) -> Request:
 
 
 def _by_name(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The headers as ``Request`` has them; of one that came more than once, all that it says."""
+    """The headers in the form of ``Request``; values of a repeated header are joined by commas."""
     found: dict[str, str] = {}
     for raw_name, raw_text in raw_headers:
         name, text = raw_name.decode("latin-1").lower(), raw_text.decode("latin-1").strip(" \t")
@@ -325,7 +325,7 @@ def _response_of(answer: Answer) -> web.Response:
 
 
 def _quiet_logger() -> logging.Logger:
-    """The logger of aiohttp, silent about bytes that are no HTTP: they are no error of ours."""
+    """The logger of aiohttp without messages about invalid HTTP, which is a client's error."""
     logger = logging.getLogger(__name__)
     logger.addFilter(
         lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))

@@ -1,4 +1,4 @@
-"""Answers that reach a client damaged or not at all, as faults for tests have it."""
+"""Injected damage: answers that reach a client incomplete, with a wrong checksum, or not at all."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final, Self
 
 
 class AnswerDamage(Enum):
-    """What happens to an answer on its way."""
+    """The damage of one answer."""
 
-    # The connection is closed, and nothing of the answer is sent.
+    # The connection is closed before the answer is sent.
     CUT = auto()
     # The connection is closed after half of the body.
     CUT_MIDDLE = auto()
-    # The header x-amz-crc32 is not that of the body.
+    # The header x-amz-crc32 does not match the body.
     WRONG_CRC32 = auto()
 
 
@@ -21,12 +21,12 @@ CUTS: Final = frozenset({AnswerDamage.CUT, AnswerDamage.CUT_MIDDLE})
 
 
 class DamagedBody(bytes):
-    """The body of an answer that is to be damaged."""
+    """The body of an answer, with the damage to inject."""
 
     damage: AnswerDamage
 
     def __new__(cls, body: bytes, damage: AnswerDamage) -> Self:
-        """The body as it would be, and what happens to it."""
+        """Make the body from the undamaged one."""
         made = super().__new__(cls, body)
         made.damage = damage
         return made

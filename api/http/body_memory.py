@@ -1,16 +1,17 @@
-"""Room for large requests: how much of them is in memory at a time, over all connections.
+"""A limit on the memory of large requests, over all connections.
 
-Whoever begins to read one enters with its whole size, before its body is read, and leaves when it
-is answered: so whoever is in can be read to the end, and nobody waits for one that is not. The size
-of a packed one is what it may become with what it is.
+A request reserves its whole size before its body is read, and releases it when it is answered. A
+request with a reservation can therefore always be read to its end. A compressed request reserves
+its compressed size and the largest size to which it may decompress.
 
-A client that announces much and sends little would hold its place for nothing. So while others
-wait, whoever is in has to send at a least pace, on the average since it was let in, behind a time
-of grace; or it is put out. That is enough. Only time in which somebody waits is counted: where
-there is room for all, a slow client has its time. Nobody who keeps the pace is ever put out. And
-whoever is the first to wait is let in after the grace, what the largest request takes at that pace,
-and what the server itself takes to answer those who are all there: by then each of the others is
-there or put out, whatever they do, and nobody passes by whoever is the first.
+A client that announces a large request and sends little would block the others. So while a request
+waits, each request with a reservation must arrive at a minimum average rate after a grace period,
+or its connection is closed. Only time in which a request waits counts: without waiting requests a
+slow client is not limited, and a client that keeps the rate is never closed.
+
+The first waiting request is admitted after at most the grace period, the time of the largest
+request at the minimum rate, and the time to answer complete requests. By then every other request
+is complete or closed, and none passes the first.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from typing import Final
 
 from dynactor.model.limits import KIB
 
-# <= of a request, with its head, that needs no room.
+# <= of a request, with its head, that needs no reservation.
 SMALL_REQUEST_BYTES: Final = 64 * KIB
 _LOOKS_PER_GRACE: Final = 4
 
 
 class Place:
-    """The place of one request; ``let_in`` completes when it may be read.
+    """The reservation of one request; ``let_in`` completes when the body may be read.
 
-    Whoever reads it keeps ``arrived_bytes``, and says when the request ``is_whole``.
+    The reader updates ``arrived_bytes``, and sets ``is_whole`` when the request is complete.
     """
 
     __slots__ = ("arrived_bytes", "is_whole", "let_in", "let_in_at", "put_out", "size_bytes")
@@ -44,11 +45,11 @@ class Place:
 
 
 class RequestRoom:
-    """Lets requests in, in their order, and puts those out who keep others waiting.
+    """Admits requests in order, and closes slow ones while others wait.
 
-    Invariants: ``_taken_bytes`` are those of all who are ``_within``, and no more than the room
-    has, unless a single one is larger. The first who waits does not fit in. While somebody waits
-    there is a next look, and only then.
+    Invariants: ``_taken_bytes`` is the sum over ``_within``, at most ``_most_bytes`` unless a
+    single request is larger. The first waiting request does not fit. The next look is scheduled
+    exactly while a request waits.
     """
 
     def __init__(
@@ -61,20 +62,20 @@ class RequestRoom:
         self._taken_bytes = 0
         self._waiting: dict[Place, None] = {}
         self._within: dict[Place, None] = {}
-        # For how long anybody has waited, up to the last look. It is counted in looks: while the
-        # server itself stands still, nobody is late for it.
+        # The time in which any request waited, up to the last look. Time is counted in looks, so
+        # that no client is late while the server itself stands still.
         self._waited_seconds = 0.0
         self._next_look: asyncio.TimerHandle | None = None
 
     @property
     def waiting_count(self) -> int:
-        """How many requests wait for room."""
+        """Number of requests that wait for memory."""
         return len(self._waiting)
 
     def enter(self, size_bytes: int, put_out: Callable[[], None]) -> Place:
-        """A place for a request of that size; it may have to be waited for.
+        """Reserve memory for a request; the caller awaits ``let_in``.
 
-        ``put_out`` is to have it given up soon; it may be called again until then.
+        ``put_out`` closes the request's connection. It may be called several times.
         """
         place = Place(size_bytes, put_out)
         self._waiting[place] = None
@@ -82,7 +83,7 @@ class RequestRoom:
         return place
 
     def leave(self, place: Place) -> None:
-        """Give a place up, or no longer wait for it."""
+        """Release a reservation, or stop waiting for it."""
         if place in self._waiting:
             del self._waiting[place]
         else:
@@ -94,20 +95,20 @@ class RequestRoom:
     def _let_in(self) -> None:
         while self._waiting:
             place = next(iter(self._waiting))
-            # A request that is larger than the room must be read as well.
+            # A request that is larger than the limit must be read too.
             if self._taken_bytes and self._taken_bytes + place.size_bytes > self._most_bytes:
                 break
             del self._waiting[place]
             self._within[place] = None
             self._taken_bytes += place.size_bytes
             place.let_in_at = self._waited_seconds
-            # Whoever was cancelled has yet to leave.
+            # A cancelled request has not called ``leave`` yet.
             if not place.let_in.done():
                 place.let_in.set_result(None)
         self._watch()
 
     def _watch(self) -> None:
-        """Look again soon, if anybody waits."""
+        """Schedule the next look if a request waits."""
         if not self._waiting:
             if self._next_look is not None:
                 self._next_look.cancel()

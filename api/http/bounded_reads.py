@@ -1,9 +1,8 @@
-"""A connection of which little is read at a time.
+"""A connection that reads little at a time.
 
 The event loop reads up to 256 KB of a connection at once, and 32 times before it turns to another
-one. The plain way into the server holds what was read several times over: bytes that are no HTTP in
-its words about them, a body that is not asked for yet in its buffer. Of a hundred connections that
-was more than a gigabyte.
+one. The library aiohttp holds several copies of these bytes: invalid HTTP in its error messages, a
+body that is not read yet in its buffer. A hundred connections used more than a gigabyte.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.model.limits import KIB
 
 PIECE_BYTES: Final = 8 * KIB
-# aiohttp takes three from the end of a request to the beginning of one that it has read.
+# aiohttp takes three from the end of a request to the start of the next one that it has read.
 _TURNS_TO_NEXT_REQUEST: Final = 8
 
 
 class BoundedReads(asyncio.BufferedProtocol):
-    """Hands all that is told to it on to a protocol, and what is read in pieces.
+    """Passes all events on to a protocol, and the bytes in small pieces.
 
-    All connections of an event loop may have the same ``piece``: the loop fills it and hands it
-    over before it turns to another one.
+    All connections of an event loop may share one ``piece``, because the loop fills it and passes
+    it on before it turns to another connection.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class BoundedReads(asyncio.BufferedProtocol):
 
     @contextmanager
     def request(self, body: StreamReader) -> Iterator[None]:
-        """A request that is being answered, for as long as the context."""
+        """Mark a request as being answered within the context."""
         self._body = body
         self._close_if_broken_off()
         try:
@@ -59,17 +58,17 @@ class BoundedReads(asyncio.BufferedProtocol):
                 self._close_when_idle(_TURNS_TO_NEXT_REQUEST)
 
     def hand_over(self, data: bytes) -> None:
-        """What was read before."""
+        """Pass on bytes that were read before."""
         for start in range(0, len(data), len(self._piece)):
             self._protocol.data_received(data[start : start + len(self._piece)])
 
     def take_news(self) -> bool:
-        """Whether anything was read since the last call of this."""
+        """Whether anything was read since the last call."""
         had_news, self._has_news = self._has_news, False
         return had_news
 
     def get_buffer(self, _hint_bytes: int) -> bytearray:
-        """Where the next piece goes."""
+        """Return the buffer for the next piece."""
         return self._piece
 
     def buffer_updated(self, size_bytes: int) -> None:
@@ -78,7 +77,7 @@ class BoundedReads(asyncio.BufferedProtocol):
         self._protocol.data_received(bytes(self._piece[:size_bytes]))
 
     def eof_received(self) -> bool:
-        """The client sends no more; it may still wait for answers, so the connection stays."""
+        """Keep the connection: the client sends no more, but may still wait for answers."""
         self._is_ended = True
         if self._body is None:
             self._close_when_idle(_TURNS_TO_NEXT_REQUEST)
@@ -87,7 +86,7 @@ class BoundedReads(asyncio.BufferedProtocol):
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The client is gone."""
+        """The client has left."""
         self._unsent_answers.went_on(self._transport)
         self._protocol.connection_lost(error)
 

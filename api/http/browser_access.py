@@ -1,8 +1,8 @@
-"""Who may speak to the server through a browser: Host and Origin headers.
+"""The access of web pages through a browser: checks of the headers Host and Origin.
 
-A page on the web can make a browser send requests to 127.0.0.1, also under a name of its own
-(DNS rebinding). So a server on loopback answers only to names that no foreign page can have;
-and what a page of another origin may read is named by configuration, or is nothing.
+A web page can make a browser send requests to 127.0.0.1, also under a name of its own (DNS
+rebinding). A server on loopback therefore answers only to names that no foreign page can have.
+Pages of another origin can read answers only if the configuration names the origin.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _NAME: Final = re.compile(r"[a-z0-9._-]+", re.ASCII)
 
 
 class Access(Struct, frozen=True):
-    """What the configuration allows.
+    """The names and origins that the configuration allows.
 
-    ``host_names`` are names beside IP addresses and localhost; None allows every name.
-    ``origins`` are those of web pages that may read answers; ``*`` stands for all.
+    ``host_names`` are allowed in addition to IP addresses and localhost; None allows every name.
+    ``origins`` are the origins of web pages that may read answers; ``*`` stands for all.
     """
 
     host_names: frozenset[str] | None = frozenset()
     origins: frozenset[str] = frozenset()
 
     def allows_host(self, host: str) -> bool:
-        """Whether a Host header may be served; a request without one comes from no browser."""
+        """Whether a Host header is allowed. A request without one does not come from a browser."""
         if self.host_names is None or not host:
             return True
         name = _host_name(host)
@@ -49,7 +49,7 @@ class Access(Struct, frozen=True):
         return origin in self.origins or _ANY in self.origins
 
     def cross_origin_headers(self, origin: str) -> dict[str, str]:
-        """The headers that let a page read an answer; none for an origin that may not."""
+        """The headers that let a page read an answer; none for an origin that is not allowed."""
         if not origin or not self.allows_origin(origin):
             return {}
         return {
@@ -69,7 +69,7 @@ class Access(Struct, frozen=True):
 
 
 def host_refusal(host: str) -> str:
-    """The message for a Host header that is not served, with the option that would allow it."""
+    """The message for a Host header that is not allowed, with the option that would allow it."""
     name = _host_name(host)
     advice = f"; allow it by --allowed-hosts {name}" if _NAME.fullmatch(name) else ""
     return f"Host {host!r} is neither localhost nor an IP address{advice}"
@@ -79,7 +79,7 @@ def host_refusal(host: str) -> str:
 def _host_name(host: str) -> str:
     """A Host header without its port; an IPv6 address without its brackets.
 
-    A header that has anything else in it names no host, and the result is empty.
+    The result is empty for a header that is not a host and a port.
     """
     found = _HOST.fullmatch(host)
     if found is None:

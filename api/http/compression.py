@@ -1,4 +1,4 @@
-"""Compressed bodies: which coding an answer gets, and both codings in both directions, bounded."""
+"""Compression and decompression of bodies, bounded, and the choice of an answer's coding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from dynactor.model.errors import RequestEntityTooLargeException, SerializationException
 from dynactor.model.limits import REQUEST_BYTES
 
-# ``deflate`` is zlib's format, as RFC 9110 says, and not the bare one of that name.
+# ``deflate`` is zlib's format (RFC 9110), not the raw format of that name.
 Coding: TypeAlias = Literal["gzip", "deflate"]
 
 CODINGS: Final[tuple[Coding, ...]] = get_args(Coding)
@@ -19,31 +19,32 @@ _WINDOW_BITS: Final[dict[Coding, int]] = {
     "deflate": zlib.MAX_WBITS,
 }
 _GZIP_START: Final = b"\x1f\x8b"
-# Clients send one. Behind each, what is left is copied: a body of empty ones took half an hour.
+# Clients send one. The rest of the body is copied after each member, so a body of empty members
+# took half an hour.
 _MEMBERS: Final = 64
-# Two bits at least tell of 258 bytes at most (zlib's "Technical Details").
+# At least two bits stand for at most 258 bytes (zlib's "Technical Details").
 _MOST_INFLATED: Final = 258 * 8 // 2
-# Below this an answer fits a few packets, and compressing costs more than sending.
+# A smaller answer fits a few packets: compressing costs more than sending.
 WORTH_COMPRESSING_BYTES: Final = 4096
-# Observed on AWS: the first number behind ``q=`` counts, whatever parameter it is of.
+# Observed on AWS: the first number after ``q=`` counts, whichever parameter it belongs to.
 _WEIGHT: Final = re.compile(r"q\s*=\s*(\d*\.?\d+)", re.IGNORECASE | re.ASCII)
 
 
 def decompress(packed: bytes, coding: Coding) -> bytes:
-    """The contents of a compressed body; a bomb is cut off at 16 MB.
+    """Decompress a body of at most 16 MB.
 
-    A gzip body may be several members in a row. What follows the last one is ignored, as AWS does.
+    A gzip body may be several members in a row. Bytes after the last member are ignored, as on AWS.
 
     Raises:
-        SerializationException: the body is not of this coding or not whole, or has many members.
-        RequestEntityTooLargeException: there is more than 16 MB in it.
+        SerializationException: the body has another coding, is incomplete, or has many members.
+        RequestEntityTooLargeException: the body decompresses to more than 16 MB.
     """
     pieces = []
     room_bytes = REQUEST_BYTES
     for _ in range(_MEMBERS):
         member = zlib.decompressobj(_WINDOW_BITS[coding])
         try:
-            # One byte more than there is room for tells "full" from "too much".
+            # One byte more than allowed distinguishes "full" from "too much".
             piece = member.decompress(packed, room_bytes + 1)
         except zlib.error:
             raise SerializationException(f"The body is not valid {coding}") from None
@@ -60,12 +61,12 @@ def decompress(packed: bytes, coding: Coding) -> bytes:
 
 
 def most_decompressed_bytes(packed_bytes: int) -> int:
-    """The most bytes that ``decompress`` makes of so many, whatever they are."""
+    """The largest size to which ``decompress`` may expand this number of bytes."""
     return min(packed_bytes * _MOST_INFLATED, REQUEST_BYTES)
 
 
 def compress(body: bytes, coding: Coding) -> bytes:
-    """The compressed body, made quickly rather than small."""
+    """Compress a body, optimized for speed."""
     packer = zlib.compressobj(level=1, wbits=_WINDOW_BITS[coding])
     return packer.compress(body) + packer.flush()
 
@@ -74,9 +75,9 @@ def compress(body: bytes, coding: Coding) -> bytes:
 def accepted_coding(accept_encoding: str) -> Coding | None:
     """The coding that an Accept-Encoding header asks for; None: the answer is not compressed.
 
-    Observed on AWS: the coding with the largest weight, and the first one of equal weights. One
-    that ``*`` stands for comes after those that are named, gzip first. A coding that is named
-    several times has its largest weight. That of ``identity`` does not count.
+    Observed on AWS: the largest weight wins, and the first of equal weights. Codings matched by
+    ``*`` come after named codings, gzip first. A coding that is named several times has its
+    largest weight. The weight of ``identity`` does not count.
     """
     weights: dict[str, float] = {}
     for choice in accept_encoding.split(","):

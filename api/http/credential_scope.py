@@ -1,4 +1,4 @@
-"""The access key and the region of a signature, which choose the tables if regions are apart."""
+"""The access key and the region of a signature, which select the tables of separate regions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _REGION: Final = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
 
 
 def credential_scope(authorization: str, query: str) -> tuple[str, str]:
-    """The region and the access key id of a request; the signature is checked elsewhere.
+    """The region and the access key id of a request; the signature is verified elsewhere.
 
     Raises:
-        IncompleteSignatureException: there is no credential of AWS's form.
-        InvalidSignatureException: its region can't be one.
+        IncompleteSignatureException: the request has no credential in AWS's form.
+        InvalidSignatureException: the region is not valid.
     """
     given = _CREDENTIAL.search(authorization or query)
     credential = "" if given is None else given[1]

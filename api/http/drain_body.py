@@ -1,10 +1,9 @@
-"""The rest of requests that were refused: read and dropped, so that their senders see why.
+"""Reads and drops the rest of refused requests, so that their senders see the error.
 
-Who sends a whole body before it looks for an answer would not see that of a server that closes
-early: a connection with bytes that nobody has read is reset, and what was sent on it may be lost
-(RFC 9112, 9.6). But reading takes the server's time from others. So all of them together are read
-at a pace that others hardly notice, each for a while, and only so many at once; whoever is beyond
-that is closed.
+A client may send its whole body before it reads. Closing a connection with unread bytes resets it,
+and the answer may be lost (RFC 9112, 9.6).
+Reading costs the server time, so the rate over all connections, the time of each and their number
+are limited. Further connections are closed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,10 @@ _MOST_AT_ONCE: Final = 100
 
 
 class BodyDrain:
-    """Invariant: ``_next_at`` is when all that was read so far has had its time."""
+    """Reads bodies at a limited rate.
+
+    Invariant: ``_next_at`` is the time at which all bytes read so far fit the rate.
+    """
 
     def __init__(self, most_seconds: float) -> None:
         self._most_seconds = most_seconds
@@ -31,12 +33,12 @@ class BodyDrain:
         self._next_at = 0.0
 
     async def drop(self, content: StreamReader) -> None:
-        """Read to the end, or as far as the bounds allow."""
+        """Read to the end, or until a limit is reached."""
         if self._at_once >= _MOST_AT_ONCE:
             return
         self._at_once += 1
         try:
-            # A client may leave, or its chunks may be none.
+            # A client may leave, or its chunks may be invalid.
             with suppress(TimeoutError, RequestPayloadError, ConnectionError):
                 async with asyncio.timeout(self._most_seconds):
                     while piece := await content.readany():
@@ -45,7 +47,7 @@ class BodyDrain:
             self._at_once -= 1
 
     async def _pace(self, size_bytes: int) -> None:
-        """Wait for as long as what was read is to take."""
+        """Wait until these bytes fit the rate."""
         now = asyncio.get_running_loop().time()
         self._next_at = max(self._next_at, now) + size_bytes / _BYTES_PER_SECOND
         await asyncio.sleep(self._next_at - now)

@@ -1,16 +1,16 @@
-"""The fast way into the server: plain POSTs, answered on the connection without ceremony.
+"""The fast lane: plain POSTs, read and answered without an HTTP library.
 
-What every SDK sends needs little of an HTTP library: a head, a body of known length, one
-answer. A connection stays here as long as it sends nothing else; at the first unusual byte
-it is handed, with all that was read and not answered, to aiohttp's protocol, and stays there.
+SDKs send a head and a body of known length, and expect one answer. A connection stays in the fast
+lane until its first unusual byte. Then the connection and all unanswered bytes move permanently
+to the plain lane, aiohttp's protocol.
 
-A request is looked at as soon as it is there. Where its operation has nothing to wait for, it is
-answered right then; else the connection's task waits for it. Answers of one turn of the event loop
-go out together at its end: what costs is less the sending than the waking of a client that sleeps
-(13 of 18 µs where both are on one machine), and it is awake for all of them then.
+A request starts as soon as it is complete. An operation that waits for nothing is answered at once;
+otherwise the connection's task awaits the answer. Answers of one turn of the event loop are sent
+together at its end, because waking a sleeping client costs more than sending (13 of 18 µs on one
+machine).
 
-Pipelined requests wait for their turn (``dynactor.api.http.pipelining``), and are dropped when
-their client has gone.
+Pipelined requests wait for their turn (``dynactor.api.http.pipelining``) and are dropped when their
+client leaves.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from dynactor.api.http.settings import HEADER_BYTES, HttpSettings
 from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.model.limits import KIB
 
-# What a client may send ahead while its last request is being answered.
+# Limits of pipelined data while a request is being answered.
 _READ_AHEAD_BYTES: Final = 64 * KIB
 _READ_AHEAD_REQUESTS: Final = 32
 _SWEEPS_PER_TIMEOUT: Final = 4
@@ -56,7 +56,7 @@ _log = structlog.get_logger(__name__)
 
 
 class FastLanes(AbstractAsyncContextManager["FastLanes"]):
-    """All connections in the fast lane; leaving the context answers what is under way."""
+    """All connections in the fast lane. Leaving the context answers requests in flight."""
 
     def __init__(
         self,
@@ -72,32 +72,32 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self.room = room
         self._turns = turns
         self.unsent_answers = UnsentAnswers(settings.unsent_answers_bytes)
-        # Into which the connections of the plain lane are read.
+        # The read buffer of all connections in the plain lane.
         self.piece = bytearray(PIECE_BYTES)
         self._connections: set[FastLane] = set()
         self._all_closed = asyncio.Event()
         self._ending = False
         self._ended = False
-        # Those of the plain lane until they are closed; and since when a sweep saw them closing.
+        # Connections in the plain lane, with the time since which a sweep saw them closing.
         self._handed_over: WeakKeyDictionary[asyncio.Transport, float | None] = WeakKeyDictionary()
-        # Those with answers that go out at the end of this turn of the event loop.
+        # Connections whose answers are sent at the end of this turn of the event loop.
         self.unsent: list[FastLane] = []
         self.turn = LoopTurn(self._send_all)
         self._tasks = anyio.create_task_group()
 
     @property
     def open_connections(self) -> int:
-        """How many connections are in the fast lane."""
+        """Number of connections in the fast lane."""
         return len(self._connections)
 
     def connection(self) -> FastLane:
-        """The protocol of a new connection."""
+        """Make the protocol of a new connection."""
         return FastLane(self)
 
     def opened(self, connection: FastLane) -> None:
-        """A connection was made; from now on it is served."""
+        """Serve a new connection."""
         if self._ended:
-            # It was accepted just before the end.
+            # The connection was accepted just before the end.
             connection.abort()
             return
         self._connections.add(connection)
@@ -106,13 +106,13 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
             connection.end()
 
     def closed(self, connection: FastLane) -> None:
-        """A connection is no longer ours."""
+        """Forget a connection that was closed or left the fast lane."""
         self._connections.discard(connection)
         if self._ending and not self._connections:
             self._all_closed.set()
 
     def hand_over(self, connection: FastLane, transport: asyncio.Transport) -> web.RequestHandler:
-        """The protocol of the plain lane, to which a connection belongs from now on."""
+        """Move a connection to the plain lane; returns its protocol there."""
         self.closed(connection)
         self._handed_over[transport] = None
         return self._plain()
@@ -123,7 +123,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
             connection.send()
 
     def take_turn(self, connection: FastLane) -> None:
-        """Have a connection begin its next pipelined request when it is its turn."""
+        """Start the next pipelined request of a connection when its turn comes."""
         self._turns.take(partial(self._begin_pipelined, connection))
 
     def _begin_pipelined(self, connection: FastLane) -> bool:
@@ -134,7 +134,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
             return False
 
     def end(self) -> None:
-        """Take no more requests; connections close as soon as nothing is under way on them."""
+        """Take no more requests; close each connection after its request in flight."""
         self._ending = True
         for connection in self._connections:
             connection.end()
@@ -165,7 +165,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         return ended
 
     async def _serve(self, connection: FastLane) -> None:
-        """A supervisor: what goes wrong on one connection ends that one."""
+        """Supervise a connection: an error ends this connection only."""
         try:
             await connection.serve()
         except (Exception, asyncio.CancelledError) as error:
@@ -177,7 +177,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
 
     @staticmethod
     def _fail(connection: FastLane, error: BaseException) -> None:
-        """A bug of ours must not end the other connections."""
+        """Close a connection after a bug in the server, and keep the others."""
         _log.error("a connection failed", exc_info=error)
         connection.abort()
 
@@ -195,7 +195,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
     def _sweep_plain(
         self, transport: asyncio.Transport, closing_since: float | None, now: float
     ) -> None:
-        """What aiohttp closes stays for as long as the client does not take its last answers."""
+        """Abort a closing connection of aiohttp whose client does not read its last answers."""
         if not transport.is_closing():
             return
         if closing_since is None:
@@ -208,14 +208,17 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
 class FastLane(asyncio.Protocol):
     """One connection.
 
-    Invariants: requests are answered one at a time, in their order. ``_held`` begins with the
-    first byte of the first request that is not answered yet, and is bounded: by one request of
-    16 MB while it is awaited, by ``_READ_AHEAD_BYTES``, ``_READ_AHEAD_REQUESTS`` and one read while
-    one is answered, or while a large one waits for its place, which it has until it is answered
-    (``dynactor.api.http.body_memory``). It holds no whole request unless the connection is busy: it
-    answers one, its client has answers to take, or it waits for its turn. ``_progress`` rises
-    whenever a request begins or is answered; so it stands still only while the server works
-    (``_answering``), has no room or waits for the client.
+    Invariants:
+
+    - Requests are answered one at a time, in order.
+    - ``_held`` starts with the first byte of the first unanswered request. It is bounded by one
+      request of 16 MB while that is read. While a request is answered, or a large one waits for its
+      place (``dynactor.api.http.body_memory``), it is bounded by ``_READ_AHEAD_BYTES``,
+      ``_READ_AHEAD_REQUESTS`` and one read.
+    - ``_held`` contains a complete request only while the connection is busy: it answers a request,
+      its client has answers to read, or it waits for its turn.
+    - ``_progress`` rises when a request starts and when it is answered. It stands still only while
+      the server works (``_answering``), has no memory or waits for the client.
     """
 
     _transport: asyncio.Transport
@@ -224,16 +227,16 @@ class FastLane(asyncio.Protocol):
     def __init__(self, lanes: FastLanes) -> None:
         self._lanes = lanes
         self._held = bytearray()
-        # The head of the request that is awaited, once it is there; and what is awaited.
+        # The head of the request that is being read, once complete; and the size of that request.
         self._head: Head | None = None
         self._body_start = 0
         self._needed_bytes = 0
-        # Of a large request that is awaited or answered.
+        # The place of a large request until it is answered.
         self._place: Place | None = None
-        # A client that signs nothing often sends the same head again, word for word.
+        # A client that does not sign often sends the same head again.
         self._last_head: Head | None = None
         self._last_head_bytes = b""
-        # A request is awaited by the task; and what it has to await, until it does.
+        # Whether the task awaits an answer, and the awaitable until the task takes it.
         self._answering = False
         self._awaited: Awaitable[Answer] | None = None
         self._unsent = b""
@@ -250,16 +253,16 @@ class FastLane(asyncio.Protocol):
     # -- called by the transport ------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to serve the client."""
-        # Those of uvloop are no subclass.
+        """Start to serve the client."""
+        # uvloop's transports are not a subclass.
         self._transport = cast("asyncio.Transport", transport)
         self._loop = asyncio.get_running_loop()
         self._lanes.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and answer a request that is all there."""
+        """Take bytes, and answer a request that is complete."""
         if self._ending:
-            # The last answer tells the client that no more is taken.
+            # The last answer has told the client that the server takes no more.
             return
         if not self._held:
             self._progress += 1
@@ -273,13 +276,13 @@ class FastLane(asyncio.Protocol):
             self._place.arrived_bytes = len(self._held)
 
     def eof_received(self) -> bool:
-        """The client sends no more; it may still wait for answers, so the connection stays."""
+        """Keep the connection: the client sends no more, but may still wait for answers."""
         self._ending = True
         self._wake()
         return True
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The client is gone; a request under way is finished, and answered to nobody.
+        """Finish the request in flight without an answer, because the client has left.
 
         Pipelined requests behind it are dropped.
         """
@@ -291,12 +294,12 @@ class FastLane(asyncio.Protocol):
         self._lanes.closed(self)
 
     def pause_writing(self) -> None:
-        """The client does not take its answers; do no more work for it."""
+        """Stop work for a client that does not read its answers."""
         self._writing_paused = True
         self._lanes.unsent_answers.stopped(self._transport)
 
     def resume_writing(self) -> None:
-        """The client has taken its answers."""
+        """Go on: the client has read its answers."""
         self._writing_paused = False
         self._lanes.unsent_answers.went_on(self._transport)
         self._go_on()
@@ -312,14 +315,14 @@ class FastLane(asyncio.Protocol):
             self._go_on()
 
     def begin_pipelined(self) -> bool:
-        """Begin the next pipelined request, if there is one; whether it has to be awaited."""
+        """Start the next pipelined request, if any; returns whether it has to be awaited."""
         self._awaits_turn = False
         if not self._is_busy and not self._begin_next() and self._ending:
             self._wake()
         return self._answering
 
     def end(self) -> None:
-        """Take no more requests; close after the answer under way."""
+        """Take no more requests; close after the answer in flight."""
         self._ending = True
         self._drop_held()
         self._wake()
@@ -329,13 +332,13 @@ class FastLane(asyncio.Protocol):
         self._transport.abort()
 
     def leave_room(self) -> None:
-        """Nothing of a large request is awaited or answered any more."""
+        """Give up the place of a large request."""
         if self._place is not None:
             place, self._place = self._place, None
             self._lanes.room.leave(place)
 
     def sweep(self, now: float) -> None:
-        """Close if the client has kept the server waiting for too long."""
+        """Close the connection if the server has waited too long for the client."""
         is_ours = self._answering or self._awaits_turn or self._waits_for_room()
         if is_ours or self._progress != self._swept_progress:
             self._swept_progress = self._progress
@@ -350,7 +353,7 @@ class FastLane(asyncio.Protocol):
     # -- the task ---------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        """Answer what can't be answered at once, until either side ends or the plain lane does."""
+        """Await answers until either side ends or the connection moves to the plain lane."""
         while True:
             if self._awaited is not None:
                 awaited, self._awaited = self._awaited, None
@@ -378,7 +381,7 @@ class FastLane(asyncio.Protocol):
         return bool(self._answering or self._unsent or self._writing_paused or self._awaits_turn)
 
     def _go_on(self) -> None:
-        """Answers have been sent: go on with what the client has sent ahead."""
+        """Go on with pipelined requests after answers were sent."""
         if self._held and not self._is_busy:
             self._awaits_turn = True
             self._lanes.take_turn(self)
@@ -386,9 +389,9 @@ class FastLane(asyncio.Protocol):
             self._wake()
 
     def _is_far_ahead(self) -> bool:
-        """Whether no more of what a client sends ahead is to be read."""
+        """Whether the client has sent too much ahead to read more."""
         held = self._held
-        # Each request begins with this line. A body that has it costs no more than a pause.
+        # Each request starts with this line. A body that contains the line costs only a pause.
         return len(held) > _READ_AHEAD_BYTES or held.count(REQUEST_LINE) > _READ_AHEAD_REQUESTS
 
     def _drop_held(self) -> None:
@@ -397,14 +400,14 @@ class FastLane(asyncio.Protocol):
         self._needed_bytes = 0
 
     def _begin_next(self) -> bool:
-        """Begin to answer the next request; whether there is one."""
+        """Start to answer the next request; returns whether there is one."""
         request = self._next_request()
         if (
             self._reading_paused
             and (request is None or not self._is_far_ahead())
             and not self._waits_for_room()
         ):
-            # A request may be larger than what is read ahead: the rest of it is awaited now.
+            # A request may be larger than the read-ahead limit: read the rest of it now.
             self._resume_reading()
         if request is None:
             return False
@@ -431,7 +434,7 @@ class FastLane(asyncio.Protocol):
         if answer.damage is not None and answer.damage in CUTS:
             self._cut(answer)
             return
-        # Behind an answer that says so, no other is looked at.
+        # A client reads no answer after one that closes the connection.
         is_last = self._ending and not self._held
         turn = self._lanes.turn
         if not turn.began_nanoseconds:
@@ -440,12 +443,12 @@ class FastLane(asyncio.Protocol):
         self._lanes.unsent.append(self)
 
     def _cut(self, answer: Answer) -> None:
-        """Close the connection before an answer is sent, or in the middle of it."""
+        """Close the connection before or in the middle of an answer, for an injected fault."""
         self._transport.write(part_of(answer, time.time()))
         self.end()
 
     def _take_place(self) -> None:
-        """Have a place for the request that is awaited; read no more of it before that."""
+        """Reserve memory for the request that is being read; pause reading until it is granted."""
         self._place = self._lanes.room.enter(self._needed_bytes, self.abort)
         self._place.arrived_bytes = len(self._held)
         if self._waits_for_room():
@@ -469,7 +472,7 @@ class FastLane(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _next_request(self) -> Request | None:
-        """Cut the next request off what is held; None: not all there yet, or not for this lane."""
+        """Cut the next request off ``_held``; None: it is incomplete, or not for this lane."""
         held = self._held
         head = self._head or self._next_head()
         if head is None or len(held) < self._needed_bytes:
@@ -500,7 +503,7 @@ class FastLane(asyncio.Protocol):
         needed_bytes = body_start + head.content_length
         is_large = needed_bytes > SMALL_REQUEST_BYTES and needed_bytes > len(held)
         if is_large and self._lanes.protocol.refusal(head.request(b"")) is not None:
-            # Whoever is refused takes no room; the plain lane tells it, and lets the rest go by.
+            # A refused request reserves no memory. The plain lane answers and drops its body.
             self._leave()
             return None
         self._head = head
@@ -511,9 +514,10 @@ class FastLane(asyncio.Protocol):
         return head
 
     def _leave(self) -> None:
-        """Hand the connection over to the plain lane, with all that is not answered."""
+        """Move the connection to the plain lane, with all unanswered bytes."""
         if self._transport.is_closing():
-            # The plain lane would never be told that the client is gone, and would keep it.
+            # The plain lane would not be notified that the client left, and would keep the
+            # connection.
             self._held.clear()
             return
         self._left = True
@@ -527,6 +531,6 @@ class FastLane(asyncio.Protocol):
         held, self._held = bytes(self._held), bytearray()
         in_pieces.hand_over(held)
         if self._ending:
-            # The client's end of the connection was told to us; nobody tells it again.
+            # The event loop reports the client's end of the connection only once.
             in_pieces.eof_received()
         self._wake()

@@ -1,7 +1,7 @@
-"""One turn of the event loop: its requests share one look at the clocks, and are sent together.
+"""One turn of the event loop, whose requests share one reading of the clocks.
 
-A look at a clock costs 0.3 % of a get. Also, a client gets its answer when the turn ends, so the
-latency of each request that is answered at once is the turn's duration up to the sending.
+Reading a clock costs 0.3 % of a get. Answers are sent together at the end of the turn. So the
+latency of a request that is answered at once is the duration of the turn up to the sending.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LoopTurn:
         self.epoch_seconds = 0.0
 
     def begin(self) -> None:
-        """Look at the clocks; call this if ``began_nanoseconds`` is 0."""
+        """Read the clocks; call this if ``began_nanoseconds`` is 0."""
         self.began_nanoseconds = self._now_nanoseconds()
         self.epoch_seconds = time.time()
         asyncio.get_running_loop().call_soon(self._end)

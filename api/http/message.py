@@ -1,7 +1,7 @@
-"""HTTP messages as bytes: the heads of common requests read, answers written. Pure.
+"""HTTP messages as bytes: reads the heads of common requests, writes answers. Pure.
 
-Only what every SDK sends is read here. Whatever is in the least unusual is left to a whole
-HTTP parser, and so is every doubt about where a message ends.
+This module reads only heads in the form that SDKs send. A complete HTTP parser handles any other
+head, and every head that leaves the end of its message in doubt.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ REQUEST_LINE: Final = b"POST / HTTP/1.1\r\n"
 HEAD_END: Final = b"\r\n\r\n"
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
-# Headers that change how the message or the connection is to be read, or who may read it, or how
-# much there is in it.
+# Headers that change how the message or the connection is read, its access, or its size.
 _UNUSUAL: Final = frozenset(
     {
         "transfer-encoding",
@@ -45,7 +44,7 @@ _STATUS_LINES: Final = {status.value: f"{status.value} {status.phrase}" for stat
 
 
 class Head(Struct, frozen=True):
-    """The head of a POST whose body has a length that is known; see ``Request``."""
+    """The head of a POST whose body has a known length; see ``Request``."""
 
     content_length: int
     host: str
@@ -57,7 +56,7 @@ class Head(Struct, frozen=True):
     headers: dict[str, str]
 
     def request(self, body: bytes) -> Request:
-        """The whole request."""
+        """Return the complete request."""
         return Request(
             self.target,
             self.content_type,
@@ -73,7 +72,7 @@ class Head(Struct, frozen=True):
 
 
 def parse_head(head: bytes) -> Head | None:
-    """The head of a request, from ``REQUEST_LINE`` to before ``HEAD_END``; None: unusual."""
+    """Parse a head from ``REQUEST_LINE`` to before ``HEAD_END``; None: the head is unusual."""
     if not head.startswith(REQUEST_LINE):
         return None
     lines = head.decode("latin-1").split("\r\n")
@@ -109,14 +108,14 @@ def parse_head(head: bytes) -> Head | None:
 
 
 class _NoHeader(Exception):
-    """A line that is none."""
+    """A line is not a header."""
 
 
 @lru_cache(maxsize=512)
 def _header(line: str) -> tuple[str, str]:
     """A header's name in lower case, and its text.
 
-    Most lines of a client's requests are those of its last one.
+    The cache helps because most lines of a client's request repeat its last request.
     """
     name, colon, text = line.partition(":")
     if not colon or _HEADER_NAME.match(name) is None:
@@ -125,7 +124,7 @@ def _header(line: str) -> tuple[str, str]:
 
 
 def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> bytes:
-    """An answer as it goes over the wire, in one piece."""
+    """The bytes of an answer."""
     more = f"Content-Encoding: {answer.content_encoding}\r\n" if answer.content_encoding else ""
     if answer.explanation:
         more += f"{RESPONSE_HEADER}: {answer.explanation}\r\n"
@@ -145,7 +144,7 @@ def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> 
 
 
 def part_of(answer: Answer, now_epoch_seconds: float) -> bytes:
-    """The bytes of an answer that are sent before its connection is cut."""
+    """The bytes that are sent before an injected fault closes the connection."""
     if answer.damage is AnswerDamage.CUT:
         return b""
     whole = answer_bytes(answer, now_epoch_seconds, closing=False)
@@ -154,7 +153,7 @@ def part_of(answer: Answer, now_epoch_seconds: float) -> bytes:
 
 @lru_cache(maxsize=16)
 def _head_start(status: int, content_type: str, epoch_seconds: int) -> bytes:
-    """The lines with which all answers of one second and kind begin."""
+    """The first lines, which all answers of one second and kind share."""
     return (
         f"HTTP/1.1 {_STATUS_LINES[status]}\r\n"
         f"Server: {SERVER_NAME}\r\n"

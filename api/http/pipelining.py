@@ -1,9 +1,8 @@
 """Turns of the event loop for pipelined requests, over all connections.
 
-The first request of a connection begins as soon as it is read. Whatever its client has sent behind
-it waits here, one request of each connection at a time, first come, first served. One turn of the
-event loop begins only as many pipelined requests as take a millisecond, so other connections are
-read and answered between them, however many clients pipeline.
+The first request of a connection starts as soon as it is read. Pipelined requests wait here, one of
+each connection at a time, first come, first served. One turn of the event loop starts pipelined
+requests for a millisecond, so other connections are read and answered in between.
 """
 
 from __future__ import annotations
@@ -16,33 +15,33 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-# Spent on pipelined requests in one turn of the event loop, and on one request more.
+# The time for pipelined requests in one turn of the event loop; the last one may exceed it.
 _SECONDS_PER_TURN: Final = 0.001
 
 
 class Turns:
-    """The queue. Invariant: one turn is scheduled as long as somebody waits, and no second one."""
+    """The queue. Invariant: exactly one turn is scheduled while a request waits, otherwise none."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], bool]] = deque()
         self._is_scheduled = False
 
     def take(self, begin: Callable[[], bool]) -> None:
-        """Call ``begin`` when it is its turn; it must not raise.
+        """Call ``begin`` when its turn comes; ``begin`` must not raise.
 
-        It says whether its request goes on after the call. The time of such a request is unknown,
-        so it is the last one of its turn.
+        ``begin`` returns whether its request goes on after the call. Such a request ends the turn,
+        because its duration is unknown.
         """
         self._waiting.append(begin)
         self._schedule()
 
     @property
     def waiting_count(self) -> int:
-        """How many requests wait for their turn."""
+        """Number of requests that wait for their turn."""
         return len(self._waiting)
 
     async def wait(self) -> None:
-        """Wait for a turn, for a request that is carried out afterwards."""
+        """Wait for a turn; the request runs afterwards."""
         turn: Future[None] = asyncio.get_running_loop().create_future()
         self.take(partial(_give_to, turn))
         await turn
@@ -64,7 +63,7 @@ class Turns:
 
 def _give_to(turn: Future[None]) -> bool:
     if turn.done():
-        # Cancelled meanwhile.
+        # The waiter was cancelled.
         return False
     turn.set_result(None)
     return True

@@ -1,7 +1,8 @@
 """DynamoDB's JSON 1.0 protocol: a request's headers and body in, an answer out.
 
-Knows nothing of sockets: both ways into the server (``dynactor.api.http.server``,
-``dynactor.api.http.fast_lane``) make a ``Request`` of what they read, and bytes of the ``Answer``.
+This module uses no sockets. The two lanes (``dynactor.api.http.fast_lane``,
+``dynactor.api.http.aiohttp_lane``) make a ``Request`` from the bytes that they read, and bytes from
+the ``Answer``.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ JSON_1_0: Final = "application/x-amz-json-1.0"
 JSON: Final = "application/json"
 
 _TARGET: Final = re.compile(r"(DynamoDB|DynamoDBStreams)_20120810\.(\w+)\Z", re.ASCII)
-# What a request of another protocol gets, word for word.
+# AWS's exact body for a request of another protocol.
 _NOT_UNDERSTOOD: Final = b"<UnknownOperationException/>\n"
 _ID_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _ID_CHARACTERS: Final = 52
 _ID_COUNTER_DIGITS: Final = 16
-# A plain number: to take the member of the enumeration anew costs 3 % of a get.
+# A plain number, because a look-up of the enumeration's member costs 3 % of a get.
 _OK: Final = HTTPStatus.OK.value
-# How long a reset waits for pending requests.
+# Seconds that a reset waits for pending requests.
 _PENDING_SECONDS: Final = 5.0
 
 _OF_ANOTHER_PROTOCOL: Final = Failure("", "UnknownOperationException", 404)
@@ -75,7 +76,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Request(Struct, frozen=True):
-    """A POST, as much of it as the protocol looks at; a missing header is an empty text."""
+    """The parts of a POST that the protocol uses; a missing header is an empty text."""
 
     target: str
     content_type: str
@@ -86,26 +87,26 @@ class Request(Struct, frozen=True):
     accept_encoding: str
     body: bytes
     explain: str = ""
-    # All of them, names in lower case, bytes as Latin-1: a signature may cover any.
+    # All headers, names in lower case, bytes as Latin-1: a signature may cover any of them.
     headers: Mapping[str, str] = {}
 
 
 class Answer(Struct, frozen=True):
-    """What goes back: the body as it is sent, and what the headers say of it."""
+    """The answer to a request: the body as sent, and the values of its headers."""
 
     status: int
     content_type: str
     body: bytes
     request_id: str
     content_encoding: str = ""
-    # What a request that asked for it cost, see ``dynactor.api.answers.explain``.
+    # The cost of a request that asked for it, see ``dynactor.api.answers.explain``.
     explanation: str = ""
     # None, unless a test injects faults.
     damage: AnswerDamage | None = None
 
 
 class _Asked(Struct):
-    """A request on its way; ``call`` from when it is decoded, ``paid`` if that is to be told."""
+    """A request in flight; ``call`` once it is decoded, ``paid`` if it asked for its cost."""
 
     request: Request
     request_id: str
@@ -114,7 +115,7 @@ class _Asked(Struct):
     call: Call[Any] | None = None
 
 
-# An operation, and what is kept for it. No class: each request takes one apart.
+# An operation with its decoder and latencies. A tuple, because each request unpacks one.
 Known: TypeAlias = tuple[Operation, InputDecoder[Any], LatencyHistogram]
 
 
@@ -129,8 +130,8 @@ class Protocol:
         signatures: Signatures | None = None,
         request_log: RequestLog | None = None,
     ) -> None:
-        """``signatures`` know who is let in; without them everybody is who shows any signature."""
-        # The configured region's.
+        """Without ``signatures`` every signature is accepted."""
+        # The database of the configured region.
         self.database = database
         # None, unless each region has a database of its own.
         self.databases: Databases | None = None
@@ -146,23 +147,23 @@ class Protocol:
             )
             for operation in operations
         }
-        # As they were given, though others take their places for a while.
+        # The original operations, which others may replace for a while.
         self._given = self._operations
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()
-        # Whether new connections are taken; set by who serves them.
+        # Whether new connections are accepted; set by ``dynactor.api.http.server``.
         self.is_serving = False
-        # Requests whose answers are awaited.
+        # Number of requests whose answers are awaited.
         self._pending_count = 0
         self._idle: asyncio.Event | None = None
         # Set while requests are held back; completes when they go on.
         self._resumed: asyncio.Future[None] | None = None
 
     def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
-        """Answer a request, at once if nothing has to be waited for.
+        """Answer a request, at once if its operation waits for nothing.
 
-        Nothing that a client sends makes this raise, nor what it returns. Within a ``turn`` of the
-        event loop, its clock counts.
+        Neither this method nor the awaitable raises because of a client's request. Within a
+        ``turn`` of the event loop, the latency counts from the turn's start.
         """
         if self._resumed is not None:
             return self._answer_when_resumed(request, self._resumed)
@@ -172,7 +173,7 @@ class Protocol:
         if content_type not in (JSON_1_0, JSON):
             if request.content_type or request.body:
                 return self._not_understood(request_id)
-            # Nothing at all is taken for JSON, as DynamoDB does.
+            # An empty request counts as JSON, as on DynamoDB.
             content_type = JSON_1_0
         asked = _Asked(request, request_id, content_type)
         if request.explain and explain.is_wanted(request.explain):
@@ -231,10 +232,7 @@ class Protocol:
         self.databases = None if databases.separation == "shared" else databases
 
     async def hold(self) -> None:
-        """Hold new requests back until ``resume``, and wait until pending ones are answered.
-
-        After 5 seconds the pending ones are left to themselves.
-        """
+        """Hold new requests back until ``resume``, and wait at most 5 seconds for pending ones."""
         assert self._resumed is None
         self._resumed = asyncio.get_running_loop().create_future()
         if self._pending_count:
@@ -244,14 +242,14 @@ class Protocol:
             self._idle = None
 
     def resume(self, databases: Databases) -> None:
-        """Answer requests, those that were held back too, from these databases."""
+        """Answer requests from these databases, including requests that were held back."""
         self.use(databases)
         if self._resumed is not None:
             self._resumed.set_result(None)
             self._resumed = None
 
     def replace_operations(self, replaced: Callable[[Operation], Operation] | None) -> None:
-        """Have other operations answer in the places of the given ones; None: these again."""
+        """Replace the operations by others; None restores the original ones."""
         self._operations = self._given
         if replaced is not None:
             self._operations = {
@@ -259,9 +257,9 @@ class Protocol:
             }
 
     def refusal(self, head: Request) -> Answer | None:
-        """The answer to a request that is refused whatever its body is; None: that decides.
+        """The answer to a request that is refused with any body; None: the body decides.
 
-        ``head`` has no body yet. The answer is the one that ``answer`` would give.
+        ``head`` has no body yet. The answer is the same that ``answer`` would give.
         """
         asked = _Asked(head, next(self.request_ids), _media_type(head.content_type))
         if asked.content_type not in (JSON_1_0, JSON):
@@ -273,7 +271,7 @@ class Protocol:
         return None
 
     def _check_head(self, head: Request) -> None:
-        """As ``_perform`` begins."""
+        """Make the checks with which ``_perform`` starts."""
         if head.target not in self._operations:
             raise self._no_such_operation(head.target)
         if self._signatures is None:
@@ -282,13 +280,13 @@ class Protocol:
             self._signatures.check_head(head.headers, head.query, time.time())
 
     def refuse(self, error: DynamoDBError) -> Answer:
-        """The answer to a request that is refused before it is looked at."""
+        """The answer to a request that is refused before the protocol handles it."""
         request_id = next(self.request_ids)
         self._failed(Failure("", type(error).__name__, error.http_status), request_id)
         return Answer(error.http_status, JSON_1_0, error_body(error), request_id)
 
     def not_understood(self) -> Answer:
-        """The answer to a request that is none of this protocol."""
+        """The answer to a request of another protocol."""
         return self._not_understood(next(self.request_ids))
 
     def _not_understood(self, request_id: str) -> Answer:
@@ -303,7 +301,7 @@ class Protocol:
         if self._signatures is None:
             _check_authorization(request.authorization, request.query)
         else:
-            # Time of the world: a client does not know of a virtual clock.
+            # Real time: a client does not know the virtual clock.
             self._signatures.check(request.headers, request.query, request.body, time.time())
         operation, decoder, _ = known
         decoded = decoder.decode(_plain_body(request))
@@ -336,9 +334,9 @@ class Protocol:
         return done if isinstance(done, bytes) else await done
 
     def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:
-        """The status and body that tell a client of an error.
+        """The status and body of an error.
 
-        That may be a bug of ours: it must not cost the client its connection, nor others theirs.
+        An error may be a bug in the server, which must not close any connection.
         """
         told = self._told(asked, error)
         known = self._operations.get(asked.request.target)
@@ -347,7 +345,7 @@ class Protocol:
         return told.http_status, error_body(told)
 
     def _told(self, asked: _Asked, error: BaseException) -> DynamoDBError:
-        """The error that a client is told of, where this one was raised."""
+        """The error to send to the client for an exception."""
         if asked.call is not None and isinstance(error, DynamoDBError):
             error = self._refusal(asked, asked.call, error)
         if isinstance(error, DynamoDBError):
@@ -364,7 +362,7 @@ class Protocol:
         return InternalServerError("Internal server error")
 
     def _refusal(self, asked: _Asked, call: Call[Any], error: DynamoDBError) -> DynamoDBError:
-        """The error that a client is told of, where its operation has raised this one."""
+        """The error to send to the client for an error of its operation."""
         operation, decoder, _ = self._operations[asked.request.target]
         throttled = self.figures.throttled_of(call.database.settings.namespace)
         match error:
@@ -385,9 +383,9 @@ class Protocol:
         return error
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:
-        """A known operation gets a message; DynamoDB gives none with this error.
+        """The error for a target; it has a message if the operation is one of DynamoDB's.
 
-        Its status, 400, is one that no SDK sends again.
+        DynamoDB sends no message with this error. SDKs do not retry its status, 400.
         """
         named = _TARGET.match(target)
         if named is not None and named[2] in self._not_implemented:
@@ -414,14 +412,14 @@ def error_body(error: DynamoDBError) -> bytes:
 
 
 def _table_names(request: Struct) -> set[str]:
-    """The tables of a request that was carried out as far as its writes."""
+    """The tables that a decoded request names."""
     named = getattr(request, "TableName", None)
     names = getattr(request, "RequestItems", ()) if named is None else (named,)
     return set(map(table_arn.table_name, names))
 
 
 def _throttled_tables(request: Struct, error: TransactionCanceledException) -> set[str]:
-    """The tables for whose limits a transaction was cancelled, where its actions name them."""
+    """The tables whose limits canceled a transaction, if its actions name them."""
     names: set[str] = set()
     for one, reason in zip(getattr(request, "TransactItems", ()), error.reasons, strict=False):
         if reason.code in THROTTLING_CODES:
@@ -437,7 +435,7 @@ def _media_type(content_type: str) -> str:
 
 
 def is_packed(request: Request) -> bool:
-    """Whether more is in a request's body than is sent."""
+    """Whether a request's body is compressed."""
     return _content_coding(request) in compression.CODINGS
 
 
@@ -456,10 +454,10 @@ def _plain_body(request: Request) -> bytes:
 
 
 def _check_json(body: bytes) -> None:
-    """Refuse a body that is no JSON; an empty one is let pass.
+    """Refuse a body that is not JSON; an empty body passes.
 
     Raises:
-        SerializationException: it is not.
+        SerializationException: the body is not JSON.
     """
     try:
         if body:
@@ -469,16 +467,15 @@ def _check_json(body: bytes) -> None:
 
 
 def _check_authorization(authorization: str, query: str) -> None:
-    """Ask for a signature without looking into it: in open mode any credentials will do.
+    """Require a signature without verifying it: open mode accepts any credentials.
 
-    It is asked for all the same, so that a client that forgets to sign learns of it here, and
-    not first on AWS.
+    A client that forgets to sign gets the error here rather than first on AWS.
     """
     if not authorization.startswith("AWS4-") and "X-Amz-Algorithm=" not in query:
         raise MissingAuthenticationTokenException("Request is missing Authentication Token")
 
 
 def _request_ids() -> Iterator[str]:
-    """Unique ids of 52 capital letters and digits: random for the process, then a count."""
+    """Unique ids of 52 capital letters and digits: random for each process, then a count."""
     process = "".join(choice(_ID_LETTERS) for _ in range(_ID_CHARACTERS - _ID_COUNTER_DIGITS))
     return map(f"{process}%0{_ID_COUNTER_DIGITS}X".__mod__, count())

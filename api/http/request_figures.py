@@ -1,4 +1,4 @@
-"""What the server has answered since it started, kept for the metrics."""
+"""Counts of requests since the server started, for the metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynactor.storage.namespaces import Namespace
 
 
 class Failure(Struct, frozen=True):
-    """Requests that failed alike. ``operation`` is empty where there is none of that name."""
+    """Requests that failed in the same way. ``operation`` is empty if it is unknown."""
 
     operation: str
     code: str
@@ -20,7 +20,7 @@ class Failure(Struct, frozen=True):
 
 
 class QueueLengths(Struct, frozen=True):
-    """What waits in the server's connections at one moment."""
+    """Lengths of the queues of all connections at one moment."""
 
     requests_waiting_for_memory: int = 0
     pipelined_requests_waiting: int = 0
@@ -38,27 +38,27 @@ class TraceCounts(Struct, frozen=True):
 
 
 class RequestFigures:
-    """Counts of all requests of one server. All are for the event loop's thread."""
+    """Counts of all requests of one server; used in the event loop's thread only."""
 
     def __init__(self) -> None:
-        # Of requests that succeeded, by operation: from the whole request to its whole answer,
-        # without the time on the network.
+        # Latencies of successful requests by operation, from the complete request to the complete
+        # answer, without the time on the network.
         self.latencies: dict[str, LatencyHistogram] = {}
         self.failures: Counter[Failure] = Counter()
         # Requests that were answered by a throttling error, by table and operation.
         self.throttled: Counter[tuple[str, str]] = Counter()
         # The same by namespace, where regions are kept apart.
         self.throttled_in: dict[Namespace, Counter[tuple[str, str]]] = {}
-        # Faults that tests injected, by fault and operation.
+        # Injected faults, by fault and operation.
         self.injected_faults: Counter[tuple[str, str]] = Counter()
-        # How many connections are open, and what waits in them; set by who serves them.
+        # The number of open connections, and their queues; set by ``dynactor.api.http.server``.
         self.connections: Callable[[], int] = lambda: 0
         self.queues: Callable[[], QueueLengths] = QueueLengths
         # None, unless traces are exported.
         self.traces: Callable[[], TraceCounts | None] = lambda: None
 
     def latency_of(self, operation: str) -> LatencyHistogram:
-        """The latencies of an operation, made when it is first asked for."""
+        """The latencies of an operation, created on first use."""
         return self.latencies.setdefault(operation, LatencyHistogram())
 
     def throttled_of(self, namespace: Namespace | None) -> Counter[tuple[str, str]]:

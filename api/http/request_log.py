@@ -1,8 +1,8 @@
-"""Log lines about requests: which failed, and at level debug, which were answered.
+"""Log lines for failed requests, and at level debug for answered ones.
 
-They hold no attribute value, no secret and no body, so not the error's message either, which may
-repeat a value. A client that fails all the time does not fill the log: each error code has twenty
-lines a second, and then one that tells how many are missing.
+Lines contain no attribute value, secret or body. They leave out the error's message, because it may
+repeat a value. Each error code has at most 20 lines a second, and then one line with the number of
+lines left out: a failing client does not fill the log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynactor.api.http.request_figures import Failure
 MOST_LINES_PER_SECOND: Final = 20
 _SECOND: Final = 1.0
 _SERVER_ERROR: Final = 500
-# What programs meet in their ordinary course.
+# Errors that correct programs get in normal operation.
 _ORDINARY: Final = frozenset(
     {
         "ConditionalCheckFailedException",
@@ -31,15 +31,15 @@ _log = structlog.get_logger("requests")
 
 
 class RequestLog:
-    """Writes the lines. For one event loop."""
+    """Writes log lines about requests; used by one event loop."""
 
     def __init__(self, *, logs_answers: bool = False) -> None:
         self.logs_answers = logs_answers
-        # Failures in this second, by code.
+        # Number of failures in this second, by code.
         self._counts: Counter[str] = Counter()
 
     def failed(self, failure: Failure, request_id: str) -> None:
-        """A request was answered with an error."""
+        """Log a request that failed."""
         if not self._counts:
             asyncio.get_running_loop().call_later(_SECOND, self._end_second)
         self._counts[failure.code] += 1
@@ -60,7 +60,7 @@ class RequestLog:
         )
 
     def answered(self, operation: str, took_nanoseconds: int, request_id: str) -> None:
-        """A request succeeded."""
+        """Log a request that succeeded."""
         _log.debug(
             "request_answered",
             operation=operation,

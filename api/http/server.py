@@ -1,6 +1,6 @@
 """The server's socket, from listening to the last answer.
 
-Every connection begins in the fast lane and may leave it for the plain one, for good.
+Every connection starts in the fast lane and may move permanently to the plain lane.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from dynactor.api.http.server_identity import http_url
 from dynactor.api.http.settings import HttpSettings
 
 _BACKLOG: Final = 1024
-# The addresses that stand for all, which nobody can connect to, with those that clients use then.
+# Wildcard addresses, with the addresses that clients use to connect.
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - no address is bound here
 
 
 class CannotListen(Exception):
-    """The address can't be listened on; the message says what to do."""
+    """The server can't listen on the address; the message says what to do."""
 
 
 def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:
-    """A socket that listens there; port 0 takes a free one.
+    """Open a socket that listens; port 0 takes a free port.
 
-    The advice in an error names the options with this prefix.
+    Error messages name the options with this prefix.
 
     Raises:
-        CannotListen: the address is not ours, or taken, or not allowed.
+        CannotListen: the address is in use, not allowed or not of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -54,20 +54,20 @@ def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:
             reason = (error.strerror or str(error)).partition(" (")[0]
             advice = f"{reason}; give another {option_prefix}host"
         raise CannotListen(f"Cannot listen on {host} port {port}: {advice}") from None
-    # Connections inherit this. Not every event loop sets it, and without it the second of two
-    # pipelined answers is held back until the client acknowledges the first: for 40 ms.
+    # Connections inherit this option, which not every event loop sets. Without it the second of two
+    # pipelined answers waits 40 ms, until the client acknowledges the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def url(listener: socket.socket) -> str:
-    """Where clients of the same machine reach it."""
+    """The URL for clients on the same machine."""
     host, port = listener.getsockname()[:2]
     return http_url(_LOOPBACK.get(host, host), port)
 
 
 def listens_everywhere(listener: socket.socket) -> bool:
-    """Whether it listens on all addresses of the machine."""
+    """Whether a socket listens on all addresses of the machine."""
     return listener.getsockname()[0] in _LOOPBACK
 
 
@@ -77,7 +77,7 @@ async def serving(
 ) -> AsyncIterator[str]:
     """Serve within the context; yields the endpoint's URL.
 
-    On leaving, no more connections and requests are taken, and those under way are answered.
+    On leaving, requests in flight are answered, and no new connections or requests are accepted.
     """
     room = RequestRoom(
         settings.large_requests_bytes,

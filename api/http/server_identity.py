@@ -1,4 +1,4 @@
-"""The answer to ``GET /_dynactor``, by which tools learn what they speak to."""
+"""The answer to ``GET /_dynactor``, which identifies the server to tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ StoreKind: TypeAlias = Literal["memory", "disk", "postgresql"]
 
 
 class ServerIdentity(Struct, frozen=True):
-    """A server's version, where its data is, and the URL of its admin listener if it has one."""
+    """A server's version, its kind of store, and the URL of its admin listener, if any."""
 
     version: str
     store: StoreKind
@@ -20,5 +20,5 @@ class ServerIdentity(Struct, frozen=True):
 
 
 def http_url(host: str, port: int | None) -> str:
-    """The URL of a listener; an IPv6 address is put into brackets."""
+    """The URL of a listener, with brackets around an IPv6 address."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""What the two ways into the server have in common: limits, time-outs, who is let in."""
+"""Settings of both HTTP lanes: limits, timeouts, access."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from dynactor.api.http.browser_access import Access
 from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.model.limits import KIB, MIB, REQUEST_BYTES
 
-HEADER_BYTES: Final = 16 * KIB  # <= of a request's line and headers; more is answered 400
+HEADER_BYTES: Final = 16 * KIB  # <= of a request's line and headers; more gets status 400
 SERVER_NAME: Final = "dynactor"
 
 
 class HttpSettings(Struct, frozen=True):
-    """What is shown and allowed, and how long clients are waited for.
+    """The server's identity and access, its timeouts and its limits of memory.
 
-    ``idle_seconds`` is for a client that sends nothing; ``transfer_seconds`` for the rest of a
-    request once it has begun, and for an answer to be taken; ``drain_seconds`` for requests
-    under way when the server stops. ``large_requests_bytes`` is how much of large requests is held
-    at a time, ``grace_seconds`` how long the sender of one may be late while others wait for room
-    (``dynactor.api.http.body_memory``). ``unsent_answers_bytes`` is how much of answers is held for
-    clients that do not read them (``dynactor.api.http.unsent_answers``). ``admin_is_everywhere`` is
-    set if the admin listener of ``identity`` listens on all addresses.
+    ``idle_seconds`` is the timeout of a client that sends nothing, ``transfer_seconds`` of a
+    client that sends a request or reads an answer. ``drain_seconds`` is the timeout of requests in
+    flight when the server stops.
+
+    ``large_requests_bytes`` limits the memory of large requests, and ``grace_seconds`` is how long
+    a slow sender may keep others waiting for it (``dynactor.api.http.body_memory``).
+    ``unsent_answers_bytes`` limits the memory of answers that clients do not read
+    (``dynactor.api.http.unsent_answers``). ``admin_is_everywhere``: the admin listener of
+    ``identity`` listens on all addresses.
     """
 
     region: str
@@ -40,8 +42,5 @@ class HttpSettings(Struct, frozen=True):
 
     @property
     def least_bytes_per_second(self) -> float:
-        """The pace at which the largest request is just read in time.
-
-        Whoever is put out for being slower while others wait would not be in time with that one.
-        """
+        """The lowest rate at which the largest request arrives before its timeout."""
         return REQUEST_BYTES / self.transfer_seconds

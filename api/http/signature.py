@@ -1,10 +1,10 @@
-"""Signatures of AWS, version 4: made by those who know a secret key, and looked into here. Pure.
+"""Verification of AWS signatures, version 4, and signing. Pure.
 
-A signature covers the body, its time and the headers that it names, so that nobody on the way can
-change or later repeat what was asked.
+A signature covers the body, the time and the headers that it names, so a request can't be changed
+on its way or repeated later.
 
 Sources: IAM User Guide, "Create a signed AWS API request"; the order of the checks and their
-messages as dynalite's authors have recorded them from AWS.
+messages as recorded from AWS by dynalite's authors.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from dynactor.model.errors import (
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 DATE_HEADER: Final = "x-amz-date"
-# Where some SDKs say what the SHA-256 of the body is, before they send it.
+# Some SDKs send the SHA-256 of the body in this header.
 DIGEST_HEADER: Final = "x-amz-content-sha256"
 _SERVICE: Final = "dynamodb"
 _TERMINATOR: Final = "aws4_request"
 _PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
 _CREDENTIAL_ELEMENTS: Final = 5
-# What a request is dated by where it has no ``DATE_HEADER``.
+# The date of a request without ``DATE_HEADER``.
 _HTTP_DATE_HEADER: Final = "date"
-# Without them one request could be made another one: of another operation, or of another day.
+# Unsigned, these headers would let an attacker change the operation or the date of a request.
 _ALWAYS_SIGNED: Final = {"host": "Host", DATE_HEADER: "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
 _ALWAYS_SIGNED_BY_HTTP_DATE: Final = {
     "host": "Host",
@@ -51,10 +51,10 @@ _IS_HTTP_DATE: Final = re.compile(
     re.ASCII,
 )
 _IS_DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z", re.ASCII)
-# By how much the clocks of a client and of the server may differ.
+# The largest difference between the clocks of a client and the server.
 _SKEW_MINUTES: Final = 15
 _SKEW_SECONDS: Final = 60 * _SKEW_MINUTES
-# White space in the text of a header; no other byte is, or UTF-8 would be torn apart.
+# White space in the text of a header. Other bytes may be parts of UTF-8 characters.
 _WHITE: Final = " \t"
 _SPACES: Final = re.compile(f"[{_WHITE}]+")
 _AS_BYTES: Final = "surrogateescape"
@@ -67,12 +67,12 @@ class AccessKey(NamedTuple):
     secret_access_key: str
 
     def __repr__(self) -> str:
-        """Without the secret: this may come to be logged."""
+        """Omit the secret: this text may be logged."""
         return f"AccessKey({self.access_key_id!r}, …)"
 
 
 class _Authorization(NamedTuple):
-    """What an Authorization header says."""
+    """The fields of an Authorization header."""
 
     algorithm: str
     credential: str
@@ -81,7 +81,7 @@ class _Authorization(NamedTuple):
 
 
 class _Claim(NamedTuple):
-    """What a request says of its signature, where a known key is said to have made it."""
+    """The signature of a request, which names a known key, and the parameters to verify it."""
 
     signature: str
     secret: str
@@ -90,11 +90,11 @@ class _Claim(NamedTuple):
     signed_headers: list[str]
 
     def check(self, headers: Mapping[str, str], query: str, digest: str) -> None:
-        """Refuse it if the key has not signed this, with a body of this SHA-256."""
+        """Refuse the request unless the key has signed it with a body of this SHA-256."""
         canonical = _canonical(headers, self.signed_headers, query, digest)
         to_sign = _to_sign(canonical, self.moment, self.scope)
         signature = _signature(self.secret, self.scope, to_sign)
-        # Of both the same length of time is looked at, wherever they differ.
+        # The comparison takes the same time wherever the signatures differ.
         if (
             not hmac.compare_digest(signature.encode(), self.signature.encode())
             or self.told_digest(headers, digest) != digest
@@ -107,9 +107,9 @@ class _Claim(NamedTuple):
             )
 
     def told_digest(self, headers: Mapping[str, str], otherwise: str) -> str:
-        """The SHA-256 of the body where a signed header says so; else what is given.
+        """The body's SHA-256 from a signed header; without one, ``otherwise``.
 
-        Other words of that header, as UNSIGNED-PAYLOAD, are S3's: here every body is signed.
+        Other values of the header, such as UNSIGNED-PAYLOAD, are S3's: DynamoDB signs every body.
         """
         told = headers.get(DIGEST_HEADER)
         if told is None or DIGEST_HEADER not in self.signed_headers:
@@ -118,7 +118,7 @@ class _Claim(NamedTuple):
 
 
 class Signatures:
-    """Knows the keys by which requests may be signed."""
+    """Verifies signatures of the known keys."""
 
     def __init__(self, access_keys: tuple[AccessKey, ...]) -> None:
         self._secrets = {key.access_key_id: key.secret_access_key for key in access_keys}
@@ -126,24 +126,24 @@ class Signatures:
     def check(
         self, headers: Mapping[str, str], query: str, body: bytes, now_epoch_seconds: float
     ) -> None:
-        """Refuse a POST that none of the keys has signed; names of ``headers`` are in lower case.
+        """Refuse a POST that no known key has signed; names of ``headers`` are in lower case.
 
         Raises:
-            MissingAuthenticationTokenException: nobody has signed it.
-            IncompleteSignatureException: something is missing from its signature.
-            UnrecognizedClientException: its key is not known.
-            InvalidSignatureException: it is of another time, or not what was signed.
+            MissingAuthenticationTokenException: the request has no signature.
+            IncompleteSignatureException: the signature lacks a part.
+            UnrecognizedClientException: the key is unknown.
+            InvalidSignatureException: the signature is too old, in the future or wrong.
         """
         claim = self._claim(headers, query, now_epoch_seconds)
         claim.check(headers, query, hashlib.sha256(body).hexdigest())
 
     def check_head(self, headers: Mapping[str, str], query: str, now_epoch_seconds: float) -> None:
-        """Refuse what ``check`` would refuse whatever the body is, before there is one.
+        """Refuse a head that ``check`` would refuse with any body.
 
-        Whoever says in a signed header what the body's SHA-256 is has all but the body looked into.
+        If a signed header has the body's SHA-256, the signature is verified too.
 
         Raises:
-            DynamoDBError: as ``check``.
+            DynamoDBError: the errors of ``check``.
         """
         claim = self._claim(headers, query, now_epoch_seconds)
         digest = claim.told_digest(headers, "")
@@ -192,7 +192,7 @@ class Signatures:
 def authorization(
     key: AccessKey, region: str, headers: Mapping[str, str], body: bytes, moment: datetime
 ) -> dict[str, str]:
-    """The headers that sign a POST of this body; all of ``headers``, in lower case, are signed."""
+    """The headers that sign a POST of this body. All ``headers``, in lower case, are signed."""
     stamp = moment.astimezone(UTC).strftime(_MOMENT)
     signed = {**headers, DATE_HEADER: stamp}
     names = sorted(signed)
@@ -230,7 +230,7 @@ def _parsed(authorization: str, headers: Mapping[str, str]) -> _Authorization:
 
 
 def _moment_of_http_date(text: str) -> str:
-    """The stamp of what a Date header says, which may be a stamp; if it is no date, as it is."""
+    """The stamp of a Date header, which may be a stamp itself; invalid text is unchanged."""
     date = _IS_HTTP_DATE.match(text)
     if date is None:
         return text
@@ -242,7 +242,7 @@ def _moment_of_http_date(text: str) -> str:
 
 
 def _check_moment(moment: str, now_epoch_seconds: float) -> None:
-    """Refuse a signature that is old, or of a time to come."""
+    """Refuse a signature that is too old or in the future."""
     signed_at = _epoch_seconds(moment)
     if signed_at is None:
         raise IncompleteSignatureException(
@@ -265,7 +265,7 @@ def _check_moment(moment: str, now_epoch_seconds: float) -> None:
 
 @lru_cache(maxsize=256)
 def _epoch_seconds(moment: str) -> float | None:
-    """The time of a stamp; requests of one second have the same. None: it is none."""
+    """The time of a stamp, cached because requests of one second share it; None if invalid."""
     if _IS_MOMENT.match(moment) is None:
         return None
     try:
@@ -280,7 +280,7 @@ def _stamp(epoch_seconds: float) -> str:
 
 
 def _scope(credential: str, moment: str) -> tuple[str, str]:
-    """The id of the key, and the scope of its use; any region will do, as all see the same."""
+    """The key's id and scope. Any region is valid here."""
     elements = credential.rstrip("/").split("/")
     if len(elements) != _CREDENTIAL_ELEMENTS:
         raise IncompleteSignatureException(
@@ -309,7 +309,7 @@ def _scope(credential: str, moment: str) -> tuple[str, str]:
 def _canonical(
     headers: Mapping[str, str], signed_headers: list[str], query: str, digest: str
 ) -> str:
-    """The one form of a request that both sides sign; headers are bytes, as Latin-1."""
+    """The canonical form of a request, which both sides sign; headers are bytes as Latin-1."""
     texts = [headers.get(name, "").strip(_WHITE) for name in signed_headers]
     lines = "".join([f"{name}:{text}\n" for name, text in zip(signed_headers, texts, strict=True)])
     if "  " in lines or "\t" in lines:
@@ -319,7 +319,7 @@ def _canonical(
 
 
 def _canonical_query(query: str) -> str:
-    """The parameters in their order and one spelling; what is no UTF-8 stays the bytes it is."""
+    """The parameters, sorted and in one spelling. Bytes that are not UTF-8 stay unchanged."""
     pairs = sorted(
         (_quoted(name), _quoted(text))
         for name, text in parse_qsl(query, keep_blank_values=True, errors=_AS_BYTES)
@@ -342,7 +342,7 @@ def _signature(secret: str, scope: str, to_sign: str) -> str:
 
 @lru_cache(maxsize=256)
 def _signing_key(secret: str, scope: str) -> bytes:
-    """The key of one day, region and service: most requests are of the last one's."""
+    """The key of one day, region and service, cached because most requests share it."""
     key = f"AWS4{secret}".encode()
     for element in scope.split("/"):
         key = hmac.digest(key, element.encode("latin-1"), "sha256")

@@ -1,8 +1,8 @@
-"""A bound on the answers that clients do not take, over all connections.
+"""A limit on the memory of answers that clients do not read, over all connections.
 
-An answer is kept in memory until its client has read it. A client that asks for large answers and
-reads none of them is closed after a time-out; many such clients would fill the memory before that.
-So beyond the bound, the connections that have waited longest for their clients are aborted.
+An answer stays in memory until its client has read it. A client that reads nothing is closed after
+a timeout, but many such clients would fill the memory before that. Above the limit, the connections
+that have waited longest are aborted.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import asyncio
 
 
 class UnsentAnswers:
-    """The connections whose clients are behind with reading, in the order since when.
+    """The connections whose clients are behind with reading, longest first.
 
-    Invariant: ``_unsent_bytes`` is the sum over ``_waiting``. Both may be more than there is, as
+    Invariant: ``_unsent_bytes`` is the sum over ``_waiting``. Both are upper bounds, because
     clients go on reading.
     """
 
@@ -24,7 +24,7 @@ class UnsentAnswers:
 
     @property
     def connection_count(self) -> int:
-        """How many clients are behind with reading."""
+        """Number of clients that are behind with reading."""
         return len(self._waiting)
 
     @property
@@ -33,7 +33,7 @@ class UnsentAnswers:
         return sum(transport.get_write_buffer_size() for transport in self._waiting)
 
     def stopped(self, transport: asyncio.Transport) -> None:
-        """A client is behind with reading."""
+        """Note that a client is behind with reading."""
         self.went_on(transport)
         self._waiting[transport] = transport.get_write_buffer_size()
         self._unsent_bytes += self._waiting[transport]
@@ -41,13 +41,13 @@ class UnsentAnswers:
             self._make_room()
 
     def went_on(self, transport: asyncio.Transport) -> None:
-        """A client has caught up with reading, or has gone."""
+        """Note that a client has caught up with reading, or has left."""
         self._unsent_bytes -= self._waiting.pop(transport, 0)
 
     def _make_room(self) -> None:
         self._waiting = {each: each.get_write_buffer_size() for each in self._waiting}
         self._unsent_bytes = sum(self._waiting.values())
-        # The last one may be larger than the bound: it has just begun.
+        # The last one may be larger than the limit: it has just started.
         while self._unsent_bytes > self._most_bytes and len(self._waiting) > 1:
             longest = next(iter(self._waiting))
             self.went_on(longest)
