@@ -475,7 +475,7 @@ ORDERS: Final = (
         "self._feed.begin(head.counter, head.logged_bytes)",
         "tests/actors/partition/test_durability.py",
         [
-            "test_the_tail_stays_where_it_is_when_a_partition_begins_anew_before_a_sync",
+            "test_the_tail_stays_where_it_is_when_a_partition_restarts_before_a_sync",
         ],
     ),
     Fault(
@@ -606,7 +606,7 @@ ORDERS: Final = (
         while""",
         "tests/actors/derived/test_times_listed_meanwhile.py",
         [
-            "test_what_a_crash_kept_from_being_swept_goes_after_it",
+            "test_items_not_swept_because_of_a_crash_are_swept_after_it",
         ],
     ),
     Fault(
@@ -890,7 +890,7 @@ ORDERS: Final = (
         "range_deletes=[self._sink.target]",
         "range_deletes=[]",
         "tests/actors/derived/test_scan.py",
-        ["test_a_snapshot_shows_one_moment_and_drops_what_was_there"],
+        ["test_a_snapshot_shows_one_moment_and_drops_earlier_rows"],
     ),
     Fault(
         "phase is started again by each change",

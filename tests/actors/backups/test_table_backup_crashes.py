@@ -119,7 +119,7 @@ async def begun_restore(database: Database, backup: TableBackup) -> bool:
     return True
 
 
-async def test_what_a_crash_left_of_a_backup_is_of_no_use_to_the_next_one() -> None:
+async def test_rows_that_a_crash_left_of_a_backup_are_not_used() -> None:
     async with memory_store() as inner:
         store = CutStore(inner)
         async with running_database(store) as database:

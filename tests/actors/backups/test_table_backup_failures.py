@@ -36,7 +36,7 @@ class ReopenedStore(FailingPages):
         self._database = database
 
     async def met(self) -> None:
-        # Writes before the copy restarts are in it, and nothing else of the earlier state.
+        # Writes before the copy restarts are in it, and no other rows of the earlier state.
         table = self._database().table("Thread")
         for number in range(ITEMS):
             await table.write(put(thread(f"{number}", "subject", later=number)))
@@ -58,7 +58,7 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_backup_whose_view_is_gone_is_begun_anew() -> None:
+async def test_a_backup_whose_view_is_gone_starts_over() -> None:
     async with memory_store() as inner:
         opened: list[Database] = []
         store = ReopenedStore(inner, lambda: opened[0])
@@ -110,7 +110,7 @@ async def test_a_table_that_can_not_be_restored_is_taken_away_and_logged() -> No
             assert database.table_names() == ["Thread"]
 
 
-async def test_what_is_given_up_can_be_deleted() -> None:
+async def test_a_backup_that_was_given_up_can_be_deleted() -> None:
     async with memory_store() as inner:
         store = FailingPages(inner)
         async with running_database(store) as database:

@@ -132,7 +132,7 @@ async def test_a_backup_is_of_one_moment_while_writes_go_on() -> None:
         ]
 
 
-async def test_what_a_backup_is_made_of_is_not_deleted_meanwhile() -> None:
+async def test_a_table_is_not_deleted_while_its_backup_is_made() -> None:
     async with memory_store() as store, running_database(store) as database:
         await filled_table(database, 50, definition=table_definition())
         # The copy starts after all concurrent requests to the database's actor.
@@ -356,7 +356,7 @@ class WatchedCopies(FaultyStore):
         return durable
 
 
-async def test_nothing_is_told_of_a_copy_before_it_is_durable(tmp_path: Path) -> None:
+async def test_a_copy_is_available_only_when_it_is_durable(tmp_path: Path) -> None:
     async with disk_store(tmp_path) as inner:
         store = WatchedCopies(inner)
         async with running_database(store) as database:
@@ -389,7 +389,7 @@ async def test_no_more_than_so_many_tables_are_restored_at_a_time(
             await begin_restore(database, backup, "Restored2")
 
 
-async def test_what_is_deleted_afterwards_is_in_the_backup() -> None:
+async def test_an_item_deleted_afterwards_is_in_the_backup() -> None:
     async with memory_store() as store, running_database(store) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")

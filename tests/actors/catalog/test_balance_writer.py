@@ -184,7 +184,7 @@ async def test_a_restart_goes_on_where_the_server_stopped():
             assert units_left(database.table("Thread")) == {1: FULL - 150}
 
 
-async def test_what_is_stored_is_brought_up_to_date_before_a_request_comes():
+async def test_stored_balances_are_updated_before_the_first_request():
     """Otherwise the next start would add the time of the stop again, after a crash."""
     async with watched() as store:
         clock = SetClock()
@@ -256,7 +256,7 @@ async def test_a_stop_on_a_full_disk_is_a_stop():
         assert logs
         store.failure = None
         async with running(store) as database:
-            # As after a crash.
+            # The same as after a crash.
             left = units_left(database.table("Thread"))[1]
             assert left is not None
             assert FULL - 100 - WRITE_RESERVE <= left <= FULL - 100
@@ -401,7 +401,7 @@ async def test_the_writer_goes_on_after_a_crash():
 
 
 @pytest.mark.parametrize("mode", ["observe", "off"])
-async def test_what_is_only_observed_is_stored_and_what_is_off_not(mode):
+async def test_balances_are_stored_if_limits_are_observed_but_not_if_they_are_off(mode):
     async with watched() as store, running(store, throttling=mode) as database:
         await write(database.table("Thread"))
         await database.balances.keep()

@@ -83,7 +83,7 @@ class FullForSome(FaultyStore):
         return await super().commit(groups)
 
 
-async def test_who_follows_a_table_ends_quietly_when_the_server_is_stopped(
+async def test_followers_end_quietly_when_the_server_is_stopped(
     unseen: list[object],
 ) -> None:
     async with memory_store() as inner:
@@ -129,7 +129,7 @@ class FullBehindTheCatalog(FaultyStore):
         return durable
 
 
-async def test_who_fills_an_index_ends_quietly_when_the_server_is_stopped() -> None:
+async def test_a_backfill_ends_quietly_when_the_server_is_stopped() -> None:
     async with memory_store() as inner:
         store = FullBehindTheCatalog(inner)
         with capture_logs() as logs:

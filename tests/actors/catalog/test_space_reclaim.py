@@ -93,7 +93,7 @@ async def test_a_small_tables_space_is_left_to_the_engine(store: WatchedStore) -
     assert store.asked == []
 
 
-async def test_what_is_given_back_is_not_asked_for_again(store: WatchedStore) -> None:
+async def test_reclaimed_space_is_not_reclaimed_again(store: WatchedStore) -> None:
     store.may_end.set()
     async with running_database(store) as database:
         await make_large(database)
@@ -158,7 +158,7 @@ async def test_a_table_that_could_not_be_deleted_is_not_given_back(store: Watche
     assert store.asked == []
 
 
-async def test_what_a_full_disk_had_no_space_for_is_tried_again(store: WatchedStore) -> None:
+async def test_reclaiming_on_a_full_disk_is_tried_again(store: WatchedStore) -> None:
     store.may_end.set()
     store.failure = Full("the disk is full")
     async with running_database(store, keep_streams_seconds=86_400) as database:
@@ -171,7 +171,7 @@ async def test_what_a_full_disk_had_no_space_for_is_tried_again(store: WatchedSt
     assert store.asked == [rows_of(1)] * 2
 
 
-async def test_what_can_not_be_given_back_keeps_nobody_else_and_waits_for_a_start(
+async def test_space_that_can_not_be_reclaimed_delays_no_other_and_waits_for_a_start(
     store: WatchedStore,
 ) -> None:
     store.failure = Damaged("a file is damaged")
@@ -190,7 +190,7 @@ async def test_what_can_not_be_given_back_keeps_nobody_else_and_waits_for_a_star
         await wait_until_forgotten(store)
 
 
-async def test_what_could_not_be_forgotten_is_forgotten_later(store: WatchedStore) -> None:
+async def test_a_range_that_could_not_be_forgotten_is_forgotten_later(store: WatchedStore) -> None:
     async with running_database(store) as database:
         await make_large(database)
         await database.delete_table("Thread")

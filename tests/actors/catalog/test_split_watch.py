@@ -281,7 +281,7 @@ async def test_a_collection_whose_sort_keys_rise_with_time_stays_throttled():
         assert starts(table) == [b""]
 
 
-async def test_what_is_only_observed_is_split_for_heat_and_what_is_off_is_not():
+async def test_tables_are_split_for_heat_if_limits_are_observed_but_not_if_they_are_off():
     for setting, partitions in (("observe", 2), ("off", 1)):
         clock = SetClock()
         async with running_database(

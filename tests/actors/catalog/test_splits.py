@@ -159,7 +159,7 @@ async def split_somewhere(database: Database, draw: random.Random, index_id: int
         await database.split_partition("Thread", owner.number, position, index_id=index_id)
 
 
-async def test_what_was_written_before_and_after_a_split_is_there_after_a_restart():
+async def test_writes_before_and_after_a_split_are_there_after_a_restart():
     async with memory_store() as store:
         async with one_partition(store=store) as (database, table):
             writers = Writers(table)
@@ -495,7 +495,7 @@ def test_a_table_in_a_passing_phase_is_not_settled(definition):
     assert not is_settled(definition)
 
 
-def test_a_table_whose_followers_are_at_work_or_gone_is_settled():
+def test_a_table_whose_followers_are_active_or_gone_is_settled():
     definition = structs.replace(
         indexed(),
         time_to_live=TimeToLive("at", "ENABLED", 0.0),

@@ -108,7 +108,7 @@ async def test_nor_that_of_an_index():
 
 
 @on_stepped_time
-async def test_a_state_during_which_the_actor_crashed_begins_anew_and_ends_once():
+async def test_a_state_during_which_the_actor_crashed_restarts_and_ends_once():
     async with running_database(table_transition_seconds=SECONDS) as database:
         await make(database)
         await change_units(database, 6)

@@ -84,7 +84,7 @@ async def test_a_move_is_durable_before_it_is_answered_and_before_the_time_is_to
 @pytest.mark.parametrize(
     "refused", [MoveClock(START - 1), MoveClock(by_seconds=-1), MoveClock(speed=-1)]
 )
-async def test_what_a_clock_refuses_changes_nothing(store: HeldStore, refused: MoveClock):
+async def test_a_refused_move_of_a_clock_changes_nothing(store: HeldStore, refused: MoveClock):
     async with running_control(store) as control:
         with pytest.raises(ClockRefusal):
             await control.move(refused)

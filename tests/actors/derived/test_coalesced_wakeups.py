@@ -45,7 +45,7 @@ async def test_changes_that_come_soon_after_a_tick_wait_for_more(monkeypatch):
     assert second.done()
 
 
-async def test_where_nothing_changes_any_more_nobody_waits_for_long(monkeypatch):
+async def test_without_changes_a_wait_ends_soon(monkeypatch):
     time = Time(monkeypatch)
     wakeups = CoalescedWakeups()
     waiting = [wakeups.wait(), wakeups.wait()]
@@ -53,7 +53,7 @@ async def test_where_nothing_changes_any_more_nobody_waits_for_long(monkeypatch)
     await asyncio.wait_for(asyncio.gather(*waiting), 60)
 
 
-async def test_who_gave_up_waiting_is_in_nobodys_way(monkeypatch):
+async def test_a_canceled_wait_does_not_disturb_others(monkeypatch):
     Time(monkeypatch)
     wakeups = CoalescedWakeups()
     gone, waiting = wakeups.wait(), wakeups.wait()

@@ -82,7 +82,7 @@ async def test_a_restart_continues_behind_the_stored_checkpoints() -> None:
         assert await store.latest.load([key]) == [Checkpoint(1, 7).encode()]
 
 
-async def test_who_waits_for_logs_is_told_when_they_join() -> None:
+async def test_a_wait_for_logs_ends_when_they_join() -> None:
     async with family() as (store, logs):
         waiting = asyncio.create_task(logs.wait_joined())
         await asyncio.sleep(0)

@@ -204,7 +204,7 @@ async def test_no_message_is_in_flight_when_a_scan_has_ended():
         assert outcomes.ended == 0
 
 
-async def test_a_snapshot_shows_one_moment_and_drops_what_was_there():
+async def test_a_snapshot_shows_one_moment_and_drops_earlier_rows():
     async with memory_store() as store:
         await filled(store)
         await (await store.commit([Group(b"\xfe", None, b"1", [(COPIES + b"old", b"")])]))

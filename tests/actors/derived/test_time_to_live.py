@@ -73,7 +73,7 @@ async def write_something(table: Table, source: random.Random, *, latest: int = 
         await table.write(put(key | {"at": {"N": at}}))
 
 
-async def test_what_is_listed_equals_a_rebuild_after_any_writes():
+async def test_the_list_equals_a_rebuild_after_any_writes():
     async with memory_store() as store, running_database(store, SetClock(NOW)) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -214,7 +214,7 @@ async def test_it_is_switched_on_over_a_restart():
             assert rows == await rebuilt(store, table.definition, "at")
 
 
-async def test_what_comes_due_while_the_server_is_down_is_deleted_at_its_start():
+async def test_items_that_expire_while_the_server_is_down_are_deleted_at_its_start():
     async with memory_store() as store:
         async with running_database(store, SetClock(NOW), time_to_live=SETTINGS) as database:
             await database.create_table(table_definition())
@@ -315,7 +315,7 @@ async def test_it_is_switched_off_in_the_middle_of_a_sweep():
         assert await nothing_left(store, table.definition.table_id)
 
 
-async def test_a_deleted_table_leaves_nothing_of_it():
+async def test_a_deleted_table_leaves_no_rows():
     async with memory_store() as store, running_database(store) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")

@@ -67,7 +67,7 @@ async def assert_rebuilt(store: Store, table: Table) -> None:
     assert len(rows) > 50
 
 
-async def test_what_is_listed_equals_a_rebuild_whatever_was_split():
+async def test_the_list_equals_a_rebuild_after_any_splits():
     source = random.Random(1)
     async with memory_store() as store:
         async with running_database(store, SetClock(NOW)) as database:
@@ -143,7 +143,7 @@ class RefusingStore(FaultyStore):
         return await super().commit(groups)
 
 
-async def test_what_is_due_goes_though_no_split_succeeds():
+async def test_expired_items_are_deleted_though_no_split_succeeds():
     clock = SetClock(NOW)
     async with memory_store() as inner:
         store = RefusingStore(inner)
@@ -227,7 +227,7 @@ async def test_the_times_of_children_are_listed_behind_all_of_their_parents():
             assert table.record.ended_logs == ()
 
 
-async def test_what_is_listed_late_by_a_parents_expirer_is_swept_by_its_children():
+async def test_an_item_listed_late_by_a_parents_expirer_is_swept_by_its_children():
     clock = SetClock(NOW)
     async with memory_store() as inner:
         store = HoldingStore(inner)

@@ -129,7 +129,7 @@ async def test_an_item_listed_late_that_the_store_kept_goes_with_the_next_sweep(
         await soon(lambda: swept.asked == [POSITION])
 
 
-async def test_what_a_crash_kept_from_being_swept_goes_after_it() -> None:
+async def test_items_not_swept_because_of_a_crash_are_swept_after_it() -> None:
     async with sweeping() as swept:
         page = swept.store.gate_before(is_due)
         await page.reached()

@@ -130,7 +130,7 @@ async def test_an_answer_that_the_client_library_cancels_does_not_end_the_waitin
                 await asyncio.sleep(0.001)
 
 
-async def test_its_consumer_is_told_of_the_gap_and_ends_with_the_table(relays):
+async def test_its_consumer_gets_the_gap_and_ends_with_the_table(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)

@@ -60,7 +60,7 @@ async def test_one_of_a_table_that_was_never_written_to_begins_with_the_first_ch
         assert told.items == await items_of(table)
 
 
-async def test_a_snapshot_that_a_restart_interrupts_is_begun_anew(relays):
+async def test_a_snapshot_that_a_restart_interrupts_starts_over(relays):
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=relays) as database:

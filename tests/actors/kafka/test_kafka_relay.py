@@ -62,7 +62,7 @@ async def test_the_destination_is_active_once_its_topic_is_there(relays):
         assert broker.topics[TOPIC].settings["max.message.bytes"] == str(8 * 1024 * 1024)
 
 
-async def test_what_is_written_while_the_broker_is_away_is_published_later(relays):
+async def test_writes_while_the_broker_is_away_are_published_later(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -75,7 +75,7 @@ async def test_what_is_written_while_the_broker_is_away_is_published_later(relay
         assert sorted(numbers_by_item(messages).values()) == in_order(100)
 
 
-async def test_a_silent_broker_is_told_of_and_waited_for(relays):
+async def test_a_silent_broker_is_reported_and_waited_for(relays):
     broker = FakeBroker()
     relays = structs.replace(relays, silent_seconds=0.01)
     async with running_database(broker=broker, relays=relays) as database:
@@ -111,7 +111,7 @@ async def test_a_publisher_that_is_stuck_beside_a_broker_that_answers_is_given_u
         assert broker.opened > 1
 
 
-async def test_a_record_that_is_too_large_without_its_images_is_told_of_and_waits(relays):
+async def test_a_record_that_is_too_large_without_its_images_is_reported_and_waits(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -233,7 +233,7 @@ async def test_an_answer_that_the_client_library_cancels_is_a_failed_delivery(re
         assert relay_of(database, table).state == "PUBLISHING"
 
 
-async def test_one_that_it_cancels_while_a_silent_broker_is_looked_after_is_silence_too(relays):
+async def test_a_future_that_it_cancels_while_the_broker_is_silent_is_silence_too(relays):
     broker = FakeBroker()
     relays = structs.replace(relays, silent_seconds=0.01, probe_seconds=0.01)
     async with running_database(broker=broker, relays=relays) as database:
@@ -251,7 +251,7 @@ async def test_one_that_it_cancels_while_a_silent_broker_is_looked_after_is_sile
         assert relay_of(database, table).errors == 1
 
 
-async def test_a_lost_acknowledgement_doubles_records_that_can_be_told_by_their_numbers():
+async def test_a_lost_acknowledgment_doubles_records_with_equal_numbers():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         table = await published_table(database)
@@ -265,7 +265,7 @@ async def test_a_lost_acknowledgement_doubles_records_that_can_be_told_by_their_
         assert sorted(numbers_by_item(without_duplicates(messages)).values()) == in_order(60)
 
 
-async def test_what_was_acknowledged_of_a_round_is_not_sent_again():
+async def test_acknowledged_records_of_a_round_are_not_sent_again():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         table = await published_table(database)
@@ -279,7 +279,7 @@ async def test_what_was_acknowledged_of_a_round_is_not_sent_again():
         assert len(broker.messages(TOPIC)) == 90
 
 
-async def test_exactly_once_a_lost_acknowledgement_doubles_nothing():
+async def test_exactly_once_a_lost_acknowledgment_doubles_nothing():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=EXACTLY_ONCE) as database:
         table = await published_table(database)
@@ -345,7 +345,7 @@ class ForgetfulBroker(FakeBroker):
         return await super().read_last(topic, keys)
 
 
-async def test_a_topic_that_tells_of_another_table_is_told_of_a_gap_behind_a_failed_attempt():
+async def test_a_topic_of_another_table_gets_a_gap_after_a_failed_attempt():
     broker = ForgetfulBroker()
     broker.topics[TOPIC] = EXACTLY_ONCE.topic(TOPIC)
     broker.append(TOPIC, 0, [KafkaMessage(b"key", b"{}", (), 0)], None)
@@ -371,7 +371,7 @@ async def test_after_a_restart_it_goes_on_where_it_was(relays):
         assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(60)
 
 
-async def test_what_a_stopped_server_did_not_publish_is_published_by_the_next_one(relays):
+async def test_changes_that_a_stopped_server_did_not_publish_are_published_by_the_next_one(relays):
     broker = FakeBroker()
     async with memory_store() as store:
         with broker.away():

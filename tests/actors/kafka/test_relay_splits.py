@@ -267,7 +267,7 @@ async def test_a_table_with_items_is_no_new_one_though_all_its_partitions_are(sn
             assert (told.gaps, len(told.snapshot)) == (0, 0)
 
 
-async def test_what_logs_that_ended_hold_counts_to_the_bound():
+async def test_records_of_ended_logs_count_to_the_bound():
     broker = FakeBroker()
     relays = relay_settings(retention_bytes=60_000)
     async with running_database(broker=broker, relays=relays) as database:

@@ -134,7 +134,7 @@ async def test_every_item_is_in_the_snapshot_of_a_quiet_table():
         assert progress.is_whole
 
 
-async def test_a_snapshot_that_was_given_up_is_begun_anew_behind_a_gap():
+async def test_a_snapshot_that_was_given_up_starts_over_after_a_gap():
     broker = FakeBroker()
     quick = relay_settings(snapshot_patience_seconds=0.05)
     async with running_database(broker=broker, relays=quick) as database:
@@ -200,7 +200,7 @@ async def test_a_job_that_crashes_on_and_on_fails_and_holds_nothing(monkeypatch)
         await stopped_recording(table)
 
 
-async def test_what_the_broker_does_not_take_is_sent_again():
+async def test_records_that_the_broker_refuses_are_sent_again():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database)
@@ -215,7 +215,7 @@ async def test_what_the_broker_does_not_take_is_sent_again():
         assert len(broker.open_publishers) == 1
 
 
-async def test_what_the_client_library_cancels_is_sent_again():
+async def test_records_that_the_client_library_cancels_are_sent_again():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database)

@@ -229,7 +229,7 @@ async def test_a_job_whose_end_is_known_keeps_no_logs_of_children():
         assert (await wait_done(database, started.replay_id)).changes == 200
 
 
-async def test_what_was_changed_before_a_split_is_missed_once_the_parents_log_is_gone():
+async def test_changes_before_a_split_are_missed_once_the_parents_log_is_gone():
     broker, clock = FakeBroker(), SetClock()
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
     async with running_database(clock=clock, **settings) as database:

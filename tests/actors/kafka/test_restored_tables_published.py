@@ -54,7 +54,7 @@ async def test_the_topic_of_a_restored_table_begins_with_its_first_change(indexe
         assert told.snapshot == {}
 
 
-async def test_where_topics_begin_with_a_snapshot_it_has_what_was_restored() -> None:
+async def test_a_topic_that_begins_with_a_snapshot_has_the_restored_items() -> None:
     broker = FakeBroker()
     relays = relay_settings(all_tables=True, snapshot="initial")
     async with running_database(broker=broker, relays=relays) as database:
@@ -70,7 +70,7 @@ async def test_where_topics_begin_with_a_snapshot_it_has_what_was_restored() -> 
         assert told.items == await items_of(table)
 
 
-async def test_a_table_that_is_restored_behind_a_restart_gets_its_topic_all_the_same() -> None:
+async def test_a_table_that_is_restored_after_a_restart_gets_its_topic() -> None:
     broker = FakeBroker()
     relays = relay_settings(all_tables=True)
     async with memory_store() as store:

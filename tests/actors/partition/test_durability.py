@@ -129,7 +129,7 @@ async def test_a_table_is_closed_only_when_its_last_write_is_answered():
         assert written.done()
 
 
-async def test_the_tail_stays_where_it_is_when_a_partition_begins_anew_before_a_sync():
+async def test_the_tail_stays_where_it_is_when_a_partition_restarts_before_a_sync():
     async with stepped_database(partitions_per_table=1) as (store, database):
         await database.create_table(table_definition())
         table = database.table("Thread")

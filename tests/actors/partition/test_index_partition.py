@@ -99,7 +99,7 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
         assert counted.applied == {3: 60}
 
 
-async def test_logs_are_told_apart():
+async def test_logs_are_distinguished():
     async with memory_store() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
@@ -112,7 +112,7 @@ async def test_logs_are_told_apart():
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_a_backfill_that_is_doubled_late_or_begun_anew_counts_each_entry_once(seed):
+async def test_a_backfill_that_is_doubled_late_or_restarted_counts_each_entry_once(seed):
     source = random.Random(seed)
     rows = [(b"item%03d" % number, b"row%03d" % number) for number in range(60)]
 

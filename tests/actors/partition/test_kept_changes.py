@@ -87,7 +87,7 @@ async def test_the_garbage_collector_has_nothing_to_look_at_in_kept_changes():
             assert not any(id(one) in seen for one in held if one is not None)
 
 
-async def test_a_log_that_was_heard_of_before_its_partition_tells_of_it_stays_where_it_is() -> None:
+async def test_a_tail_that_was_read_before_its_partition_reports_it_stays_where_it_is() -> None:
     async with memory_store() as store:
         feed = ChangeFeed(1, store, RecentChanges())
         feed.begin(0)

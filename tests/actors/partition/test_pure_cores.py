@@ -283,7 +283,7 @@ def test_a_tables_core_decides_the_same_twice_and_changes_nothing_by_it(
         runner.run(batch)
 
 
-def test_what_these_messages_do_is_no_special_case() -> None:
+def test_these_messages_are_no_special_case() -> None:
     """All kinds of outcomes occur, so the test above covers them."""
     runner = Runner(TableCore(NUMBER, INDEXED, COLLECTION_LIMIT_BYTES))
     large = {**thread("f", "l", posts=1), "text": {"S": "x" * LARGE_BYTES}}

@@ -82,7 +82,7 @@ async def test_a_set_to_an_earlier_time_is_refused():
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -1, LATEST_EPOCH_SECONDS + 1])
-async def test_what_is_no_time_is_refused(wrong: float):
+async def test_an_invalid_time_is_refused(wrong: float):
     with pytest.raises(ClockRefusal, match="A time is a number of seconds"):
         VirtualClock(wrong)
     with pytest.raises(ClockRefusal, match="A time is a number of seconds"):
@@ -90,7 +90,7 @@ async def test_what_is_no_time_is_refused(wrong: float):
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -1, MAX_SPEED + 1])
-async def test_what_is_no_speed_is_refused(wrong: float):
+async def test_an_invalid_speed_is_refused(wrong: float):
     with pytest.raises(ClockRefusal, match="A speed is a number from 0"):
         VirtualClock(START).set_speed(wrong)
 
@@ -160,7 +160,7 @@ async def test_a_sleeper_of_the_machines_clock_wakes_in_time():
     assert clock.now_epoch_seconds() >= wanted
 
 
-async def test_the_machines_clock_is_looked_at_again(monkeypatch: pytest.MonkeyPatch):
+async def test_the_machines_clock_is_read_again(monkeypatch: pytest.MonkeyPatch):
     clock = SystemClock()
     machine = clock.now_epoch_seconds()
     day = clock.wait_until(machine + 86_400)

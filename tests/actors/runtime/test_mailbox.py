@@ -33,7 +33,7 @@ async def test_a_full_mailbox_refuses_at_once():
         mailbox.put_nowait(Note("b"))
 
 
-async def test_whoever_found_a_mailbox_full_hears_of_room():
+async def test_a_sender_that_found_a_mailbox_full_is_notified_of_room():
     mailbox = Mailbox(2)
     assert mailbox.when_room().done()
     for text in "ab":
@@ -48,7 +48,7 @@ async def test_whoever_found_a_mailbox_full_hears_of_room():
     assert drained.done()
 
 
-async def test_whoever_waits_for_room_hears_that_a_mailbox_is_closed():
+async def test_a_wait_for_room_ends_when_the_mailbox_is_closed():
     mailbox = Mailbox(1)
     mailbox.put_nowait(Note("a"))
     waiting, cancelled = mailbox.when_room(), mailbox.when_room()
@@ -107,7 +107,7 @@ async def test_a_copied_message_is_equal_and_another_object():
     assert envelope.message is not note
 
 
-async def test_what_waits_can_be_given_to_another_mailbox_and_is_answered_there():
+async def test_waiting_messages_can_be_given_to_another_mailbox_and_are_answered_there():
     first, second = Mailbox(10), Mailbox(1)
     replies = [first.put_nowait(Note(text)) for text in "abc"]
     taking = asyncio.ensure_future(second.take(10, 1000))

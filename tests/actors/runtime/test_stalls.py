@@ -44,7 +44,7 @@ class StallingStore(HeldStore):
         return await super().commit(groups)
 
 
-async def test_whoever_meets_a_stalled_store_waits_and_is_carried_out():
+async def test_a_message_that_meets_a_stalled_store_waits_and_is_carried_out():
     async with memory_store() as inner:
         store = StallingStore(inner)
         async with running_database(store, VirtualClock(START), partitions_per_table=1) as database:

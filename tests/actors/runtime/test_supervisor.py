@@ -222,7 +222,7 @@ async def test_stopping_answers_what_was_taken():
         assert [await reply for reply in replies] == [str(at) for at in range(10)]
 
 
-async def test_what_nobody_waits_for_does_not_hold_up_the_end():
+async def test_background_work_does_not_delay_the_end():
     begun = anyio.Event()
 
     async def work(ended: list[bool]) -> None:
@@ -245,7 +245,7 @@ async def test_what_nobody_waits_for_does_not_hold_up_the_end():
 
 
 @simulated
-async def test_what_is_never_done_begins_again_when_it_fails():
+async def test_endless_work_starts_again_when_it_fails():
     begun = 0
     begun_again = anyio.Event()
 

@@ -282,7 +282,7 @@ def never() -> Condition:
     )
 
 
-async def test_what_was_only_observed_to_be_refused_gets_nothing_back():
+async def test_a_write_whose_refusal_was_only_observed_gets_no_units_back():
     async with memory_store() as inner:
         store = HeldStore(inner)
         async with running_database(
@@ -353,7 +353,7 @@ async def test_a_transaction_that_the_store_refuses_gets_its_units_back():
             assert spent(tables) == [([7, 9], 2)] * 2
 
 
-async def test_a_transaction_of_which_a_partition_began_anew_gets_its_units_back():
+async def test_a_transaction_gets_its_units_back_if_a_partition_restarts():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:

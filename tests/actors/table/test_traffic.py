@@ -189,7 +189,7 @@ async def test_a_page_of_an_index_that_went_meanwhile_counts_for_nothing():
         assert windows(table) == []
 
 
-async def test_each_minute_is_told_apart_and_the_last_hour_is_kept():
+async def test_each_minute_is_separate_and_the_last_hour_is_kept():
     async with counting() as (table, clock, _):
         for minute in range(70):
             for _ in range(2):
@@ -219,7 +219,7 @@ async def test_only_the_busiest_keys_of_a_minute_are_kept():
         assert window.partitions["reads"].unlisted == 0.5
 
 
-async def test_of_many_requests_some_are_counted_for_all():
+async def test_some_of_many_requests_are_counted_for_all():
     requests = 20_000
     async with counting() as (table, clock, _):
         throttle = table.throttle
@@ -238,7 +238,7 @@ async def test_of_many_requests_some_are_counted_for_all():
         )
 
 
-async def test_what_comes_in_a_second_is_known_whichever_requests_are_counted():
+async def test_all_requests_of_a_second_are_known_whichever_are_counted():
     """A sample's own seconds would vary by chance: the busiest one by half as much again."""
     async with counting() as (table, clock, _):
         number = table.record.partitions[0].number
@@ -319,7 +319,7 @@ async def test_a_write_that_an_index_refuses_counts_for_the_indexs_key():
         assert "throttled_writes" not in windows(table)[-1].partitions
 
 
-async def test_what_dynamodb_would_throttle_counts_as_throttled_and_as_done():
+async def test_a_request_that_dynamodb_would_throttle_counts_as_throttled_and_as_done():
     units = {"billing_mode": "PROVISIONED", "throughput": Throughput(1, 2)}
     definition = structs.replace(table_definition(), **units)
     async with counting(definition, throttling="observe") as (table, _, _):
@@ -431,7 +431,7 @@ async def test_no_item_is_twice_in_a_sample(monkeypatch):
         assert sorted(int(item["forum"]["S"]) for item in some) == list(range(30))
 
 
-async def test_what_a_key_holds_is_counted_up_to_a_bound():
+async def test_the_items_of_a_key_are_counted_up_to_a_bound():
     async with counting() as (table, _, _):
         for number in range(30):
             await table.write(put(thread("EC2", f"{number:02}")))

@@ -147,7 +147,7 @@ async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one
             assert await posts(table, *forums) == ["2"] * len(forums)
 
 
-async def test_a_token_is_in_progress_while_a_round_has_its_transaction_whoever_is_gone() -> None:
+async def test_a_token_is_in_progress_while_a_round_has_its_transaction_without_a_request() -> None:
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
@@ -224,7 +224,7 @@ async def test_tokens_that_count_no_more_are_deleted() -> None:
             await add(database, "EC2", token=f"token {number}")
             await tokens.trim()
             clock.step(TEN_MINUTES)
-        # Those of the present ten minutes, which are none, and of the previous ones.
+        # No rows of the present ten minutes, and all rows of the previous ones.
         assert await stored(store) == ["000000000000/token 3", "000000000000/token 4"]
         await tokens.trim()
         assert await stored(store) == ["000000000000/token 4"]

@@ -62,7 +62,7 @@ async def test_it_goes_when_the_transaction_is_over():
 
 
 @on_stepped_time
-async def test_it_is_asked_for_a_few_times_a_second_until_then():
+async def test_the_sweeper_asks_a_few_times_a_second_until_then():
     asked: list[tuple[bytes, ...]] = []
     is_held = True
 

@@ -115,7 +115,7 @@ async def test_each_has_its_own_outcome_where_one_can_not_be_joined() -> None:
         await asyncio.gather(*(each.write(put(key)) for each in (table, other) for key in keys))
 
 
-async def test_what_can_not_be_committed_together_is_committed_one_by_one() -> None:
+async def test_transactions_that_can_not_be_committed_together_are_committed_one_by_one() -> None:
     async with memory_store() as real:
         store = CountingStore(real)
         async with running_database(store) as database:
@@ -132,7 +132,7 @@ async def test_what_can_not_be_committed_together_is_committed_one_by_one() -> N
 
 @pytest.mark.parametrize("step", range(MANY, MANY + 2))
 @pytest.mark.parametrize("leader", [True, False])
-async def test_who_is_cancelled_takes_nobody_along(step: int, *, leader: bool) -> None:
+async def test_a_canceled_transaction_cancels_no_other(step: int, *, leader: bool) -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         keys = [thread(f"forum {number}", "a") for number in range(MANY)]
@@ -164,7 +164,9 @@ async def test_who_is_cancelled_takes_nobody_along(step: int, *, leader: bool) -
 
 
 @pytest.mark.parametrize("order", [[0, 5], [5, 0], range(MANY)], ids=str)
-async def test_who_is_cancelled_together_with_the_leader_leaves_once(order: Sequence[int]) -> None:
+async def test_a_transaction_that_is_canceled_together_with_the_leader_leaves_once(
+    order: Sequence[int],
+) -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         keys = [thread(f"forum {number}", "a") for number in range(MANY)]
@@ -194,7 +196,7 @@ async def test_who_is_cancelled_together_with_the_leader_leaves_once(order: Sequ
             await transact(database, (table, put(keys[5])), (other, put(keys[5])))
 
 
-async def test_what_comes_first_is_taken_before_all_that_waits() -> None:
+async def test_a_first_message_is_taken_before_all_waiting_ones() -> None:
     mailbox = Mailbox(1)
     mailbox.put_nowait(Poison())
     first = mailbox.put_nowait(Poison(), always=True, first=True)

@@ -383,7 +383,7 @@ async def crash(table: Table, key: Item) -> None:
         await table.send(action.position, Poison())
 
 
-async def test_a_partition_that_began_anew_knows_of_no_transaction() -> None:
+async def test_a_restarted_partition_knows_no_transaction() -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         key = thread("EC2", "a")
@@ -401,7 +401,7 @@ async def test_a_partition_that_began_anew_knows_of_no_transaction() -> None:
         assert await items(table, key) + await items(other, key) == [key, key]
 
 
-async def test_what_a_partition_is_told_of_a_transaction_it_does_not_know_does_no_harm() -> None:
+async def test_messages_of_an_unknown_transaction_have_no_effect_on_a_partition() -> None:
     async with running_database() as database:
         table, _ = await two_tables(database)
         key = thread("EC2", "a")
@@ -493,7 +493,7 @@ async def test_writes_and_transactions_of_one_batch_see_each_other() -> None:
         assert [type(result).__name__ for result in results] == ["Written", "Accepted", "Written"]
 
 
-async def test_followers_hear_of_a_decision_when_it_is_durable_on_a_full_disk_too() -> None:
+async def test_followers_get_a_decision_when_it_is_durable_on_a_full_disk_too() -> None:
     async with memory_store() as real:
         store = FaultyStore(real)
         async with running_database(store) as database:
@@ -522,7 +522,7 @@ async def test_followers_hear_of_a_decision_when_it_is_durable_on_a_full_disk_to
             assert [feed.tail for feed in feeds] == [2, 2]
 
 
-async def test_whoever_looks_after_the_logs_hears_of_a_decision_that_a_full_disk_followed() -> None:
+async def test_the_upkeep_of_logs_finds_a_decision_that_a_full_disk_followed() -> None:
     async with memory_store() as real:
         store = FaultyStore(real)
         async with running_database(store) as database:
@@ -679,7 +679,7 @@ async def test_no_money_is_made_or_lost_and_nobody_waits_for_ever(seed: int) -> 
         await asyncio.gather(*(table.write(transfer(number, 0)) for table, number in places))
 
 
-async def test_what_was_transacted_is_there_after_a_restart(tmp_path: Path) -> None:
+async def test_transactions_are_there_after_a_restart(tmp_path: Path) -> None:
     keys = [thread(f"forum {number}", "a", posts=number) for number in range(20)]
     store = await open_rocks(tmp_path / "data")
     async with running_database(store) as database:
@@ -701,7 +701,7 @@ async def test_what_was_transacted_is_there_after_a_restart(tmp_path: Path) -> N
     await store.close()
 
 
-async def test_of_transactions_of_hot_items_that_all_come_at_once_some_are_done() -> None:
+async def test_some_of_many_simultaneous_transactions_on_hot_items_are_done() -> None:
     async with running_database(partitions_per_table=7) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
