@@ -24,9 +24,9 @@ from dynactor.api.serve.trace_options import TraceOptions
 PAGE: Final = Path(__file__).parents[3] / "docs" / "CONFIGURATION.md"
 
 _HEAD: Final = """\
-<!-- Generated from the options. Write it again with `make pages`. -->
-
 # Configuration
+
+<!-- Generated from the options. Write it again with `make pages`. -->
 
 `dynactor serve` reads its configuration from options and from environment variables when it starts.
 A configuration file does not exist, and no option can be changed while the server runs. Restart the
