@@ -1,4 +1,4 @@
-"""What the paths of the admin listener that speak JSON have in common."""
+"""Common parts of the admin listener's paths that use JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _JSON: Final = "application/json"
 
 
 def json_answer(status: HTTPStatus, content: Any) -> web.Response:
-    """An answer, or a fault."""
+    """Make a JSON answer."""
     return web.Response(
         status=status,
         body=msgspec.json.encode(content) + b"\n",
@@ -23,21 +23,21 @@ def json_answer(status: HTTPStatus, content: Any) -> web.Response:
 
 
 def fault(status: HTTPStatus, message: str) -> web.Response:
-    """A refusal, in words for a person."""
+    """Make an error with a message."""
     return json_answer(status, {"message": message})
 
 
 def other_method(path: str, methods: str) -> web.Response:
-    """The refusal of a method that a path does not take."""
+    """Make the error for a method that a path does not support."""
     response = fault(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes {methods}")
     response.headers["Allow"] = methods
     return response
 
 
 def other_type(request: web.BaseRequest) -> web.Response | None:
-    """The refusal of a body that is not said to be JSON; None if it is.
+    """Make the error for a content type other than JSON; None if the type is JSON.
 
-    A page on the web can have a browser send any other type without asking first.
+    A web page can make a browser send other types without a preflight request.
     """
     if request.content_type == _JSON:
         return None

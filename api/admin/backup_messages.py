@@ -16,7 +16,7 @@ class BackupRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BackupAnswer(Struct, frozen=True):
-    """A backup that was made, and where the server has it."""
+    """A finished backup and its place on the server."""
 
     name: str
     directory: str

@@ -1,7 +1,7 @@
 """Backups on the admin listener.
 
-``POST /backups`` makes one of all tables, and answers with its ``name`` and ``directory``; the body
-may give a ``name``, which is else the time.
+``POST /backups`` makes a backup of all tables and answers with its ``name`` and ``directory``. The
+body may give a ``name``; the default is the time.
 """
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ async def answer(backups: Backups | None, request: web.BaseRequest) -> web.Respo
 
 
 def _name_of_now() -> str:
-    """The time, as a file's name: of the real clock, since a virtual one may stand still."""
+    """The real time as a file name, because a virtual clock may stand still."""
     now = datetime.now(UTC).replace(tzinfo=None)
     return f"{now.isoformat(timespec='milliseconds').replace(':', '-')}Z"

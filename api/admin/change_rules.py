@@ -1,9 +1,9 @@
-"""Who may change something over the admin port.
+"""The rules for changes over the admin port.
 
-Reading is free for whoever reaches the port. A change needs three things:
+Every caller may read. A change needs three things:
 
 - a caller on the same machine, or the secret of ``--admin-secret-file``;
-- the header ``X-Dynactor-Admin: 1``, which a page on the web can't send without asking first;
+- the header ``X-Dynactor-Admin: 1``, which a web page can't send without a preflight request;
 - no ``Origin`` header, or the listener's own.
 """
 
@@ -22,7 +22,7 @@ _SCHEME: Final = "Bearer "
 
 
 class Refusal(NamedTuple):
-    """Why a change is not carried out."""
+    """The reason why a change is refused."""
 
     status: HTTPStatus
     message: str
@@ -31,9 +31,9 @@ class Refusal(NamedTuple):
 def change_refusal(
     method: str, headers: Mapping[str, str], peer: str | None, secret: str | None
 ) -> Refusal | None:
-    """The refusal of a request that would change something; None if it may go on.
+    """The refusal of a request that would change something; None if it is allowed.
 
-    ``peer`` is the caller's IP address, ``secret`` what it needs to know on another machine.
+    ``peer`` is the caller's IP address, ``secret`` the secret that other machines must send.
     """
     if method in _READING:
         return None

@@ -11,7 +11,7 @@ STEP_PATH: Final = "/clock/step"
 
 
 class ClockAnswer(Struct, frozen=True):
-    """How the clock stands: epoch seconds, the same in ISO 8601, and its speed."""
+    """The clock's state: the time in epoch seconds and in ISO 8601, and the speed."""
 
     now: float
     now_iso: str

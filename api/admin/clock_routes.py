@@ -1,7 +1,7 @@
 """The virtual clock on the admin listener.
 
-``GET /clock`` reads it, ``PUT /clock`` sets its time ``now``, its ``speed`` or both, and
-``POST /clock/step`` moves it on by ``seconds``; all answer with how it stands then.
+``GET /clock`` reads the clock, ``PUT /clock`` sets its time ``now``, its ``speed`` or both, and
+``POST /clock/step`` moves it forward by ``seconds``. All answer with the new state.
 """
 
 from __future__ import annotations

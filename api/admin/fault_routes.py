@@ -2,7 +2,7 @@
 
 ``POST /faults`` adds a rule (``dynactor.api.faults.rule``) and answers with its ``id``,
 ``GET /faults`` lists the rules, ``DELETE /faults`` removes all of them and ``DELETE /faults/ID``
-removes one. A reset removes all of them, too.
+removes one. A reset removes all rules too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``GET /health`` and ``GET /ready``, for supervisors and load balancers.
 
-Whoever answers ``/health`` is alive. ``/ready`` answers 503 while requests had better go elsewhere:
-before the server listens, while it stops, and while its store refuses writes.
+``/health`` answers 200 while the process is alive. ``/ready`` answers 503 before the server
+listens, while it stops, and while its store refuses writes.
 """
 
 from __future__ import annotations

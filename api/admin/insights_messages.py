@@ -22,7 +22,7 @@ class KeyWeight(Struct, frozen=True):
 
 
 class Counted(Struct, frozen=True):
-    """The keys that were counted most; see ``heavy_hitters.Summary``."""
+    """The most used keys; see ``heavy_hitters.Summary``."""
 
     total: float
     error: float
@@ -31,7 +31,7 @@ class Counted(Struct, frozen=True):
 
 
 class Minute(Struct, frozen=True):
-    """A minute: its start in epoch seconds, what came in each of its seconds, and of which keys."""
+    """A minute: its start in epoch seconds, the requests in each second, and their keys."""
 
     start: float
     seconds: dict[Kind, list[float]]
@@ -40,10 +40,10 @@ class Minute(Struct, frozen=True):
 
 
 class InsightsAnswer(Struct, frozen=True):
-    """What was counted of a table, or of the index; times are epoch seconds.
+    """The counts of a table or an index; times are epoch seconds.
 
-    ``recording`` is all while Contributor Insights counts every access, some while a few are
-    counted for advice, or none. ``status`` and ``mode`` are those of DescribeContributorInsights.
+    ``recording`` is all while Contributor Insights counts every access, some while a sample is
+    counted for advice, or none. ``status`` and ``mode`` are as in DescribeContributorInsights.
     """
 
     table: str
@@ -57,7 +57,7 @@ class InsightsAnswer(Struct, frozen=True):
 
 
 class CollectionSize(Struct, frozen=True):
-    """An item collection, and how it was when it was first and last counted since the start."""
+    """An item collection, with its first and last known size since the start."""
 
     key: Item
     size_bytes: int
@@ -66,7 +66,7 @@ class CollectionSize(Struct, frozen=True):
 
 
 class BusyKey(Struct, frozen=True):
-    """How much a busy partition key holds; at least, where it is more than is counted."""
+    """The size of a busy partition key's items; a lower bound if counting stopped at its limit."""
 
     key: Item
     size_bytes: int
@@ -74,14 +74,14 @@ class BusyKey(Struct, frozen=True):
 
 
 class Units(Struct, frozen=True):
-    """What was consumed since the server started."""
+    """Units consumed since the server started."""
 
     read: float
     write: float
 
 
 class ThrottleCount(Struct, frozen=True):
-    """How often a limit refused, or would have refused, something since the server started."""
+    """Number of requests that a limit refused, or would have refused, since the server started."""
 
     reason: str
     index: str
@@ -90,10 +90,10 @@ class ThrottleCount(Struct, frozen=True):
 
 
 class UseAnswer(Struct, frozen=True):
-    """How a table was used, its indexes by their names and itself by an empty one.
+    """The use of a table and its indexes, by index name; the table's own name is empty.
 
-    ``collections`` are the largest of a table with local indexes. ``written`` has, for each write
-    of the last that were counted, the attribute that was asked for as its item has it now.
+    ``collections`` are the largest item collections of a table with local indexes. ``written`` has
+    the current value of the requested attribute for each of the last counted writes.
     """
 
     table: str
@@ -111,6 +111,6 @@ class UseAnswer(Struct, frozen=True):
 
 
 class SampleAnswer(Struct, frozen=True):
-    """Some of a table's items, evenly spread."""
+    """A sample of a table's items, evenly spread."""
 
     items: list[Item]

@@ -1,9 +1,9 @@
-"""Which keys of a table are used, on the admin listener: ``GET /insights?table=T&index=I``.
+"""The use of a table's keys, on the admin listener: ``GET /insights?table=T&index=I``.
 
-It tells what was counted in each minute of the last hour, whether Contributor Insights is on or
-some requests are counted for advice. What else advice is made of: ``GET /insights/use?table=T``,
-with ``&attribute=A`` for the values of A in the items that were written last, and
-``GET /insights/sample?table=T&count=N``. None of it takes units, or counts for a key.
+The answer has the counts of each minute of the last hour, from Contributor Insights or from the
+sample for advice. ``dynactor advise`` also reads ``GET /insights/use?table=T``, with
+``&attribute=A`` for the values of A in the items written last, and
+``GET /insights/sample?table=T&count=N``. These requests consume no units and count for no key.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from dynactor.model.values.item import Item
 from dynactor.storage.store import StoreError
 
 _LARGEST: Final = 20
-# Of so many of the busiest keys it is counted how much they hold, up to a bound.
+# The number of busiest keys whose items are measured, up to a limit.
 _BUSIEST: Final = 3
 _COUNTED_BYTES: Final = 8 * MIB
 _MOST_SAMPLED: Final = 10_000

@@ -1,9 +1,8 @@
-"""The admin listener: what concerns the server itself, apart from DynamoDB's API.
+"""The admin listener: an HTTP server for operators, apart from DynamoDB's API.
 
-It listens on loopback unless it is told otherwise. ``GET /metrics`` is for Prometheus and whoever
-reads its format; the virtual clock is at ``/clock``, replays to Kafka are at ``/replays``, what
-requests do to keys at ``/insights``; ``/backups`` makes backups. For test suites there are
-``/reset``, ``/settings``, ``/snapshots`` and ``/faults``.
+It listens on loopback by default. Its paths are ``/metrics`` (for Prometheus), ``/health``,
+``/ready``, ``/clock`` (the virtual clock), ``/replays`` (to Kafka), ``/insights`` (the use of keys)
+and ``/backups``. Test suites use ``/reset``, ``/settings``, ``/snapshots`` and ``/faults``.
 """
 
 from __future__ import annotations
@@ -53,21 +52,21 @@ from dynactor.storage.directory_backups import Backups
 from dynactor.storage.store import Store, StoreError
 
 _SHUTDOWN_SECONDS: Final = 1.0
-# Routes of tables; a request may name the region.
+# Paths that concern tables. A request may name the region.
 _OF_TABLES: Final = {REPLAYS_PATH: replay_routes.answer, INSIGHTS_PATH: insights_routes.answer}
 
 _log = structlog.get_logger(__name__)
 
 
 class Administered(NamedTuple):
-    """The server that the admin listener shows and changes."""
+    """The parts of the server that the admin listener shows and changes."""
 
     store: Store
     protocol: Protocol
     backups: Backups | None = None
     suite_controls: SuiteControls | None = None
     faults: FaultInjector | None = None
-    # Who knows it may change something from other machines, too.
+    # Other machines need this secret for changes.
     secret: str | None = None
 
 
@@ -101,11 +100,11 @@ class _Admin:
 
     @property
     def _database(self) -> Database:
-        """The one that requests use: a reset opens another."""
+        """The current database: a reset opens another one."""
         return self._protocol.database
 
     def _database_for(self, query: Mapping[str, str]) -> Database | None:
-        """The one of the region, and of the access key, that a request names, if it is open."""
+        """The open database of the region and the access key that a request names, if any."""
         databases = self._protocol.databases
         if databases is None:
             return self._database
@@ -113,7 +112,7 @@ class _Admin:
         return databases.find(databases.namespace(region, query.get(KEY_ID_PARAMETER, "")))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request, whatever it asks for."""
+        """Answer a request to any path."""
         host = request.headers.get("Host", "")
         if not self._access.allows_host(host):
             return _text(
@@ -154,7 +153,7 @@ class _Admin:
         return await self._metrics(request.headers.get("Accept", ""))
 
     async def _metrics(self, accept: str) -> web.Response:
-        # What only this uses is not imported before.
+        # Imported here because only this method uses them.
         from dynactor.api.admin.metrics.exposition import exposition  # noqa: PLC0415
         from dynactor.api.admin.metrics.server import server_figures  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The admin listener's path for metrics, which the server announces."""
+"""The admin listener's path for metrics, which the server prints at its start."""
 
 from __future__ import annotations
 

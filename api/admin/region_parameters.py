@@ -1,6 +1,6 @@
-"""The parameters by which a request to the admin listener names whose tables it concerns.
+"""The query parameters that name the region and the access key of the tables.
 
-They mean nothing to a server that keeps no regions apart.
+A server with shared regions ignores them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class ReplayRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The body of ``POST /replays``.
 
     ``from`` is ``beginning``, ``snapshot``, a sequence number of 21 digits, a time (ISO 8601 or
-    seconds since 1970), or how long ago (such as 90s, 15m, 1h or 2d).
+    seconds since 1970), or an age (such as 90s, 15m, 1h or 2d).
     """
 
     table: str
@@ -25,7 +25,7 @@ class ReplayRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplayAnswer(Struct, frozen=True):
-    """A replay as it stands; see ``ReplayProgress``."""
+    """The state of a replay; see ``ReplayProgress``."""
 
     id: str
     table: str

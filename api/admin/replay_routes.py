@@ -1,7 +1,7 @@
 """Replays on the admin listener: jobs that publish a table's changes to a topic of Kafka again.
 
-``POST /replays`` starts one, ``GET /replays`` lists those that run and the last ones that ended,
-``GET /replays/<id>`` tells how far one has come, ``DELETE /replays/<id>`` cancels it.
+``POST /replays`` starts a replay, ``GET /replays`` lists the running ones and the last ones that
+ended, ``GET /replays/<id>`` shows the progress of one, ``DELETE /replays/<id>`` cancels it.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ async def _started(database: Database, request: web.BaseRequest) -> web.Response
 
 
 def parse_start(text: str, now_epoch_seconds: float) -> ReplayStart:
-    """The place in a table's changes where a replay starts, as people write it.
+    """Parse the start of a replay in a table's changes.
 
-    A length of time, such as 1h, counts back from now.
+    A duration, such as 1h, counts back from now.
 
     Raises:
-        ValueError: it is nothing of that; the message says what would be.
+        ValueError: the text is not a start; the message lists the valid forms.
     """
     if text == "beginning":
         return ReplayStart("beginning")

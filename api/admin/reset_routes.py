@@ -1,10 +1,10 @@
-"""What tests do to a whole server, on the admin listener: reset, settings and snapshots.
+"""Control of a whole server by tests, on the admin listener: reset, settings and snapshots.
 
-``POST /reset`` leaves the server as it was when it started, and empty. ``PATCH /settings`` changes
+``POST /reset`` deletes all data and restores the options of the start. ``PATCH /settings`` changes
 some options of the running server, ``GET /settings`` shows them. ``POST /snapshots`` keeps a copy
-of everything under a ``name``, ``POST /snapshots/NAME/restore`` brings it back, ``GET /snapshots``
-lists the copies and ``DELETE /snapshots/NAME`` forgets one. All of them are refused unless the
-data is in memory or the server was started with ``--allow-reset``.
+of all data under a ``name``, ``POST /snapshots/NAME/restore`` restores it, ``GET /snapshots`` lists
+the copies and ``DELETE /snapshots/NAME`` deletes one. The server refuses these requests unless its
+data is in memory or it was started with ``--allow-reset``.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Snapshots(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
-    """The answer to what has nothing to tell."""
+    """The answer of a request without a result."""
 
     done: bool = True
 
@@ -100,7 +100,7 @@ class SuiteControls:
     """Answers requests for these paths."""
 
     def __init__(self, host: DatabaseHost, *, can_reset: bool) -> None:
-        """``can_reset``: losing the server's data is allowed."""
+        """``can_reset``: the server's data may be deleted."""
         self._host = host
         self._can_reset = can_reset
 
@@ -183,10 +183,10 @@ class SuiteControls:
 
 
 def _changed(settings: DatabaseSettings, given: Settings) -> DatabaseSettings:
-    """Settings with those that were given.
+    """Settings with the given changes.
 
     Raises:
-        ConfigurationError: a lag is not understood.
+        ConfigurationError: a lag has an invalid form.
     """
     time_to_live = {
         "delay_seconds": given.ttl_delay_seconds,
@@ -228,7 +228,7 @@ def _shown(settings: DatabaseSettings) -> Settings:
 
 
 def _lag_text(lag: IndexLag) -> str:
-    """A lag as the option takes it."""
+    """A lag in the form of the option."""
     if lag == NO_LAG:
         return "none"
     if lag.shortest_seconds == lag.longest_seconds:

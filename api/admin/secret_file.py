@@ -9,14 +9,14 @@ LEAST_SECRET_CHARACTERS: Final = 16
 
 
 class BadSecretFile(Exception):
-    """The file holds no usable secret; the message says what to do."""
+    """The file has no usable secret; the message says what to do."""
 
 
 def read_secret(path: Path) -> str:
-    """The secret in a file, without white space around it.
+    """Read the secret in a file, without white space around it.
 
     Raises:
-        BadSecretFile: it can't be read, or the secret is too short.
+        BadSecretFile: the file can't be read, or the secret is too short.
     """
     try:
         secret = path.read_text().strip()

@@ -1,1 +1,1 @@
-"""What Prometheus reads of the server: a module for each kind of metric, and their exposition."""
+"""Metrics for Prometheus: a module for each kind of metric, and the exposition."""

@@ -1,4 +1,4 @@
-"""All metrics as text, in the form that is asked for."""
+"""All metrics as text, in the format that the scraper accepts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ async def exposition(
     accept: str,
     regions: Mapping[Namespace, Database] | None = None,
 ) -> tuple[bytes, str]:
-    """All metrics in the form that an Accept header asks for, and that form's content type.
+    """All metrics in the format that an Accept header asks for, and the content type.
 
-    ``regions`` are the databases that are kept apart; ``database`` is that of the server itself.
+    ``regions`` are the databases of separate regions; ``database`` is the server's own.
 
     Raises:
         StoreError: the store can't be read.
@@ -41,7 +41,7 @@ async def exposition(
         control = database.clock_control
         clock = None if control is None else control.state
         tables = RegionalTableCollector(clock, found, server.throttled_in)
-    # Thousands of samples take longer than others would wait for the event loop.
+    # Encoding thousands of samples would block the event loop for too long.
     return await asyncio.to_thread(_exposition, tables, server, accept)
 
 
@@ -49,7 +49,7 @@ def _exposition(tables: Collector, server: ServerFigures, accept: str) -> tuple[
     registry = CollectorRegistry()
     registry.register(tables)
     registry.register(ServerCollector(server))
-    # Processor time, memory, open files, and since when: process_*.
+    # Processor time, memory, open files and start time: process_*.
     ProcessCollector(registry=registry)
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type

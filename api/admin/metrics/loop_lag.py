@@ -1,4 +1,4 @@
-"""How late the event loop is: whatever keeps it busy for long makes every request wait."""
+"""The event loop's lag: a callback that runs for long delays every request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NANOSECONDS: Final = 1e9
 
 @asynccontextmanager
 async def measured_loop_lag() -> AsyncIterator[LatencyHistogram]:
-    """Set a timer each second within the context, and count by how much it was late."""
+    """Set a timer each second within the context, and count its delay."""
     loop = asyncio.get_running_loop()
     lag = LatencyHistogram()
 

@@ -1,4 +1,4 @@
-"""How many messages wait in the actors' mailboxes, by kind of actor."""
+"""Number of messages in the actors' mailboxes, by kind of actor."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dynactor.actors.table.table import Table
 
 
 class Mailboxes:
-    """The sum and the maximum of each kind; all tables together."""
+    """The sum and the maximum of each kind, over all tables."""
 
     def __init__(self) -> None:
         self._sums: dict[str, int] = {}
         self._longest: dict[str, int] = {}
 
     def add_database(self, database: Database) -> None:
-        """Add the actors that a database has one of. Each kind of actor is shown from now on."""
+        """Add the single actors of a database. All kinds of actors are shown from now on."""
         self._add("table_partition", ())
         self._add("index_partition", ())
         for kind, length in database.mailbox_lengths().items():

@@ -1,4 +1,4 @@
-"""Metrics of tables where regions are kept apart: each has a label for the region."""
+"""Metrics of tables with a label for the region, for servers with separate regions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynactor.storage.namespaces import Namespace
 
 
 class RegionalTableCollector(Collector):
-    """Gives what was found in each region to the registry, each metric once."""
+    """Collects the figures of all regions, with each metric once."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class RegionalTableCollector(Collector):
         self._throttled_requests = throttled_requests
 
     def collect(self) -> Iterator[Metric]:
-        """Each metric of tables. All regions together name as many tables as one would."""
+        """Yield each metric. The limit of named tables holds over all regions."""
         merged: dict[str, Metric] = {}
         most_tables = MOST_TABLES
         for namespace, figures in self._figures.items():

@@ -26,7 +26,7 @@ _OPERATION_AND_CODE: Final = ("operation", "code")
 
 
 class ServerFigures(Struct, frozen=True):
-    """What is shown. The histograms go on counting while they are read."""
+    """The figures of a scrape. The histograms go on counting while they are read."""
 
     latencies: Mapping[str, LatencyHistogram]
     failures: Mapping[Failure, int]
@@ -44,7 +44,7 @@ class ServerFigures(Struct, frozen=True):
 def server_figures(
     requests: RequestFigures, store: Store, loop_lag: LatencyHistogram
 ) -> ServerFigures:
-    """Look at the server as it is now."""
+    """Read the server's current figures."""
     return ServerFigures(
         requests.latencies,
         requests.failures.copy(),
@@ -60,13 +60,13 @@ def server_figures(
 
 
 class ServerCollector(Collector):
-    """Gives the figures to the registry."""
+    """Collects the figures of the server."""
 
     def __init__(self, figures: ServerFigures) -> None:
         self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
-        """Each metric, those of CloudWatch with its name there."""
+        """Yield each metric, named as in CloudWatch if CloudWatch has it."""
         yield from self._requests()
         yield from self._store()
         yield from self._queues()

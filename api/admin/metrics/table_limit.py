@@ -1,4 +1,4 @@
-"""Bounds how many tables the metrics name, since each name makes new time series."""
+"""Limits the number of tables in the metrics, because each name adds time series."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ OTHER: Final = "other"
 
 
 def limited(metrics: Iterable[Metric], shown: Collection[str]) -> Iterator[Metric]:
-    """The same metrics, with the samples of all tables that are not shown added up.
+    """Add up the samples of all tables that are not shown.
 
-    Of metrics in seconds or percent the largest one stays: a sum of ages would tell nothing.
+    Metrics in seconds or percent keep the largest sample, because a sum of ages means nothing.
     """
     for metric in metrics:
         if any(sample.labels.get("table", OTHER) not in shown for sample in metric.samples):

@@ -1,7 +1,6 @@
 """Metrics of tables and indexes, named after CloudWatch's metrics of DynamoDB.
 
-Nothing is kept for them: all is read from the database when it is asked for. Each count begins
-when the server starts.
+Each scrape reads them from the database. Counts start at zero with the server.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from dynactor.model.errors import ThrottlingReason
 
 _INDEX = ("table", "index")
 _DESTINATION = ("table", "topic")
-# The reason that DynamoDB has no name for: a partition's mailbox was full.
+# A partition's mailbox was full. DynamoDB has no name for this reason.
 _TOO_MANY_WAIT = "TooManyWritesWait"
-# Tables that metrics name.
+# Number of tables with a label of their own.
 MOST_TABLES: Final = 500
 # A table takes about 25 µs of the event loop.
 TABLES_A_TURN: Final = 20
 
 
 class _IndexState(Struct, frozen=True):
-    """One global index as it is found; None for what there is nothing to tell of."""
+    """The figures of one global index; None for a figure that does not apply."""
 
     labels: tuple[str, str]
     percentage_progress: float | None = None
@@ -45,21 +44,21 @@ class _IndexState(Struct, frozen=True):
 
 
 class _CapacityState(Struct, frozen=True):
-    """What a table or an index has served and refused, refusals by reason."""
+    """Consumed units of a table or an index, and refusals by reason."""
 
-    # The index is empty for the table itself.
+    # The name of the index is empty for the table itself.
     labels: tuple[str, str]
     consumed_read_capacity_units: float
     consumed_write_capacity_units: float
     read_throttle_events: Mapping[str, int]
     write_throttle_events: Mapping[str, int]
     observed_throttle_events: Mapping[str, int]
-    # Of the table alone.
+    # None for an index.
     transaction_conflicts: int | None
 
 
 class _ExpiryState(Struct, frozen=True):
-    """Time to live of one table; the lag is None where it is off."""
+    """Time to live of one table; the lag is None if time to live is off."""
 
     name: str
     deleted_items: int
@@ -67,7 +66,7 @@ class _ExpiryState(Struct, frozen=True):
 
 
 class _DestinationState(Struct, frozen=True):
-    """One topic that a table's changes are published to, as it is found."""
+    """The figures of one topic of a table."""
 
     labels: tuple[str, str]
     state: str
@@ -81,14 +80,14 @@ class _DestinationState(Struct, frozen=True):
 
 
 class _PartitionState(Struct, frozen=True):
-    """How many partitions a table or an index has."""
+    """Number of partitions of a table or an index."""
 
     labels: tuple[str, str]
     partitions: int
 
 
 class TableFigures(Struct, frozen=True):
-    """What is shown of the tables, as it was found."""
+    """The figures of all tables in a scrape."""
 
     names: Sequence[str]
     indexes: Sequence[_IndexState]
@@ -102,7 +101,7 @@ class TableFigures(Struct, frozen=True):
 
 
 async def table_figures(database: Database) -> TableFigures:
-    """Look at all tables, at most ``TABLES_A_TURN`` in one turn of the event loop.
+    """Read the figures of all tables, at most ``TABLES_A_TURN`` in one turn of the event loop.
 
     Raises:
         StoreError: the store can't be read.
@@ -141,7 +140,7 @@ async def table_figures(database: Database) -> TableFigures:
 
 
 class TableCollector(Collector):
-    """Gives what was found to the registry."""
+    """Collects the figures of tables."""
 
     def __init__(
         self,
@@ -154,7 +153,7 @@ class TableCollector(Collector):
         self._most_tables = most_tables
 
     def collect(self) -> Iterator[Metric]:
-        """Each metric, those of CloudWatch with its name there."""
+        """Yield each metric, named as in CloudWatch if CloudWatch has it."""
         shown = frozenset(self._figures.names[: self._most_tables])
         yield from limited(self._all(), shown)
 
@@ -348,7 +347,7 @@ def _capacity_states(table: Table) -> Iterator[_CapacityState]:
 
 
 def _events_by_index(events: Mapping[ThrottlingReason, int]) -> dict[str, dict[str, int]]:
-    """Counts by the index that an ARN names, and by reason; a table's own under an empty name."""
+    """Counts by index name and reason; the table's own name is empty."""
     found: dict[str, dict[str, int]] = {}
     for reason, count in events.items():
         index = reason.resource.partition("/index/")[2]
@@ -428,7 +427,7 @@ async def _state_at_work(
 ) -> _IndexState:
     progress = actors.progress
     lag_seconds: float | None = None
-    # Followers of an index that is being filled have not begun: it has no lag, but progress.
+    # During a backfill the index has no followers yet: it has progress rather than lag.
     if actors.is_followed:
         lag_seconds = _age_seconds(database, await actors.oldest_unapplied_us())
     return _IndexState(
@@ -443,7 +442,7 @@ async def _state_at_work(
 
 
 def _age_seconds(database: Database, time_us: int | None) -> float:
-    """How long ago that was; 0 for nothing."""
+    """Seconds since a time; 0 for None."""
     if time_us is None:
         return 0.0
     return max(0.0, database.clock.now_epoch_seconds() - time_us / 1e6)
