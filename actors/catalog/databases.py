@@ -36,11 +36,13 @@ class Databases:
         separation: Separation = "shared",
         open_one: Callable[[Namespace], AbstractAsyncContextManager[Database]] | None = None,
         group: TaskGroup | None = None,
+        most_namespaces: int = MOST_NAMESPACES,
     ) -> None:
         self.home = home
         self.separation = separation
         self._open_one = open_one
         self._group = group
+        self._most_namespaces = most_namespaces
         self._closing = anyio.Event()
         self._open: dict[Namespace, Database] = {}
         self._opening: dict[Namespace, asyncio.Future[Database]] = {}
@@ -73,9 +75,10 @@ class Databases:
             return database
         opening = self._opening.get(namespace)
         if opening is None:
-            if len(self._open) + len(self._opening) >= MOST_NAMESPACES:
+            if len(self._open) + len(self._opening) >= self._most_namespaces:
                 raise LimitExceededException(
-                    f"The server keeps {MOST_NAMESPACES:,} regions and access keys apart already"
+                    f"The server keeps {self._most_namespaces:,} regions and access keys apart, "
+                    "and takes no more"
                 )
             opening = asyncio.get_running_loop().create_future()
             self._opening[namespace] = opening
@@ -94,6 +97,7 @@ class Databases:
         try:
             async with self._open_one(namespace) as database:
                 self._open[namespace] = database
+                del self._opening[namespace]
                 opening.set_result(database)
                 await self._closing.wait()
                 is_ended = False
@@ -120,6 +124,7 @@ async def open_databases(
     broker: Broker | None = None,
     *,
     separation: Separation = "shared",
+    most_namespaces: int = MOST_NAMESPACES,
 ) -> AsyncIterator[Databases]:
     """Running databases over an open store, which stays open when this ends.
 
@@ -148,7 +153,7 @@ async def open_databases(
         open_database(store, home_settings, clock, broker, has_other_data=bool(stored)) as home,
         anyio.create_task_group() as group,
     ):
-        databases = Databases(home, separation, open_one, group)
+        databases = Databases(home, separation, open_one, group, most_namespaces)
         try:
             for namespace in stored:
                 await databases.open(namespace)
