@@ -39,7 +39,6 @@ LIMITS: Final = {
     "compose": 1,
     "compose/prometheus": 1,
     "storage/postgresql": 15,
-    "tests/actors": 102,
     "tests/api": 135,
     "tests/crash": 11,
     "tests/differential": 1,

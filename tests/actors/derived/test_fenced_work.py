@@ -113,7 +113,7 @@ async def test_the_follower_of_an_index() -> None:
         assert it.store.refused == 1
 
 
-async def test_a_partition_of_an_index_and_whoever_writes_to_it() -> None:
+async def test_a_partition_of_an_index_and_its_writer() -> None:
     async with claimed() as it:
         table = await it.table()
         await it.database.update_table("Thread", BY_POSTS)

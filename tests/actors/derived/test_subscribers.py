@@ -119,7 +119,7 @@ async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> N
         followers.append(follower)
         tasks.create_task(follower.run())
         await soon(lambda: follower.noted == [1])
-        # As after the store was reopened with an earlier checkpoint.
+        # The store was reopened with an earlier checkpoint.
         checkpoint = key_layout.checkpoint(FOLLOWER, PARENT)
         await (await store.commit([Group(checkpoint, None, encode_position(0))]))
 

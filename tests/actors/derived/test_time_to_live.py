@@ -182,7 +182,7 @@ async def test_a_run_carried_out_again_leaves_the_same_rows():
             await until_listed(table)
             numbers = [partition.number for partition in table.record.partitions]
             table_id = table.definition.table_id
-        # As after a crash that lost the last checkpoints.
+        # A crash has lost the last checkpoints.
         for number in numbers:
             key = key_layout.checkpoint(key_layout.expiry_subscriber(table_id), number)
             (stored,) = await store.latest.load([key])

@@ -85,7 +85,7 @@ async def test_a_relay_stores_its_checkpoint_although_the_store_has_another_one(
         logs = relay_logs(store, log)
         await logs.load()
         key = key_layout.checkpoint(SUBSCRIBER, LOG)
-        # As after the store was reopened with an earlier checkpoint.
+        # The store was reopened with an earlier checkpoint.
         await (await store.commit([Group(key, None, Checkpoint(1, 10).encode())]))
         logs.passed({LOG: Checkpoint(3, 30)}, 3)
         await logs.try_store()

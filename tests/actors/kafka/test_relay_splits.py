@@ -200,7 +200,7 @@ async def test_exactly_once_a_crash_before_the_checkpoints_doubles_nothing_of_sp
             numbers = table.record.log_numbers
             assert len(numbers) == 14
         for number in numbers:
-            # As if the server had been killed before it could store them.
+            # The server was killed before it could store them.
             await forget_checkpoint(store, key_layout.checkpoint(subscriber, number))
         async with running_database(store, **settings) as database:
             table = database.table("Thread")

@@ -1,4 +1,4 @@
-"""What a table begins with that is made from a backup is no change of it, in Kafka neither."""
+"""The first items of a table that is restored from a backup are no changes, also in Kafka."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_the_topic_of_a_restored_table_begins_with_its_first_change(indexe
         table = await wait_restored(database)
         topic = table.definition.destinations[0].topic
         assert topic == default_topic(relays.topic_prefix, "Restored")
-        # Whoever writes at once is not missed.
+        # A write at once is not missed.
         await write_threads(table, range(1_000, 1_010), of_items=10)
         await broker.wait_messages(topic, 10)
         told = Told.by(broker, topic)

@@ -91,7 +91,7 @@ async def test_a_collection_grows_up_to_its_limit_and_no_further(local_sort_keys
         await database.create_table(table_definition(local_sort_keys=local_sort_keys))
         table = database.table("Thread")
         await table.write(put({**large(0, 1), "views": {"N": "1"}}))
-        # As large as an item and its entries may be; with a small one, slightly too much.
+        # The maximum size of an item and its entries; with a small item, slightly too much.
         largest = {**large(1, 0), "views": {"N": "1"}}
         largest["text"] = {"S": "x" * (ITEM_SIZE_BYTES - items.size_bytes(largest))}
         with pytest.raises(ItemCollectionSizeLimitExceededException):

@@ -393,7 +393,7 @@ async def test_a_restarted_partition_knows_no_transaction() -> None:
                 await crash(other, key)
 
         stepped(database, die)
-        with pytest.raises(InternalServerError, match="Nothing was written: a partition began"):
+        with pytest.raises(InternalServerError, match="Nothing was written: a partition restarted"):
             await transact(database, (table, put(key)), (other, put(key)))
         assert await items(table, key) + await items(other, key) == [None, None]
         stepped(database, lambda _: asyncio.sleep(0))
