@@ -30,7 +30,7 @@ from dynactor.model.errors import (
 from dynactor.model.partiql.binding import is_read
 from dynactor.model.partiql.statement import Exists, Select, Statement
 
-# The errors that are a statement's own; any other is the whole request's.
+# Errors of a single statement. Any other error fails the whole request.
 _CODES: Final[dict[type[DynamoDBError], str]] = {
     ConditionalCheckFailedException: "ConditionalCheckFailed",
     DuplicateItemException: "DuplicateItem",
@@ -53,9 +53,9 @@ class BatchExecuteStatementInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
-    """Carry out statements, all reads of one item or all writes, each on its own.
+    """Execute statements independently: all are reads of one item, or all are writes.
 
-    A statement that fails leaves the others alone; its error is in its response.
+    A failed statement has its error in its response and does not affect the others.
     """
     request = call.request
     statements = [_bound(call, one) for one in request.Statements]
@@ -88,7 +88,7 @@ def _bound(
     try:
         return bound(call.database, request.Statement, request.Parameters or [])
     except ValidationException as error:
-        # JSON types of all parameters come before anything else in any of them.
+        # The JSON types of all parameters are checked before any statement.
         for value in request.Parameters or ():
             check_attribute_value(value)
         return error
@@ -98,7 +98,7 @@ def _check_not_mixed(
     statements: Sequence[Statement | DynamoDBError],
     requests: Sequence[structures.BatchStatementRequestShape],
 ) -> None:
-    """Refuse reads beside writes; those that are at fault count, too."""
+    """Refuse reads together with writes; invalid statements count too."""
     kinds = set()
     for statement, request in zip(statements, requests, strict=True):
         if isinstance(statement, DynamoDBError):
@@ -136,7 +136,7 @@ def _check_distinct(tasks: Sequence[Task | DynamoDBError]) -> None:
 async def _outcomes(
     call: Call[BatchExecuteStatementInput], tasks: Sequence[Task | DynamoDBError]
 ) -> list[Outcome | DynamoDBError]:
-    """What became of each statement; raises what is no statement's own error."""
+    """The outcome of each statement; raises errors that concern the whole request."""
     runs = [call.noting(task.table, task.run()) for task in tasks if isinstance(task, Task)]
     results = iter(await asyncio.gather(*runs, return_exceptions=True))
     outcomes: list[Outcome | DynamoDBError] = []
@@ -156,7 +156,7 @@ def _response(task: Task | DynamoDBError, outcome: Outcome | DynamoDBError) -> d
         if isinstance(outcome, ConditionalCheckFailedException) and outcome.item is not None:
             error["Item"] = outcome.item
         response["Error"] = error
-    # A statement that was never begun has no table.
+    # A statement that never started has no table.
     if isinstance(task, Task):
         response["TableName"] = task.table.name
     if isinstance(outcome, Outcome) and outcome.items:

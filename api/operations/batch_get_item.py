@@ -31,7 +31,7 @@ from dynactor.model.limits import BATCH_GET_KEYS
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 
-# A hundred items of 400 KB are more than twice what an answer holds.
+# 100 items of 400 KB are more than twice the largest answer.
 _KEYS_AT_ONCE: Final = 10
 
 
@@ -43,7 +43,7 @@ class BatchGetItemInput(structures.Shape, frozen=True):
 
 
 class _TableGets(NamedTuple):
-    """What is asked of one table, checked; ``given_name`` is how the request names it."""
+    """The checked keys of one table; ``given_name`` is the name in the request."""
 
     given_name: str
     request: structures.KeysAndAttributesShape
@@ -55,18 +55,18 @@ class _TableGets(NamedTuple):
 
 
 class _Parsed(NamedTuple):
-    """What is asked of one table, as far as it can be checked without the table."""
+    """The parts of a request about one table that can be checked without the table."""
 
     given_name: str
     name: str
     request: structures.KeysAndAttributesShape
     projector: Projector | None
-    # The attributes that the projection looks into.
+    # The attributes in which the projection reads nested values.
     nested: set[str]
 
 
 class _Outcome(Struct):
-    """The items of one table that were read, and the keys that were not."""
+    """The items of one table that were read, and the keys that were not read."""
 
     is_read: bool = False
     found: list[bytes] = field(default_factory=list)
@@ -78,8 +78,8 @@ class _Outcome(Struct):
 async def handle(call: Call[BatchGetItemInput]) -> bytes:
     """Read items of several tables, each at the price of a GetItem.
 
-    UnprocessedKeys has the keys that were throttled, and those whose items have no room in the
-    answer (``BatchRoom``). Only if every key was throttled, the batch fails.
+    UnprocessedKeys has the throttled keys, and the keys whose items don't fit into the answer
+    (``BatchRoom``). The batch fails only if every key was throttled.
     """
     request = call.request
     gets = _usual(call) or _checked(call)
@@ -136,7 +136,7 @@ async def _read(call: Call[BatchGetItemInput], of_table: _TableGets, room: Batch
 
 
 def _usual(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
-    """What is asked, if it is whole items with usual keys and nothing is wrong with it."""
+    """The checked request, if it reads whole items by common keys without errors; else None."""
     gets = []
     keys_count = 0
     for given_name, of_table in call.request.RequestItems.items():
@@ -158,12 +158,12 @@ def _usual(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
 
 
 def _checked(call: Call[BatchGetItemInput]) -> list[_TableGets]:
-    """All that may be asked, and all that may be wrong with it, in DynamoDB's order."""
+    """Check any request, in DynamoDB's order."""
     return [_with_table(call.database, of_table) for of_table in _parsed(call.request)]
 
 
 def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
-    """Check all that needs no table."""
+    """Check everything that does not need the table."""
     _check_projections(request)
     gets = []
     keys_count = 0
@@ -181,10 +181,10 @@ def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
 
 
 def _check_projections(request: BatchGetItemInput) -> None:
-    """Refuse a batch that mixes both kinds of projection, be it of different tables.
+    """Refuse a batch that mixes both kinds of projection, even for different tables.
 
     Raises:
-        ValidationException: so it does.
+        ValidationException: the batch mixes them.
     """
     for of_table in request.RequestItems.values():
         check_together(of_table)
@@ -204,9 +204,9 @@ def _first(given: Iterable[_T | None]) -> _T | None:
 
 
 def _check_keys(wanted: list[Item]) -> None:
-    """Check the values of keys, and that none is written twice, whatever the table's key is.
+    """Check the values of keys, and that none is given twice, without the table's key schema.
 
-    A number in two spellings is no duplicate here: the item is read once.
+    A number in two spellings is not a duplicate here: the item is read once.
     """
     as_written = {json.encode(key, order="sorted") for key in wanted}
     for key in wanted:
@@ -235,7 +235,7 @@ def _with_table(database: Database, parsed: _Parsed) -> _TableGets:
 
 
 def _rest(request: structures.KeysAndAttributesShape, keys_left: list[Item]) -> dict[str, Any]:
-    """A request for the keys that were not read, ready to be sent again."""
+    """The request for the keys that were not read, in the form to send again."""
     rest: dict[str, Any] = {
         name: value
         for name in (

@@ -39,7 +39,7 @@ class BatchWriteItemInput(structures.Shape, frozen=True):
 
 
 class _TableWrites(NamedTuple):
-    """The writes of one table; ``given_name`` is how the request names it."""
+    """The writes of one table; ``given_name`` is the name in the request."""
 
     given_name: str
     name: str
@@ -52,22 +52,22 @@ _Parts: TypeAlias = tuple[bytes, bytes]
 
 
 class _Outcome(Struct):
-    """What became of the writes of one table; collections by their encoded partition keys."""
+    """The outcome of the writes of one table; collections by their encoded partition keys."""
 
     written: bool = False
     receipt: Receipt = Receipt()
     refusal: Throttled | None = None
     unprocessed: list[Any] = field(default_factory=list)
-    # Of each item collection the part of the key that names it, and how large it is.
+    # The partition key attribute and the size of each item collection.
     collections: dict[bytes, tuple[Item, int]] = field(default_factory=dict)
 
 
 async def handle(call: Call[BatchWriteItemInput]) -> bytes:
-    """Put and delete items of several tables; each write is on its own.
+    """Put and delete items of several tables; each write is independent.
 
-    Nothing is written if anything is wrong with the request. Writes refused for want of
-    capacity, or as a transaction has the item, are given back as UnprocessedItems; the batch
-    fails only if nothing was written for want of capacity.
+    An invalid request writes nothing. UnprocessedItems has the writes that were throttled or whose
+    item a transaction has locked. The batch fails only if it wrote nothing and a write was
+    throttled.
     """
     request = call.request
     batch = _checked(request)
@@ -115,16 +115,16 @@ async def _results(
     tables: list[Table],
     replies: list[list[asyncio.Future[Written]]],
 ) -> list[list[Written | DynamoDBError]]:
-    """What came of writes that were sent, by table; all are waited for, whatever came of some.
+    """The outcomes of writes, by table. Wait for all of them, even if some fail.
 
-    An error must not be told while others are still at work: who reads then sees half of it.
+    An error before the others are done would let the client read half of the batch.
     """
     results: list[list[Written | DynamoDBError]] = []
     try:
         for table, of_table in zip(tables, replies, strict=True):
             of_all: list[Written | DynamoDBError] = []
-            # One after another: most come together, and one that is there takes no turn of the
-            # loop.
+            # Await one after another: most replies come together, and a completed one takes no turn
+            # of the event loop.
             for reply in of_table:
                 result: Written | DynamoDBError
                 try:
@@ -135,7 +135,7 @@ async def _results(
                 of_all.append(result)
             results.append(of_all)
     finally:
-        # Where nobody waits any more, nobody is to be told of what came of the others.
+        # After a cancellation nothing reads the other replies: avoid warnings about their errors.
         for of_table in replies:
             for reply in of_table:
                 if not reply.cancel() and not reply.cancelled():
@@ -150,7 +150,7 @@ def _outcome(
     *,
     counts_units: bool,
 ) -> _Outcome:
-    """What became of the writes of one table; raises what is no want of capacity."""
+    """The outcome of the writes of one table; raises errors other than missing capacity."""
     outcome = _Outcome()
     for request, write, (partition_key, _), result in zip(
         of_table.requests, of_table.writes, parts, results, strict=True
@@ -171,7 +171,7 @@ def _outcome(
 
 
 def _checked(request: BatchWriteItemInput) -> list[_TableWrites]:
-    """Check all that needs no table."""
+    """Check everything that does not need the table."""
     batch = []
     count = 0
     for given_name, requests in request.RequestItems.items():
@@ -200,7 +200,7 @@ def _write(request: structures.WriteRequestShape) -> Put | Delete:
 
 
 def _checked_table(database: Database, of_table: _TableWrites) -> tuple[Table, list[_Parts]]:
-    """The table, and where in it each write goes."""
+    """The table, and the position of each write."""
     table = database.table(of_table.name)
     definition = table.definition
     schema = definition.key_schema
@@ -221,7 +221,7 @@ def _checked_table(database: Database, of_table: _TableWrites) -> tuple[Table, l
 
 
 def _as_given(request: structures.WriteRequestShape) -> dict[str, Any]:
-    """A write as the request had it, ready to be sent again."""
+    """A write as in the request, in the form to send again."""
     if request.PutRequest is not None:
         return {"PutRequest": {"Item": request.PutRequest.Item}}
     assert request.DeleteRequest is not None
@@ -229,7 +229,7 @@ def _as_given(request: structures.WriteRequestShape) -> dict[str, Any]:
 
 
 def _submitted(table: Table, write: Put | Delete, parts: _Parts) -> asyncio.Future[Written]:
-    """Send one write; a refusal at the door is its outcome, not that of the batch."""
+    """Send one write. An immediate refusal is the outcome of this write, not of the batch."""
     try:
         return table.submit(write, parts)
     except DynamoDBError as error:

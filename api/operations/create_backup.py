@@ -18,7 +18,7 @@ class CreateBackupInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[CreateBackupInput]) -> bytes:
-    """Begin a backup of a table; names need not be unique."""
+    """Start a backup of a table; names need not be unique."""
     request = call.request
     name = table_name(request.TableName)
     backup = await call.database.create_table_backup(name, request.BackupName)

@@ -22,10 +22,10 @@ from dynactor.model.tables.table_rules import NewTable, define, without_unused_d
 
 
 class CreateTableInput(structures.Shape, frozen=True, kw_only=True):
-    """The members of CreateTable, in the order in which DynamoDB lists their faults.
+    """The members of CreateTable, in the order in which DynamoDB lists their errors.
 
-    The first seven are measured (dynalite's suites, run against AWS; that global indexes come
-    before local ones, on AWS in 2026).
+    The first seven are measured (dynalite's suites, run against AWS; global indexes before local
+    ones on AWS in 2026).
     """
 
     AttributeDefinitions: list[structures.AttributeDefinitionShape]
@@ -49,7 +49,7 @@ class CreateTableInput(structures.Shape, frozen=True, kw_only=True):
 
 
 async def handle(call: Call[CreateTableInput]) -> bytes:
-    """Define the table and make it; it is there when the answer goes out."""
+    """Create a table; it exists when the answer is sent."""
     request = call.request
     name = table_name(request.TableName)
     _refuse_what_is_not_built(request)
@@ -94,7 +94,7 @@ def _new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) -
 def _refuse_what_is_not_built(request: CreateTableInput) -> None:
     if request.VectorIndexes:
         raise ValidationException("VectorIndexes are not supported yet")
-    # A policy that were kept and not enforced would let in whom it keeps out.
+    # A policy that is stored but not enforced would allow access that it denies.
     if request.ResourcePolicy is not None:
         raise ValidationException("ResourcePolicy is not supported yet")
     if request.GlobalTableSourceArn is not None:

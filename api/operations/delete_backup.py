@@ -16,7 +16,7 @@ class DeleteBackupInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DeleteBackupInput]) -> bytes:
-    """Delete a backup that is whole and that nothing is restored from; show what it was."""
+    """Delete a complete backup that no restore uses; return its description."""
     database, arn = call.database, call.request.BackupArn
     backup = await database.delete_table_backup(table_backup.named(arn), arn)
     return json.encode({"BackupDescription": table_backup.description(database, backup, "DELETED")})

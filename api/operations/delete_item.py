@@ -54,7 +54,7 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
 
 @of_request
 def _parsed(request: DeleteItemInput) -> tuple[Delete, set[str]]:
-    """The delete, and the attributes that the paths of its condition look into."""
+    """The delete, and the attributes in which its condition reads nested values."""
     check_together(request)
     items.check(request.Key)
     if request.ReturnValues not in (None, "NONE", "ALL_OLD"):

@@ -16,7 +16,7 @@ class DescribeBackupInput(structures.Shape, frozen=True):
 
 
 def handle(call: Call[DescribeBackupInput]) -> bytes:
-    """Show a backup, and what its table was."""
+    """Show a backup and the definition of its table."""
     backup = table_backup.find(call.database, call.request.BackupArn)
     return json.encode({"BackupDescription": table_backup.description(call.database, backup)})
 

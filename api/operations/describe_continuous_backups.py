@@ -14,7 +14,7 @@ class DescribeContinuousBackupsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DescribeContinuousBackupsInput]) -> bytes:
-    """Point-in-time recovery is not built, and shown as switched off."""
+    """Show point-in-time recovery as disabled, because it is not implemented."""
     return await continuous_backups.describe(call.database, call.request.TableName)
 
 

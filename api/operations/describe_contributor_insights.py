@@ -22,7 +22,7 @@ class DescribeContributorInsightsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DescribeContributorInsightsInput]) -> bytes:
-    """How Contributor Insights stands for a table or one of its global indexes."""
+    """Show the state of Contributor Insights for a table or one of its global indexes."""
     index_name = call.request.IndexName
     database = call.database
     definition = (await database.describe(table_name(call.request.TableName))).definition

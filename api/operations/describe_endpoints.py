@@ -17,7 +17,7 @@ class DescribeEndpointsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DescribeEndpointsInput]) -> bytes:
-    """The one endpoint there is: the host and port that the client used."""
+    """Show the only endpoint: the host and port that the client used."""
     endpoint = {"Address": call.host, "CachePeriodInMinutes": _CACHE_MINUTES}
     return json.encode({"Endpoints": [endpoint]})
 

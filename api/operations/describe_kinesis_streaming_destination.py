@@ -17,7 +17,7 @@ class DescribeKinesisStreamingDestinationInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DescribeKinesisStreamingDestinationInput]) -> bytes:
-    """The topics that a table's changes are published to, and those that were switched off."""
+    """Show a table's topics, including disabled ones."""
     name = table_name(call.request.TableName)
     table = call.database.table_in_any_state(name)
     return json.encode(

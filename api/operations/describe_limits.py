@@ -19,7 +19,7 @@ class DescribeLimitsInput(structures.Shape, frozen=True):
 
 
 async def handle(_call: Call[DescribeLimitsInput]) -> bytes:
-    """AWS's default quotas."""
+    """Show AWS's default quotas."""
     return json.encode(
         {
             "AccountMaxReadCapacityUnits": ACCOUNT_READ_UNITS,

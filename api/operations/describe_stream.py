@@ -29,8 +29,8 @@ class DescribeStreamInput(structures.Shape, frozen=True):
 async def handle(call: Call[DescribeStreamInput]) -> bytes:
     """Show a stream with a page of its shards.
 
-    Shards stand in the order of their ids, which is that of their times: the ones that are
-    opened while a client pages come last.
+    Shards are in the order of their ids, which is the order of their times: shards that open while
+    a client pages come last.
     """
     request = call.request
     _check(request)

@@ -17,7 +17,7 @@ class DescribeTableInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DescribeTableInput]) -> bytes:
-    """Show a table: counts and sizes are those of now, not of some hours ago."""
+    """Show a table, with current counts and sizes instead of hours-old ones."""
     state = await call.database.describe(table_name(call.request.TableName))
     return json.encode({"Table": table_description(call.database, state)})
 

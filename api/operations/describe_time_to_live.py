@@ -17,7 +17,7 @@ class DescribeTimeToLiveInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DescribeTimeToLiveInput]) -> bytes:
-    """The state of a table's time to live; its attribute is shown unless it is switched off."""
+    """Show the state of a table's time to live, with its attribute unless disabled."""
     state = await call.database.describe(table_name(call.request.TableName))
     description = time_to_live_description(call.database, state.definition)
     return json.encode({"TimeToLiveDescription": description})

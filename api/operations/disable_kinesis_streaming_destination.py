@@ -22,7 +22,7 @@ class DisableKinesisStreamingDestinationInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DisableKinesisStreamingDestinationInput]) -> bytes:
-    """Publish no more of a table's changes than were made until now."""
+    """Stop publishing a table's changes after those made until now."""
     request = call.request
     name = table_name(request.TableName)
     message = DisableDestination(name, topic_of(call.database, request.StreamArn))

@@ -26,7 +26,7 @@ class ExecuteStatementInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[ExecuteStatementInput]) -> bytes:
-    """Read or write by one PartiQL statement."""
+    """Execute one PartiQL statement."""
     request = call.request
     parameters = request.Parameters or []
     statement = bound(call.database, request.Statement, parameters)
@@ -54,7 +54,7 @@ async def handle(call: Call[ExecuteStatementInput]) -> bytes:
 def _start(
     request: ExecuteStatementInput, statement: Statement, parameters: list[AttributeValue]
 ) -> Position:
-    """Where a SELECT goes on; to a write a token means nothing."""
+    """The position where a SELECT continues; a write ignores the token."""
     if request.NextToken is None or not isinstance(statement, Select):
         return Position(0)
     return position_of(request.NextToken, request.Statement, parameters)

@@ -49,7 +49,7 @@ class ExecuteTransactionInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
-    """Carry out statements, all of them or none: reads of one item each, or writes and EXISTS."""
+    """Execute all statements or none: reads of one item each, or writes and EXISTS."""
     request = call.request
     token = request.ClientRequestToken
     content = None if token is None else digest(request.TransactStatements)
@@ -69,7 +69,7 @@ def _bound(place: int, request: structures.ParameterizedStatementShape) -> State
     parameters = request.Parameters or []
     with _faults_of(place):
         prepared = prepare(request.Statement)
-    # Faults of parameters are told without their statement's place.
+    # Errors of parameters don't name the place of their statement.
     check_parameters(parameters)
     with _faults_of(place):
         return prepared.bound(parameters)
@@ -77,7 +77,7 @@ def _bound(place: int, request: structures.ParameterizedStatementShape) -> State
 
 @contextmanager
 def _faults_of(place: int) -> Iterator[None]:
-    """Tell a statement's faults with its place, but for those of its grammar."""
+    """Add the place of a statement to its errors, except errors of its grammar."""
     try:
         yield
     except ValidationException as error:
@@ -167,7 +167,7 @@ async def _write(
 def _told_of_duplicates(
     error: TransactionCanceledException, statements: Sequence[Statement]
 ) -> TransactionCanceledException:
-    """The condition of an INSERT is that nothing is there."""
+    """The same error, with the reason DuplicateItem for each INSERT whose item exists."""
     return TransactionCanceledException(
         [
             _DUPLICATE

@@ -30,9 +30,9 @@ class GetItemInput(structures.Shape, frozen=True):
 
 
 def handle(call: Call[GetItemInput]) -> bytes | Awaitable[bytes]:
-    """Read one item: every read is strongly consistent, ConsistentRead changes its price.
+    """Read one item. Every read is strongly consistent; ConsistentRead changes only its price.
 
-    An item that is at hand is answered at once, without anything to wait for.
+    An item in memory is answered at once, without an awaitable.
     """
     request = call.request
     table = call.database.usable_table(request.TableName)
@@ -54,7 +54,7 @@ def handle(call: Call[GetItemInput]) -> bytes | Awaitable[bytes]:
 
 
 def _checked(call: Call[GetItemInput]) -> tuple[Table, bytes, Projector | None]:
-    """All that a request may have, and all that may be wrong with it, in DynamoDB's order."""
+    """Check any request, in DynamoDB's order."""
     request = call.request
     name = table_name(request.TableName)
     check_together(request)

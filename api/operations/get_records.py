@@ -34,7 +34,7 @@ class GetRecordsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[GetRecordsInput]) -> bytes:
-    """The records that follow an iterator, and an iterator behind them while there may be more."""
+    """The records after an iterator, and the next iterator while more may come."""
     request, database = call.request, call.database
     limit = request.Limit or GET_RECORDS
     if limit > GET_RECORDS:
@@ -71,7 +71,7 @@ def _place(text: str, now_epoch_ms: int) -> Cursor:
 
 
 def _page(changes: Sequence[ChangeRecord], view_type: StreamViewType, region: str) -> list[bytes]:
-    """The first records, as many as a page holds, and at least one if there is one."""
+    """The first records that fit a page, at least one if any."""
     records: list[bytes] = []
     size_bytes = 0
     for change in changes:

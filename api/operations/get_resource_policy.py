@@ -18,7 +18,7 @@ class GetResourcePolicyInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[GetResourcePolicyInput]) -> NoReturn:
-    """No table and no stream has a policy: none can be given to it."""
+    """Answer that the resource has no policy, because policies are not implemented."""
     arn = call.request.ResourceArn
     await _find(call.database, arn)
     raise PolicyNotFoundException(

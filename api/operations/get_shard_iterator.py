@@ -33,7 +33,7 @@ class GetShardIteratorInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[GetShardIteratorInput]) -> bytes:
-    """An iterator for a place in a shard."""
+    """Make an iterator for a position in a shard."""
     request, database = call.request, call.database
     now_epoch_seconds = database.clock.now_epoch_seconds()
     number = _number(request)
@@ -67,7 +67,7 @@ async def handle(call: Call[GetShardIteratorInput]) -> bytes:
 
 
 def _number(request: GetShardIteratorInput) -> SequenceNumber | None:
-    """The sequence number that is given, where one must be."""
+    """The sequence number of the request; None for types without one."""
     if request.ShardIteratorType not in _BY_NUMBER:
         if request.SequenceNumber is not None:
             _refuse("SequenceNumber should not be passed for this iterator type")
@@ -79,7 +79,7 @@ def _number(request: GetShardIteratorInput) -> SequenceNumber | None:
 
 
 def _commit_time_us(request: GetShardIteratorInput, now_epoch_seconds: float) -> int | None:
-    """The time that is given, where one must be."""
+    """The time of the request; None for types without one."""
     if request.ShardIteratorType != "AT_TIMESTAMP":
         if request.Timestamp is not None:
             _refuse("Timestamp should not be passed for this iterator type")
@@ -98,8 +98,8 @@ def _refuse(fault: str) -> NoReturn:
 def _checked_counter(streams: StreamReads, shard: Shard, number: SequenceNumber) -> int:
     """The counter of a number that belongs to a shard.
 
-    The number that an empty shard starts with is no record's yet: whoever goes on after it is
-    to get the record that will have it.
+    The starting number of an empty shard belongs to its future first record. An iterator after
+    that number returns this record.
     """
     tail = streams.tail(shard)
     in_log = number.partition_number == shard.partition_number
@@ -109,7 +109,7 @@ def _checked_counter(streams: StreamReads, shard: Shard, number: SequenceNumber)
 
 
 async def _counter_before(streams: StreamReads, shard: Shard, commit_time_us: int) -> int:
-    """The counter behind which the first record of this time or later stands, by bisection."""
+    """The counter before the first record of this time or later, found by bisection."""
     low, high = shard.horizon, streams.tail(shard)
     while low < high:
         middle = (low + high) // 2

@@ -35,7 +35,7 @@ class _Resource(NamedTuple):
 
 
 async def handle(call: Call[ListContributorInsightsInput]) -> bytes:
-    """A page of the tables and indexes for which Contributor Insights was ever switched on."""
+    """A page of the tables and indexes for which Contributor Insights was ever enabled."""
     request = call.request
     limit = request.MaxResults
     if limit is not None and limit < 1:
@@ -83,7 +83,7 @@ def _of_table(definition: TableDefinition) -> Iterator[tuple[_Resource, Contribu
 
 
 def _resource(token: str) -> _Resource:
-    """The last resource of the page before; it need not be there any more."""
+    """The last resource of the previous page, which need not exist any more."""
     try:
         return _Resource(*_decode_token(token))
     except MsgspecError:

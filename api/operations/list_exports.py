@@ -19,7 +19,7 @@ class ListExportsInput(structures.Shape, frozen=True):
 
 
 def handle(call: Call[ListExportsInput]) -> bytes:
-    """There are none, of any table: none can be begun."""
+    """Return an empty list, because exports are not implemented."""
     request = call.request
     if request.TableArn is not None:
         table_name(request.TableArn)

@@ -17,7 +17,7 @@ class ListGlobalTablesInput(structures.Shape, frozen=True):
 
 
 def handle(call: Call[ListGlobalTablesInput]) -> bytes:
-    """There are none, in any region: none can be made."""
+    """Return an empty list, because global tables are not implemented."""
     del call
     return json.encode({"GlobalTables": []})
 

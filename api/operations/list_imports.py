@@ -19,7 +19,7 @@ class ListImportsInput(structures.Shape, frozen=True):
 
 
 def handle(call: Call[ListImportsInput]) -> bytes:
-    """There are none, into any table: none can be begun."""
+    """Return an empty list, because imports are not implemented."""
     request = call.request
     if request.TableArn is not None:
         table_name(request.TableArn)

@@ -24,7 +24,7 @@ class ListStreamsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[ListStreamsInput]) -> bytes:
-    """A page of the streams, by table and label; the one named as start need not exist."""
+    """A page of the streams, by table and label; the start stream need not exist."""
     request = call.request
     limit = request.Limit or LIST_STREAMS_PAGE
     if limit > LIST_STREAMS_PAGE:

@@ -20,7 +20,7 @@ class ListTablesInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[ListTablesInput]) -> bytes:
-    """A page of the table names, in order; the table named as start need not exist."""
+    """A page of the table names, in order; the start table need not exist."""
     request = call.request
     names = call.database.table_names()
     start = (

@@ -18,7 +18,7 @@ class ListTagsOfResourceInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[ListTagsOfResourceInput]) -> bytes:
-    """All tags of a table: at most 50, so that there is never a second page."""
+    """All tags of a table: at most 50, so there is never a second page."""
     request = call.request
     name = tagged_table_name(request.ResourceArn)
     try:

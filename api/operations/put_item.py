@@ -39,11 +39,11 @@ class PutItemInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[PutItemInput]) -> bytes:
-    """Put an item; the answer goes out when it is durable."""
+    """Put an item; the answer is sent when the item is durable."""
     request = call.request
     item = request.Item
     name = table_name(request.TableName)
-    # Most puts have nothing that must be bound.
+    # Most puts have no expression to bind.
     is_bare = is_plain(request)
     size_bytes = _checked_size(request, is_bare=is_bare)
     items.check_size(size_bytes)
@@ -77,7 +77,7 @@ async def handle(call: Call[PutItemInput]) -> bytes:
 
 @of_request
 def _checked_size(request: PutItemInput, *, is_bare: bool) -> int:
-    """Check all but the condition; the size of the item in bytes."""
+    """Check everything but the condition; returns the item's size in bytes."""
     if not is_bare:
         check_together(request)
     size_bytes = items.check(request.Item)
@@ -88,7 +88,7 @@ def _checked_size(request: PutItemInput, *, is_bare: bool) -> int:
 
 @of_request
 def _condition(request: PutItemInput) -> tuple[Condition | None, set[str]]:
-    """The condition, and the attributes that its paths look into."""
+    """The condition, and the attributes in which it reads nested values."""
     placeholders = placeholders_of(request)
     condition = condition_of(request, placeholders)
     placeholders.check_all_used()

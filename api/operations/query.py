@@ -42,7 +42,7 @@ from dynactor.model.values.item import Item
 
 
 class QueryInput(structures.Shape, frozen=True):
-    """The members of Query, in the order in which DynamoDB finds their faults."""
+    """The members of Query, in the order in which DynamoDB finds their errors."""
 
     TableName: shapes.TableName
     IndexName: shapes.IndexName | None = None
@@ -72,13 +72,13 @@ async def handle(call: Call[QueryInput]) -> bytes:
         table, read = _checked(call)
     page = await call.noting(table.definition, read_page(table, read))
     if _has_one_item(table.definition, read.index):
-        # Nothing follows, and such a key would be refused as a start key.
+        # No item follows, and a request with this start key would be refused.
         page = structs.replace(page, last=None)
     return page_answer(request, table.definition.name, page)
 
 
 def _usual(request: QueryInput, table: TableDefinition) -> ReadRange | None:
-    """What a request reads that has a usual key condition, and nothing that shapes its items."""
+    """The range of a request with a common key condition and without filter and projection."""
     if (
         request.KeyConditionExpression is None
         or request.ProjectionExpression is not None
@@ -132,7 +132,7 @@ def _usual_start(
 
 
 def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
-    """All that a request may ask for, and all that may be wrong with it, in DynamoDB's order."""
+    """Check any request, in DynamoDB's order."""
     request = call.request
     name = table_name(request.TableName)
     check_together(request)
@@ -150,7 +150,7 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
     projector = projector_of(request, placeholders)
     placeholders.check_all_used()
     if isinstance(terms, KeyTerms):
-        # Its faults that need no table are told before the table is looked for.
+        # Errors that don't need the table come before the look-up of the table.
         terms.by_name()
     check_select(request)
     table = call.database.table(name)
@@ -180,7 +180,7 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
 
 
 def _check_filter(request: QueryInput, schema: KeySchema, condition: Condition) -> None:
-    """A Query's filter may not name the key attributes of what is queried."""
+    """Refuse a filter that names a key attribute of the table or index."""
     for attribute in schema.attributes:
         if attribute.name in condition.attributes:
             member = "Filter Expression" if request.FilterExpression else "QueryFilter"
@@ -196,10 +196,10 @@ def _check_start(
     condition: KeyCondition,
     start_key: Item,
 ) -> None:
-    """Check that a start key, which fits the schema, lies in the range that a Query reads.
+    """Check that a start key, which fits the schema, is in the range of a Query.
 
     Raises:
-        ValidationException: it lies outside, or the range has one item, behind which is nothing.
+        ValidationException: the key is outside, or the range has at most one item.
     """
     wanted = key_range.of_key_condition(condition)
     if key_range.contains(wanted, start_position(table, index, start_key)):
@@ -220,13 +220,13 @@ def _check_start(
     names = [attribute.name for attribute in partition]
     in_partition = start_key | dict(zip(names, condition.partition, strict=True))
     if key_range.contains(wanted, start_position(table, index, in_partition)):
-        # It fits the sort condition, and belongs to another partition key.
+        # The key fits the sort condition, and belongs to another partition key.
         raise ValidationException("The query can return at most one row and cannot be restarted")
     raise ValidationException("The provided starting key does not match the range key predicate")
 
 
 def _has_one_item(table: TableDefinition, index: IndexDefinition | None) -> bool:
-    """Whether each partition key of what is queried has one item at most."""
+    """Whether each partition key of the table or index has at most one item."""
     return index is None and not table.key_schema.sort
 
 

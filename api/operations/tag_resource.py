@@ -17,7 +17,7 @@ class TagResourceInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[TagResourceInput]) -> bytes:
-    """Add tags to a table, or give the keys it has new values. The answer has no body at all."""
+    """Add tags to a table, or replace the values of its tags. The answer has no body."""
     request = call.request
     name = tagged_table_name(request.ResourceArn)
     if not request.Tags:

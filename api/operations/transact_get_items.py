@@ -38,12 +38,12 @@ class TransactGetItemsInput(structures.Shape, frozen=True):
 class _ParsedGet(NamedTuple):
     request: structures.GetShape
     projector: Projector | None
-    # The attributes that the projection looks into.
+    # The attributes in which the projection reads nested values.
     nested: set[str]
 
 
 async def handle(call: Call[TransactGetItemsInput]) -> bytes:
-    """Read items of several tables as they are at one moment."""
+    """Read items of several tables in one snapshot."""
     request = call.request
     gets = [_parsed(one.Get) for one in request.TransactItems]
     reads = await read_items(call, _checked(call.database, gets))
@@ -61,7 +61,7 @@ async def handle(call: Call[TransactGetItemsInput]) -> bytes:
 
 
 def _response(stored: StoredItem | None, projector: Projector | None) -> bytes:
-    """One item's response; an item of which the projection takes nothing is left out."""
+    """One item's response; without an item if the projection selects none of its attributes."""
     shown = EMPTY if stored is None else projected(stored, projector)
     return EMPTY if shown == EMPTY else joined([b'"Item":' + shown])
 

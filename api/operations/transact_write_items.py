@@ -46,12 +46,12 @@ _Action: TypeAlias = (
     | structures.ConditionCheckShape
 )
 
-# Of actions.
+# Number of kinds of actions.
 _KINDS: Final = 4
 
 
 class TransactWriteItemsInput(structures.Shape, frozen=True):
-    """The members of TransactWriteItems, in the order in which DynamoDB lists their faults."""
+    """The members of TransactWriteItems, in the order in which DynamoDB lists their errors."""
 
     TransactItems: structures.TransactWriteItems
     ClientRequestToken: shapes.ClientRequestToken | None = None
@@ -60,9 +60,9 @@ class TransactWriteItemsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[TransactWriteItemsInput]) -> bytes:
-    """Do all of the actions or none; the answer goes out when they are durable."""
+    """Carry out all actions or none; the answer is sent when they are durable."""
     request = call.request
-    # Before values are made canonical, in place: a request that is sent again is the same text.
+    # The digest comes before values are made canonical in place, because a retry has the same text.
     token = request.ClientRequestToken
     content = None if token is None else digest(request.TransactItems)
     parsed = [_parsed(one) for one in request.TransactItems]
@@ -86,7 +86,7 @@ def _parsed(one: structures.TransactWriteItemShape) -> ParsedAction:
             "TransactItems can only contain one of Check, Put, Update or Delete"
         )
     if action.ExpressionAttributeNames is not None or action.ExpressionAttributeValues is not None:
-        # Without any, and without legacy parameters, nothing can be together with anything.
+        # Without expressions and legacy parameters there is no combination to check.
         check_together(action)
     match action:
         case structures.PutShape():
@@ -206,8 +206,8 @@ def _by_key_on(
     return write
 
 
-# An empty value in a key is a fault of the request, and no reason of its action. Recorded from AWS
-# for the table's key; for indexes' keys DynamoDB Local 3.3.
+# An empty value in a key is an error of the request, not a reason of its action. Recorded from AWS
+# for the table's key, from DynamoDB Local 3.3 for indexes' keys.
 def _check_item_not_empty(item: Item, definition: TableDefinition) -> None:
     check_key_not_empty(definition.key_schema, item)
     check_index_keys_not_empty(definition, item, updated=False)
@@ -234,7 +234,7 @@ def _check_update(update: Update, placeholders: Placeholders, definition: TableD
 
 
 def _check_expressions(action: _Action) -> None:
-    """Raise what is wrong with an action's expressions, if anything is."""
+    """Raise the error of an action's expressions, if any."""
     placeholders = placeholders_of(action)
     if isinstance(action, structures.UpdateShape):
         parse_update(action.UpdateExpression, placeholders)

@@ -17,7 +17,7 @@ class UntagResourceInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UntagResourceInput]) -> bytes:
-    """Take tags off a table. The answer has no body at all."""
+    """Remove tags from a table. The answer has no body."""
     request = call.request
     name = tagged_table_name(request.ResourceArn)
     if not request.TagKeys:
@@ -25,7 +25,7 @@ async def handle(call: Call[UntagResourceInput]) -> bytes:
     try:
         await call.database.update_table(name, TableEdit(tag_keys_to_remove=tuple(request.TagKeys)))
     except ResourceNotFoundException:
-        # Without the ARN here, unlike in the other tag operations (dynalite, measured on AWS).
+        # The message has no ARN, unlike in the other tag operations (dynalite, measured on AWS).
         raise ResourceNotFoundException("Requested resource not found") from None
     return b""
 

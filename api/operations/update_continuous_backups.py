@@ -16,9 +16,9 @@ class UpdateContinuousBackupsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
-    """Switch off what is off; it can't be switched on.
+    """Disable point-in-time recovery, which is disabled anyway.
 
-    Whoever is told that a table can be recovered relies on it: so that is refused.
+    Enabling it is refused, because users would rely on a recovery that does not exist.
     """
     request = call.request
     answer = await continuous_backups.describe(call.database, request.TableName)

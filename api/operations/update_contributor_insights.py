@@ -20,7 +20,7 @@ class UpdateContributorInsightsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateContributorInsightsInput]) -> bytes:
-    """Record the busiest keys of a table or of one of its global indexes, or no longer."""
+    """Start or stop recording the busiest keys of a table or of one of its global indexes."""
     request = call.request
     name = table_name(request.TableName)
     switched = await call.database.update_contributor_insights(

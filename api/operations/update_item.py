@@ -21,9 +21,9 @@ from dynactor.model.writes.write import Update
 
 
 class UpdateItemInput(structures.Shape, frozen=True, kw_only=True):
-    """The members of UpdateItem, in the order in which DynamoDB lists their faults.
+    """The members of UpdateItem, in the order in which DynamoDB lists their errors.
 
-    The first five are seen on the service.
+    The first five are observed on AWS.
     """
 
     ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
@@ -42,7 +42,7 @@ class UpdateItemInput(structures.Shape, frozen=True, kw_only=True):
 
 
 async def handle(call: Call[UpdateItemInput]) -> bytes:
-    """Update an item, or make it where it is missing."""
+    """Update an item, or create a missing one."""
     request = call.request
     name = table_name(request.TableName)
     update, nested = _parsed(request)
@@ -69,7 +69,7 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
 
 @of_request
 def _parsed(request: UpdateItemInput) -> tuple[Update, set[str]]:
-    """The update, and the attributes that the paths of its expressions look into."""
+    """The update, and the attributes in which its expressions read nested values."""
     check_together(request)
     items.check(request.Key)
     placeholders = placeholders_of(request)

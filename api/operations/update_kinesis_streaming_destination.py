@@ -23,7 +23,7 @@ class UpdateKinesisStreamingDestinationInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateKinesisStreamingDestinationInput]) -> bytes:
-    """Write the times of a table's changes with another precision."""
+    """Change the precision of times in a table's published changes."""
     request = call.request
     name, configuration = table_name(request.TableName), request.UpdateKinesisStreamingConfiguration
     precision = configuration.ApproximateCreationDateTimePrecision if configuration else None

@@ -24,7 +24,7 @@ from dynactor.model.tables.table_rules import TableEdit, check_edit
 
 
 class UpdateTableInput(structures.Shape, frozen=True):
-    """The members of UpdateTable, in the order in which DynamoDB lists their faults.
+    """The members of UpdateTable, in the order in which DynamoDB lists their errors.
 
     The first four are measured (dynalite's suites, run against AWS).
     """
@@ -56,9 +56,9 @@ class UpdateTableInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateTableInput]) -> bytes:
-    """Change a table's settings; they hold when the answer goes out, which says UPDATING.
+    """Change a table's settings. They apply before the answer, which shows UPDATING.
 
-    An index that is added is filled after the answer.
+    The backfill of a new index follows the answer.
     """
     request = call.request
     name = table_name(request.TableName)
@@ -97,9 +97,9 @@ _INDEX_ACTIONS: Final = (
 
 
 def _check_index_updates(updates: list[structures.GlobalSecondaryIndexUpdateShape]) -> None:
-    """Each entry has one action.
+    """Check that each entry has one action.
 
-    The words for more than one are ours: AWS refuses them in words that nobody has written down.
+    The message for several actions is our own, because AWS's is not known.
     """
     for update in updates:
         actions = sum(map(bool, (update.Update, update.Create, update.Delete)))

@@ -18,7 +18,7 @@ class UpdateTimeToLiveInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateTimeToLiveInput]) -> bytes:
-    """Switch time to live on or off; the answer echoes what was asked for."""
+    """Enable or disable time to live; the answer repeats the request."""
     asked = call.request.TimeToLiveSpecification
     await call.database.update_time_to_live(
         table_name(call.request.TableName), TimeToLiveChange(asked.Enabled, asked.AttributeName)
