@@ -18,6 +18,9 @@ from tests.support.servers.server import PROJECT
 KIB, MIB = limits.KIB, limits.MIB
 # Options of other programs in the examples.
 FOREIGN = {
+    "owner",
+    "pwprompt",
+    "schema",
     "dynamo-endpoint",
     "endpoint-url",
     "env",
