@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import structlog
 
+from dynactor.storage.data_directory import FORMAT_VERSION
 from dynactor.storage.postgresql import sql
 from dynactor.storage.postgresql.address import Address
 from dynactor.storage.store import CannotOpen
@@ -35,13 +36,25 @@ async def open_schema(connection: Any, address: Address) -> None:
                     "the URL of --store"
                 )
             await connection.execute(sql.create_schema(address.schema))
-            _log.info("schema_made", schema=address.schema, format=sql.FORMAT_VERSION)
-        elif int(found[1]) > sql.FORMAT_VERSION:
+            _log.info("schema_made", schema=address.schema, format=FORMAT_VERSION)
+        elif int(found[1]) > FORMAT_VERSION:
             raise CannotOpen(
                 f"The schema {address.schema} of database {address.database} has format "
-                f"{found[1]}, this dynactor knows formats up to {sql.FORMAT_VERSION}. Start the "
+                f"{found[1]}, this dynactor knows formats up to {FORMAT_VERSION}. Start the "
                 "newer version that wrote it, or choose another database"
             )
+
+
+async def raise_format(connection: Any, address: Address) -> None:
+    """Keep older versions out before anything is written that they don't know.
+
+    Only for the owner of the database.
+    """
+    comment = await connection.fetchval(sql.FIND_SCHEMA, address.schema)
+    if comment != sql.FORMAT_COMMENT:
+        async with connection.transaction():
+            await connection.execute(sql.raise_format(address.schema))
+        _log.info("format_raised", before=comment, now=sql.FORMAT_COMMENT)
 
 
 async def _check_server(connection: Any) -> None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-FORMAT_VERSION: Final = 1
+from dynactor.storage.data_directory import FORMAT_VERSION
+
+# The values are those of a data directory. A change of the tables or of ``commit`` raises it, too.
 FORMAT_COMMENT: Final = f"dynactor data, format {FORMAT_VERSION}"
 OLDEST_SERVER_VERSION: Final = 140_000
 
@@ -92,6 +94,14 @@ def create_schema(schema: str) -> str:
             started_at timestamptz NOT NULL
         );
         INSERT INTO {quoted}.nodes VALUES (1, 0, 'nobody', now());
+        {raise_format(schema)}
+    """
+
+
+def raise_format(schema: str) -> str:
+    """The statements that bring a schema of an earlier format to this one."""
+    quoted = _quoted(schema)
+    return f"""
         {_commit_function(quoted)}
         COMMENT ON SCHEMA {quoted} IS '{FORMAT_COMMENT}';
     """
@@ -240,7 +250,7 @@ def _commit_function(schema: str) -> str:
         for number, name in enumerate(TABLES)
     )
     return f"""
-        CREATE FUNCTION {schema}.commit(
+        CREATE OR REPLACE FUNCTION {schema}.commit(
             epoch bigint, batch bytea, mask int, calls int[],
             c_table int[], c_call int[], c_is_head bool[], c_key bytea[], c_value bytea[],
             n_table int[], n_call int[], n_is_head bool[], n_key bytea[], n_value bytea[],

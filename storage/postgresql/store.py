@@ -24,7 +24,7 @@ from dynactor.storage.postgresql.connections import Connections, close_connectio
 from dynactor.storage.postgresql.errors import FAILURES, cannot_open, translate
 from dynactor.storage.postgresql.ownership import Ownership, take_ownership
 from dynactor.storage.postgresql.point_reads import PointReads
-from dynactor.storage.postgresql.schema import open_schema
+from dynactor.storage.postgresql.schema import open_schema, raise_format
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.postgresql.views import BEGIN, CommittedView, SnapshotView
 from dynactor.storage.store import (
@@ -81,12 +81,14 @@ async def _own(address: Address, statements: Statements) -> Ownership:
         raise cannot_open(error, **told) from error
     try:
         await open_schema(connection, address)
-        return await take_ownership(address, statements, connection)
+        ownership = await take_ownership(address, statements, connection)
+        await raise_format(connection, address)
     except BaseException as error:
         await close_connection(connection)
         if isinstance(error, FAILURES):
             raise cannot_open(error, **told) from error
         raise
+    return ownership
 
 
 class _PostgresqlStore:

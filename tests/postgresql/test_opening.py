@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dynactor.storage.data_directory import FORMAT_VERSION
 from dynactor.storage.postgresql.address import parse_address
 from dynactor.storage.postgresql.schema import open_schema
 from dynactor.storage.store import CannotOpen, Closed, Group
@@ -98,7 +99,20 @@ async def test_a_schema_of_a_later_version_is_refused(postgresql: Postgresql) ->
         pass
     postgresql.sql("COMMENT ON SCHEMA later IS 'dynactor data, format 99'")
     told = await refusal(url)
-    assert "has format 99, this dynactor knows formats up to 1" in told
+    assert f"has format 99, this dynactor knows formats up to {FORMAT_VERSION}." in told
+
+
+async def test_the_schema_of_an_earlier_version_is_brought_to_this_one(
+    postgresql: Postgresql,
+) -> None:
+    url = postgresql.url("earlier")
+    async with postgresql_store(url) as store:
+        await store.commit([Group(b"\x00", None, b"1")])
+    postgresql.sql("COMMENT ON SCHEMA earlier IS 'dynactor data, format 1'")
+    async with postgresql_store(url) as store:
+        await store.commit([Group(b"\x00", b"1", b"2")])
+    comment = postgresql.sql("SELECT obj_description('earlier'::regnamespace, 'pg_namespace')")
+    assert comment == f"dynactor data, format {FORMAT_VERSION}"
 
 
 async def test_an_old_postgresql_is_refused() -> None:
