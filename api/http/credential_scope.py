@@ -8,8 +8,9 @@ from urllib.parse import unquote
 
 from dynactor.model.errors import IncompleteSignatureException, InvalidSignatureException
 
-_CREDENTIAL: Final = re.compile(r"Credential=([^,\s&]*)")
-_SCOPE: Final = re.compile(r"([\x21-\x2e\x30-\x7e]{1,128})/[0-9]{8}/([^/]*)/[^/]*/[^/]*/?\Z")
+_IN_HEADER: Final = re.compile(r"Credential=([^,]*)")
+_IN_QUERY: Final = re.compile(r"X-Amz-Credential=([^&]*)")
+_SCOPE: Final = re.compile(r"([^/\x00]{1,512})/[0-9]{8}/([^/]*)/[^/]*/[^/]*/?\Z")
 _REGION: Final = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
 
 
@@ -20,10 +21,12 @@ def credential_scope(authorization: str, query: str) -> tuple[str, str]:
         IncompleteSignatureException: the request has no credential in AWS's form.
         InvalidSignatureException: the region is not valid.
     """
-    given = _CREDENTIAL.search(authorization or query)
-    credential = "" if given is None else given[1]
-    if not authorization:
-        credential = unquote(credential)
+    if authorization:
+        given = _IN_HEADER.search(authorization)
+        credential = given[1].strip() if given else ""
+    else:
+        given = _IN_QUERY.search(query)
+        credential = unquote(given[1]) if given else ""
     scope = _SCOPE.match(credential)
     if scope is None:
         raise IncompleteSignatureException(
