@@ -1,4 +1,4 @@
-"""Topics of Kafka in the place of Kinesis streams: a topic has the ARN of a stream of its name."""
+"""Kafka topics in place of Kinesis streams: a topic has the ARN of a stream with its name."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _ARN: Final = re.compile(r"arn:[^:]+:kinesis:[^:]*:[0-9]*:stream/([^/:]+)\Z")
 
 
 def topic_of(database: Database, stream_arn: str) -> str:
-    """The topic that a StreamArn names; the account is passed over.
+    """The topic that a StreamArn names; the account is ignored.
 
-    If regions are kept apart, the topics of all but the home begin with their region's name.
+    With separate regions, topics start with their region's name, except in the home region.
 
     Raises:
-        ValidationException: the text is no ARN of a Kinesis stream, or names a topic that may be
-            another region's.
+        ValidationException: the text is not a Kinesis stream's ARN, or the topic may belong to
+            another region.
     """
     match = _ARN.match(stream_arn)
     if match is None:
@@ -33,10 +33,10 @@ def topic_of(database: Database, stream_arn: str) -> str:
 
 
 def own_topic(database: Database, name: str) -> str:
-    """The topic that a region's tables know by this name.
+    """The topic with this name in a region.
 
     Raises:
-        ValidationException: it may be another region's.
+        ValidationException: the topic may belong to another region.
     """
     settings = database.settings
     if settings.namespace is not None and not settings.topic_namespace:
@@ -49,7 +49,8 @@ def described(
 ) -> dict[str, Any]:
     """A KinesisDataStreamDestination.
 
-    DynamoDB knows no state BROKEN: it is ENABLE_FAILED, and its description begins with it.
+    DynamoDB has no state BROKEN: it is shown as ENABLE_FAILED, with a description that starts with
+    BROKEN.
     """
     settings = database.settings
     members = {

@@ -1,8 +1,8 @@
 """The value that a broken constraint refused, as DynamoDB's error message shows it.
 
 The older request layer prints Java's ``toString`` of its structures, the newer one prints JSON.
-Members that a request leaves out are not printed. The text is only as long as the request
-allows, a few times its bytes.
+Members that a request leaves out are not printed. The text is at most a few times as long as the
+request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CUT_OFF: Final = "..."
 
 
 def json_echo(value: Any) -> str:
-    """A value as compact JSON; a text is shown as it is."""
+    """A value as compact JSON; a text is shown unchanged."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -29,7 +29,7 @@ def java_echo(value: Any, hint: Hint) -> str:
     """A value of a shape as Java prints it.
 
     Structures are ``Name(member=value, ...)``, maps ``{key=value, ...}``, lists ``[a, b]``.
-    Values of a wrong JSON type don't come here: a SerializationException refuses them before.
+    Values with a wrong JSON type are refused before, by a SerializationException.
     """
     if value is None:
         return "null"
@@ -53,7 +53,7 @@ def java_echo(value: Any, hint: Hint) -> str:
 
 
 def _attribute_value(value: Any, level: int) -> str:
-    """An attribute value; what is nested deeper than any valid value is cut off."""
+    """An attribute value, cut off below the deepest valid level."""
     if level > NESTING_LEVELS + 1:
         return _CUT_OFF
     if not isinstance(value, dict):

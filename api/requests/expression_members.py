@@ -1,6 +1,6 @@
-"""What the item operations have in common: from their members to conditions and updates.
+"""Conditions, filters, projections and updates from the members of the item operations.
 
-Each takes either expressions or the legacy parameters, never both.
+A request has either expressions or legacy parameters, never both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import Projector, parse_projection, projector_of_names
 from dynactor.model.expressions.update import Update, parse_update
 
-# The members stand in the order in which DynamoDB's messages list them.
+# The members are in the order of DynamoDB's messages.
 _EXPRESSIONS = (
     "ProjectionExpression",
     "FilterExpression",
@@ -41,8 +41,8 @@ _LEGACY = (
 )
 _PLACEHOLDERS = ("ExpressionAttributeNames", "ExpressionAttributeValues")
 
-# Which parameters, told by which are absent, were found to go together in inputs of a shape: there
-# are no more of them than operations have combinations.
+# Valid combinations of parameters by shape, as the tuple of absent ones. The number of entries is
+# bounded by the combinations of each operation.
 _GO_TOGETHER: set[tuple[type[Struct], tuple[bool, ...]]] = set()
 
 
@@ -67,14 +67,14 @@ class Projecting(Protocol):
 
 
 def check_together(request: Struct) -> None:
-    """Check that the parameters of a request go together, before anything in them is looked at.
+    """Check that the parameters of a request can be combined, before their contents.
 
     Raises:
         ValidationException: legacy parameters and expressions are mixed, or placeholders are
             given without an expression.
     """
     shape = type(request)
-    # Only which of them are there matters: most requests have what another one had.
+    # Only the presence of parameters matters, so most requests hit an earlier result.
     are_absent = tuple([member is None for member in _plainness_of(shape)[0](request)])
     if (shape, are_absent) in _GO_TOGETHER:
         return
@@ -97,17 +97,17 @@ def is_plain(request: Struct) -> bool:
 
 @cache
 def _plainness_of(shape: type[Struct]) -> tuple[attrgetter[Any], tuple[None, ...]]:
-    """What reads all such members of an input, and what it reads where there are none."""
+    """The getter of all expression members of an input, and its result if there are none."""
     known = (*_EXPRESSIONS, *_LEGACY, *_PLACEHOLDERS)
     names = [name for name in known if name in shape.__struct_fields__]
     return attrgetter(*names), (None,) * len(names)
 
 
 def placeholders_of(request: Struct) -> Placeholders:
-    """The placeholders of a request; DynamoDB looks at keys and items before them.
+    """The placeholders of a request; DynamoDB checks keys and items first.
 
     Raises:
-        ValidationException: placeholders are at fault.
+        ValidationException: a placeholder is invalid.
     """
     names: dict[str, str] | None = getattr(request, "ExpressionAttributeNames", None)
     values: shapes.ExpressionAttributeValues | None = getattr(
@@ -127,10 +127,10 @@ def _parameters_of(shape: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def condition_of(request: Conditional, placeholders: Placeholders) -> Condition | None:
-    """The condition of a write, if it has one.
+    """The condition of a write, if any.
 
     Raises:
-        ValidationException, SerializationException: it is at fault.
+        ValidationException, SerializationException: the condition is invalid.
     """
     if request.ConditionExpression is not None:
         return parse_condition(
@@ -142,10 +142,10 @@ def condition_of(request: Conditional, placeholders: Placeholders) -> Condition 
 def filter_of(
     expression: str | None, legacy_filter: Condition | None, placeholders: Placeholders
 ) -> Condition | None:
-    """The filter of a Query or Scan, if it has one.
+    """The filter of a Query or Scan, if any.
 
     Raises:
-        ValidationException: the expression is at fault.
+        ValidationException: the expression is invalid.
     """
     if expression is not None:
         return parse_condition(expression, placeholders, kind="FilterExpression")
@@ -158,7 +158,7 @@ def legacy_filter_of(
     """The condition of QueryFilter or ScanFilter, which DynamoDB checks before expressions.
 
     Raises:
-        ValidationException, SerializationException: it is at fault.
+        ValidationException, SerializationException: the condition is invalid.
     """
     return legacy.filter_condition(_members(conditions), conditional_operator)
 
@@ -168,10 +168,10 @@ def key_terms_of(
     conditions: Mapping[str, structures.ConditionShape] | None,
     placeholders: Placeholders,
 ) -> KeyTerms | LegacyKeyTerms:
-    """The key condition of a Query, before it meets the key.
+    """The key condition of a Query, not yet checked against the key schema.
 
     Raises:
-        ValidationException, SerializationException: it is at fault.
+        ValidationException, SerializationException: the condition is invalid.
     """
     if expression is not None:
         return bind_key_condition(expression, placeholders)
@@ -179,10 +179,10 @@ def key_terms_of(
 
 
 def projector_of(request: Projecting, placeholders: Placeholders) -> Projector | None:
-    """Which attributes are returned; None for all.
+    """The projection of a request; None returns all attributes.
 
     Raises:
-        ValidationException: the projection is at fault.
+        ValidationException: the projection is invalid.
     """
     if request.ProjectionExpression is not None:
         return parse_projection(request.ProjectionExpression, placeholders)
@@ -193,7 +193,7 @@ def legacy_projector_of(request: Projecting) -> Projector | None:
     """The projection of AttributesToGet, which Query and Scan check before expressions.
 
     Raises:
-        ValidationException: a name stands twice in it.
+        ValidationException: a name occurs twice.
     """
     if request.AttributesToGet is None:
         return None
@@ -205,10 +205,10 @@ def update_of(
     updates: Mapping[str, structures.AttributeValueUpdateShape] | None,
     placeholders: Placeholders,
 ) -> Update | None:
-    """What an UpdateItem changes; None if it names nothing.
+    """The update of an UpdateItem; None if it changes no attribute.
 
     Raises:
-        ValidationException, SerializationException: the update is at fault.
+        ValidationException, SerializationException: the update is invalid.
     """
     if expression is not None:
         return parse_update(expression, placeholders)

@@ -1,4 +1,4 @@
-"""ARNs of other regions. They name nothing here if regions are apart, as with AWS."""
+"""ARNs of other regions, which are unknown if regions are separate, as on AWS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynactor.model.errors import (
 
 _ARN: Final = re.compile(r"(arn:[^:]*:(?:dynamodb|kinesis):([^:]*):[^|]*)")
 _NO_TABLE: Final = "Requested resource not found"
-# Operations that know a missing table by another error.
+# Operations with another error for a missing table.
 _OF_BACKUPS: Final = frozenset(
     {
         "CreateBackup",
@@ -37,10 +37,11 @@ _MEMBERS: Final = (*_TABLE_MEMBERS, "ResourceArn", *sorted(_STREAM_MEMBERS | _BA
 
 
 def refuse_foreign_arns(operation: str, request: Struct, region: str) -> None:
-    """Refuse a request that names something of another region. Statements are not looked into.
+    """Refuse a request with an ARN of another region. Statements are not searched.
 
     Raises:
-        ResourceNotFoundException, TableNotFoundException, BackupNotFoundException: it does.
+        ResourceNotFoundException, TableNotFoundException, BackupNotFoundException: the request has
+            such an ARN.
     """
     for member, text in _named(request):
         arn = _ARN.search(text) if ":" in text else None
@@ -52,7 +53,7 @@ def named_table(database: Database, name: str) -> str:
     """The table that a statement names, by its name or its ARN.
 
     Raises:
-        ResourceNotFoundException: the ARN is of another region, and regions are apart.
+        ResourceNotFoundException: the ARN has another region, and regions are separate.
         ValidationException: the text is neither.
     """
     settings = database.settings

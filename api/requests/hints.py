@@ -1,4 +1,4 @@
-"""Type hints of input shapes, taken apart: bare types, and the constraints on them."""
+"""Type hints of input shapes, split into bare types and constraints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JAVA_PACKAGE: Final = "com.amazonaws.dynamodb.v20120810."
 
 
 class Hint(Struct, frozen=True):
-    """A type hint taken apart: its bare type, and the constraints on it."""
+    """A type hint, split into its bare type and its constraints."""
 
     type: Any
     limits: Meta = Meta()
@@ -27,7 +27,7 @@ class Hint(Struct, frozen=True):
 
     @property
     def kind(self) -> Any:
-        """The class to decide by: ``str``, ``list``, ``Literal``, a structure, …."""
+        """The class of the type: ``str``, ``list``, ``Literal``, a structure, …."""
         return origin_of(self.type) or self.type
 
     @property
@@ -49,7 +49,7 @@ class Hint(Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def hint_of(annotation: Any) -> Hint:
-    """The hint that an annotation is; optional ones are as if they were not."""
+    """The hint of an annotation, without ``None`` of an optional one."""
     origin = origin_of(annotation)
     if origin is Union or origin is UnionType:
         (inner,) = (option for option in arguments_of(annotation) if option is not NoneType)
@@ -81,7 +81,7 @@ class Member(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def members_of(shape: type[Struct]) -> tuple[Member, ...]:
-    """The members of a structure, in the order in which DynamoDB lists their faults."""
+    """The members of a structure, in the order in which DynamoDB lists their errors."""
     hints = get_type_hints(shape, include_extras=True)
     return tuple(
         Member(
@@ -105,5 +105,5 @@ def java_class(hint: Hint) -> str:
 
 
 def java_name(member: str) -> str:
-    """A member's name in Java: the first letter is small, so ``NULL`` becomes ``nULL``."""
+    """A member's name in Java, with a small first letter: ``NULL`` becomes ``nULL``."""
     return member[0].lower() + member[1:]

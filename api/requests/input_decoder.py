@@ -1,15 +1,14 @@
-"""From a body to an operation's input, or to DynamoDB's account of what is wrong with it.
+"""Decodes a body to an operation's input, or finds the error that DynamoDB would answer.
 
-The common case is one msgspec decode. Where that fails, the body is walked once more along
-the input's own type hints, as DynamoDB does it: first JSON types anywhere in the body
-(SerializationException), then the constraints of all members, which
-``dynactor.api.requests.validation_errors`` words and orders. What DynamoDB's parser lets through
-and msgspec does not comes out decoded.
+The common case is one msgspec decode. If it fails, a second walk follows the input's type hints in
+DynamoDB's order: first JSON types anywhere in the body (SerializationException), then the
+constraints of all members. ``dynactor.api.requests.validation_errors`` words and orders them. A
+body that DynamoDB's parser accepts and msgspec does not is decoded by the walk.
 
-Left out: the order in which DynamoDB lists several violations, which is that of a hash map, where
-nobody captured it; here it is the members' own.
+Left out: the order in which DynamoDB lists several violations, if it has not been captured.
+DynamoDB uses the order of a hash map; here it is the order of the members.
 
-Source of messages: dynalite 4, measured on AWS; what is newer stands in
+Source of messages: dynalite 4, measured on AWS; newer ones are in
 ``dynactor.api.requests.validation_errors``.
 """
 
@@ -41,12 +40,12 @@ from dynactor.model.values import json_types
 
 InputT = TypeVar("InputT", bound=Struct)
 
-# What msgspec raises for a body that is no JSON, or not of the wanted shape.
+# Errors of msgspec for a body that is not JSON or does not fit the shape.
 UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class InputDecoder(Generic[InputT]):
-    """Decodes the bodies of one operation, whose layer words what is wrong with them."""
+    """Decodes the bodies of one operation, whose layer words the errors."""
 
     def __init__(self, shape: type[InputT], layer: Layer = OLDER) -> None:
         self._shape = shape
@@ -54,10 +53,10 @@ class InputDecoder(Generic[InputT]):
         self._decode = msgspec.json.Decoder(shape).decode
 
     def decode(self, body: bytes) -> InputT:
-        """The operation's input.
+        """Decode the operation's input.
 
         Raises:
-            SerializationException: the body is no JSON object, or a member has another JSON
+            SerializationException: the body is not a JSON object, or a member has another JSON
                 type than its shape.
             ValidationException: members break the constraints of their shapes.
         """
@@ -73,16 +72,15 @@ class InputDecoder(Generic[InputT]):
         return msgspec.convert(corrected, self._shape)
 
     def check_serialization(self, body: bytes) -> None:
-        """Raise the SerializationException that DynamoDB would have raised before all else.
+        """Raise the SerializationException that DynamoDB would have raised first.
 
-        Operations check attribute values when they come to them, and may have found a fault
-        of another kind before.
+        Operations check attribute values late, so they may find an error of another kind first.
         """
         _Walk().visit_input(_parse(body), self._shape)
 
 
 def _parse(body: bytes) -> dict[str, Any]:
-    """The body as plain JSON; DynamoDB gives no message where it is none."""
+    """The body as plain JSON; DynamoDB's error for other bodies has no message."""
     try:
         parsed = msgspec.json.decode(body)
     except UNDECODABLE:
@@ -93,21 +91,21 @@ def _parse(body: bytes) -> dict[str, Any]:
 
 
 class _Walk:
-    """One way through a body: serialization faults are raised, violations collected."""
+    """One walk through a body: it raises serialization errors and collects violations."""
 
     def __init__(self) -> None:
         self._foremost: str | None = None
         self._violations: list[Violation] = []
 
     def raise_violations(self, layer: Layer) -> None:
-        """Raise what was found, if anything was, in the words of a layer."""
+        """Raise the collected violations, if any, in the words of a layer."""
         if self._foremost is not None:
             raise ValidationException(self._foremost)
         if self._violations:
             raise layer.refusal(self._violations)
 
     def visit_input(self, body: dict[str, Any], shape: type[Struct]) -> dict[str, Any]:
-        """Walk a whole body; without violations the result is one that msgspec accepts."""
+        """Walk a whole body; without violations msgspec accepts the result."""
         return self._visit_members(body, shape, Place())
 
     def _visit_members(
@@ -214,7 +212,7 @@ class _Walk:
             constraints = ", ".join(_constraints_of(element_hint.limits))
             constraint = f"Map value must satisfy constraint: [{constraints}]"
             self._violate(Rule.LIMIT, elements, hint, place, constraint)
-        # The lengths of its lists are told of the map as a whole, and not again of each.
+        # The lengths of its lists are reported for the map as a whole, not for each list.
         element_hint = Hint(element_hint.type)
         return {
             key: self._visit_element(element, element_hint, place.element(key))
@@ -225,14 +223,14 @@ class _Walk:
         if element is not None:
             return self._visit(element, hint, place, in_collection=True)
         if hint.type == shapes.AttributeValue:
-            # An empty value, for whose fault the operation has the words.
+            # The operation words the error of an empty value.
             return {}
         self._violate(Rule.PRESENCE, None, hint, place, "Member must not be null")
         return None
 
 
 def _effective_limits(hint: Hint) -> Meta:
-    """The limits of a text; a table's name has those of a name alone, unless it is an ARN."""
+    """The limits of a text. A table's name has the limits of a plain name unless it is an ARN."""
     return hint.limits if hint.table_name is None else hint_of(shapes.PlainTableName).limits
 
 
@@ -265,7 +263,7 @@ def _range_faults(number: int, limits: Meta) -> list[str]:
 
 
 def _constraints_of(limits: Meta) -> Iterator[str]:
-    """All constraints of a map's keys or values, in the order in which they are listed."""
+    """All constraints of a map's keys or values, in the order of the message."""
     if limits.max_length is not None:
         yield _longest_constraint(limits.max_length)
     if limits.min_length is not None:

@@ -1,4 +1,4 @@
-"""The JSON types of attribute values, looked at apart from all else that may be wrong."""
+"""Checks the JSON types of attribute values, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dynactor.model.values import attribute_value
 
 
 def check_attribute_value(value: Any, level: int = 1, *, in_collection: bool = True) -> None:
-    """Find what is no attribute value by its JSON types, and no other fault.
+    """Refuse a value whose JSON types are not those of an attribute value.
 
-    ``in_collection``: it is an element of a map or list, and no member of a structure.
+    ``in_collection``: the value is an element of a map or list rather than a member of a structure.
 
-    The messages are those of ``attribute_value.check``, which stops at the first fault of any
-    kind. What is nested deeper than any valid value is not looked at.
+    The messages are those of ``attribute_value.check``, which stops at the first error of any
+    kind. Levels below the deepest valid one are ignored.
     """
     if level > NESTING_LEVELS + 1:
         return
@@ -37,6 +37,6 @@ def check_attribute_value(value: Any, level: int = 1, *, in_collection: bool = T
 
 
 def _check_alone(value: Any) -> None:
-    # What is well formed and not valid is for the operation to say.
+    # The operation reports values that are well formed and invalid.
     with suppress(ValidationException):
         attribute_value.check(value)

@@ -1,7 +1,7 @@
-"""A header by which a tool says that its requests are no use that an application makes of a table.
+"""The header that marks requests of a tool, rather than of an application.
 
-They are answered, limited and paid for as any others. Advice (``dynactor advise``) is on what
-applications do: it does not count what such a request scans.
+They are answered, limited and charged as any others. ``dynactor advise`` does not count their
+scans, because its advice is about applications.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final
 
 _NAME: Final = "x-dynactor-maintenance"
 
-# What a tool's requests have beside their other headers.
+# The header of a tool's requests.
 HEADER: Final = {_NAME: "true"}
 
 
 def is_maintenance(headers: Mapping[str, str]) -> bool:
-    """Whether a request with these headers, named in lower case, is a tool's."""
+    """Whether a request with these headers, in lower case, comes from a tool."""
     return headers.get(_NAME, "").strip().lower() == "true"

@@ -1,4 +1,4 @@
-"""The tables that a request names by its members. Statements and streams are not looked into."""
+"""The tables that a request names by its members. Statements and streams are ignored."""
 
 from __future__ import annotations
 

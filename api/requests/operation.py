@@ -1,4 +1,4 @@
-"""An operation of the API: its name, the shape of its input, and what it does."""
+"""An operation of the API: its name, the shape of its input, and its handler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ InputT = TypeVar("InputT")
 
 
 class Priced(Protocol):
-    """What knows what it cost."""
+    """A result or error with its receipt."""
 
     @property
     def receipt(self) -> Receipt: ...  # noqa: D102 - the class says it
@@ -25,17 +25,16 @@ class Priced(Protocol):
 
 PricedT = TypeVar("PricedT", bound=Priced)
 
-# A service as the X-Amz-Target header names it, before the operation.
+# The names of services in the X-Amz-Target header.
 DYNAMODB: Final = "DynamoDB_20120810"
 DYNAMODB_STREAMS: Final = "DynamoDBStreams_20120810"
 
 
 class Call(Struct, Generic[InputT], frozen=True):
-    """One request to an operation, decoded, its constraints checked.
+    """One request to an operation, decoded, with checked constraints.
 
-    ``host`` is the Host header, which DescribeEndpoints shows. ``paid`` is where is noted what
-    each part of the request cost; None if nobody asked for an explanation. ``headers`` are all of
-    the request's, by their names in lower case.
+    ``host`` is the Host header, which DescribeEndpoints shows. ``paid`` collects the costs of the
+    request's parts; None without an explanation. ``headers`` have names in lower case.
     """
 
     database: Database
@@ -47,12 +46,12 @@ class Call(Struct, Generic[InputT], frozen=True):
     def note(
         self, table: TableDefinition, receipt: Receipt, transaction: Outcome | None = None
     ) -> None:
-        """Note what a part of the request cost on a table, if it is to be explained."""
+        """Note the cost of a part of the request on a table, if an explanation is requested."""
         if self.paid is not None and receipt.work:
             self.paid.append(Paid(table, receipt, transaction))
 
     def noting(self, table: TableDefinition, work: Awaitable[PricedT]) -> Awaitable[PricedT]:
-        """The same work; what it costs is noted, also where it fails."""
+        """The same work, which notes its cost even if it fails."""
         return work if self.paid is None else self._noting(table, work)
 
     async def _noting(self, table: TableDefinition, work: Awaitable[PricedT]) -> PricedT:
@@ -66,11 +65,11 @@ class Call(Struct, Generic[InputT], frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """What the registry knows of an operation.
+    """An operation as the registry has it.
 
-    ``input`` is its input shape, a Struct with DynamoDB's member names; ``handle`` answers a
-    ``Call`` of that shape with the JSON body, or raises a ``DynamoDBError``. Where nothing has to
-    be waited for it returns the body itself, which is sent at once.
+    ``input`` is its input shape, a Struct with DynamoDB's member names. ``handle`` answers a
+    ``Call`` of that shape with the JSON body, or raises a ``DynamoDBError``. It returns the body
+    itself rather than an awaitable if it waits for nothing; the body is then sent at once.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What Query and Scan have in common: what a page holds, and where it goes on.
+"""Common parts of Query and Scan: the contents of a page and its start key.
 
 Messages: measured on AWS by the authors of dynalite, and DynamoDB Local.
 """
@@ -47,10 +47,10 @@ class PageRequest(Protocol):
 
 
 def check_select(request: PageRequest) -> None:
-    """Check that Select agrees with what else is asked for.
+    """Check that Select agrees with the other members.
 
     Raises:
-        ValidationException: it does not.
+        ValidationException: the members contradict each other.
     """
     select = request.Select
     if request.AttributesToGet is not None:
@@ -74,16 +74,16 @@ def check_select(request: PageRequest) -> None:
 
 
 def check_start_key_values(start_key: Item | None) -> None:
-    """Check the values of a start key fresh from the wire.
+    """Check the values of a start key from a request.
 
     Raises:
-        ValidationException: a value is none.
+        ValidationException: a value is invalid.
     """
     for value in (start_key or {}).values():
         try:
             attribute_value.check(value)
         except ValidationException as error:
-            # DynamoDB puts these words before some of its messages and not before others.
+            # DynamoDB puts these words before some of its messages only.
             if any(words in error.message for words in _BARE):
                 raise
             raise ValidationException(f"{_BAD_START}: {error.message}") from None
@@ -103,8 +103,8 @@ def index_of(
 ) -> IndexDefinition | None:
     """The index a request names; None for the table itself.
 
-    ``is_statement``: the messages are PartiQL's, which don't name an index that is not there
-    (recorded from the service).
+    ``is_statement``: the messages are PartiQL's, which don't name a missing index (recorded from
+    AWS).
 
     Raises:
         ValidationException: the table has no such index, or it can't be read, or not
@@ -139,12 +139,12 @@ def page_rules(
     *,
     is_query: bool,
 ) -> PageRules:
-    """What the page is to hold.
+    """The rules for the contents of a page.
 
-    A local index's missing attributes are fetched from the table where they are asked for by
-    name or by ALL_ATTRIBUTES (S13, S43); a global one's can't be (S82). A Query's filter names
-    only what the index holds. A Scan's filter may name any attribute, and the index lacks those
-    that it does not hold (seen on the service in 2026).
+    Attributes that a local index does not hold are fetched from the table if requested by name or
+    by ALL_ATTRIBUTES (S13, S43). A global index can't fetch them (S82). A Query's filter names only
+    attributes that the index holds. A Scan's filter may name any attribute; the ones that the index
+    does not hold count as missing (seen on AWS in 2026).
 
     Raises:
         ValidationException: the request needs attributes that the index does not hold.
@@ -187,10 +187,10 @@ def _listed(names: frozenset[str]) -> str:
 
 
 def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
-    """The position of a Scan's start key, exactly the keys of the index and the table.
+    """The position of a Scan's start key, which has exactly the keys of the index and the table.
 
     Raises:
-        ValidationException: it is not. The messages differ from a Query's.
+        ValidationException: the key has other attributes. The messages differ from a Query's.
     """
     if index is None:
         try:
@@ -198,7 +198,7 @@ def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key:
         except ValidationException as error:
             raise ValidationException(f"{_BAD_START}: {error.message}") from None
         return keys.encode(table.key_schema, start_key)
-    # An index key of a wrong type is told before other names are missed.
+    # The error of an index key with a wrong type comes before the error of missing names.
     for attribute in index.key_schema.attributes:
         if attribute.type not in start_key.get(attribute.name, {attribute.type: None}):
             raise ValidationException(NO_MATCH)
@@ -208,10 +208,10 @@ def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key:
 
 
 def query_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
-    """The position of a Query's start key, exactly the keys of the index and the table.
+    """The position of a Query's start key, which has exactly the keys of the index and the table.
 
     Raises:
-        ValidationException: it is not. The messages differ from a Scan's.
+        ValidationException: the key has other attributes. The messages differ from a Scan's.
     """
     if start_key.keys() != _start_names(table, index):
         raise ValidationException(_BAD_START)

@@ -12,10 +12,10 @@ _TABLE_ARN: Final = re.compile(r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:table/([a-zA-Z0
 
 
 def tagged_table_name(resource_arn: str) -> str:
-    """The name of the table whose tags are meant.
+    """The name of the tagged table.
 
     Raises:
-        ValidationException: the text is no table's ARN (message: dynalite, measured on AWS).
+        ValidationException: the text is not a table's ARN (message: dynalite, measured on AWS).
     """
     if not resource_arn.startswith("arn:"):
         raise ValidationException(NO_ARN)

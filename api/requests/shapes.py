@@ -1,16 +1,16 @@
 """The strings, numbers, enumerations and maps in the inputs of DynamoDB's operations.
 
-Each stands under its name in botocore's service model (2012-08-10), with the model's constraints:
-msgspec checks them while it decodes, ``dynactor.api.requests.input_decoder`` words what it found. A
-test holds the two together. Attribute values are bare JSON here;
-``dynactor.model.values.attribute_value`` checks them. Structures are in
+Each has its name and its constraints from botocore's service model (2012-08-10); a test compares
+them. msgspec checks the constraints while it decodes, and ``dynactor.api.requests.input_decoder``
+words the errors. Attribute values are plain JSON here; ``dynactor.model.values.attribute_value``
+checks them. Structures are in
 ``dynactor.api.requests.structures``.
 
-Import the module, not the names: a member may not have a type of its own name in scope
+Import the module, not the names, because a member can't have a type of its own name in scope
 (``TableName: shapes.TableName``).
 
-Enumerations stand in the order in which DynamoDB's messages list them, which is measured
-(dynalite's suites, run against AWS) and often not the model's.
+Enumerations have the order of DynamoDB's messages, which is measured (dynalite's suites, run
+against AWS) and often differs from the model's.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _RESOURCE_ARN_CHARACTERS: Final = 1283
 class TableNameRule(Struct, frozen=True):
     """Marks a table's name, which may be an ARN.
 
-    The operations on tables tell of a missing name before and apart from all other faults
-    (``missing_first``), and all of them but CreateTable of its length (``length_first``); those on
-    items tell of both with the rest.
+    Operations on tables report a missing name before all other errors (``missing_first``). All of
+    them except CreateTable report a wrong length first too (``length_first``). Operations on items
+    report both together with the other errors.
     """
 
     missing_first: bool = False
@@ -57,7 +57,7 @@ class TableNameRule(Struct, frozen=True):
 
 
 class NotEmptyRule(Struct, frozen=True):
-    """Marks a map that may not be empty, for which its operation has words of its own."""
+    """Marks a map that may not be empty; its operation has its own message for that."""
 
     message: str
 
@@ -66,7 +66,7 @@ class LongRule(Struct, frozen=True):
     """Marks a number that is Java's long; other numbers are Java's int."""
 
 
-# A plain name, or anything with a colon: that is left to ``dynactor.api.requests.table_arn``.
+# A plain name, or any text with a colon, which ``dynactor.api.requests.table_arn`` checks.
 _TABLE_NAME_OR_ARN: Final = rf"^(?:{NAME_CHARACTER}{{{_FEWEST},{_MOST}}}\Z|[^:]*:)"
 
 TableName: TypeAlias = Annotated[
@@ -82,7 +82,7 @@ NewTableName: TypeAlias = Annotated[
     Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS),
     TableNameRule(missing_first=True),
 ]
-# A name and nothing else, no ARN: ListTables' ExclusiveStartTableName.
+# A plain name only: ListTables' ExclusiveStartTableName.
 PlainTableName: TypeAlias = Annotated[
     str,
     Meta(
@@ -130,7 +130,7 @@ ClientRequestToken: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=CLIENT_TOKEN_CHARACTERS)
 ]
 
-# Numbers beyond Java's are held within them, by who looks into what these refuse.
+# The decoder's second walk limits refused numbers to Java's range.
 PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1, le=INTEGER_MOST)]
 Long: TypeAlias = Annotated[int, Meta(ge=-LONG_MOST - 1, le=LONG_MOST), LongRule()]
 PositiveLong: TypeAlias = Annotated[int, Meta(ge=1, le=LONG_MOST), LongRule()]
@@ -191,7 +191,7 @@ SSEType: TypeAlias = Literal["AES256", "KMS"]
 StreamViewType: TypeAlias = Literal["NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"]
 TableClass: TypeAlias = Literal["STANDARD", "STANDARD_INFREQUENT_ACCESS"]
 
-# Items and values, as they come.
+# Items and values, not checked yet.
 AttributeValue: TypeAlias = dict[str, Any]
 AttributeMap: TypeAlias = dict[str, AttributeValue]
 Key: TypeAlias = dict[str, AttributeValue]

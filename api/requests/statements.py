@@ -1,6 +1,6 @@
-"""PartiQL statements carried out: as queries, scans and writes, by the same actors.
+"""Execution of PartiQL statements as queries, scans and writes.
 
-Each statement becomes a ``Task``, which has all its checks behind it and gives an ``Outcome``.
+Each statement becomes a checked ``Task``, which returns an ``Outcome``.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from dynactor.model.writes.write import Write
 
 
 class Outcome(Struct, frozen=True):
-    """What a statement gave. ``items`` are JSON texts; ``position`` is where a SELECT goes on.
+    """The result of a statement. ``items`` are JSON texts; a SELECT continues at ``position``.
 
-    ``last_key`` is the key of the last item read, where it goes on right behind that.
+    ``last_key`` is the key of the last item read, if the SELECT continues right after that item.
     """
 
     items: list[bytes]
@@ -56,9 +56,9 @@ class Outcome(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """A statement whose table is known: the whole key where it names one, and how it is done.
+    """A statement with its table: the complete key if it names one, and its execution.
 
-    ``run`` finds what may not be written.
+    ``run`` checks the written item.
     """
 
     table: TableDefinition
@@ -67,9 +67,9 @@ class Task(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """How a SELECT is to be read.
+    """The parameters of a SELECT.
 
-    ``start`` is the position that a NextToken gave; ``one_item``: it must name the whole key.
+    ``start`` is the position from a NextToken; ``one_item``: the SELECT must name the complete key.
     """
 
     limit: int | None = None
@@ -79,7 +79,7 @@ class Reading(Struct, frozen=True):
 
 
 class _PageRequest(Struct, frozen=True):
-    """A SELECT's page as a Query or Scan would ask for it."""
+    """A SELECT's page in the form of a Query or Scan."""
 
     IndexName: str | None
     Limit: int | None
@@ -91,11 +91,11 @@ class _PageRequest(Struct, frozen=True):
 
 
 def bound(database: Database, text: str, parameters: Sequence[AttributeValue]) -> Statement:
-    """A statement with its parameters, which are checked and made canonical in place.
+    """Bind parameters to a statement; checks them and makes them canonical in place.
 
     Raises:
-        ValidationException: the statement or a parameter is at fault.
-        SerializationException: as ``attribute_value.check``.
+        ValidationException: the statement or a parameter is invalid.
+        SerializationException: the errors of ``attribute_value.check``.
     """
     prepared = prepare(text)
     if prepared.index is not None:
@@ -105,10 +105,9 @@ def bound(database: Database, text: str, parameters: Sequence[AttributeValue]) -
 
 
 def _check_one_attribute_keys(database: Database, table: str, index: str) -> None:
-    """Refuse to read an index of several partition or sort key attributes.
+    """Refuse to read an index with several partition or sort key attributes.
 
-    This is told before anything else that is wrong with a well-formed SELECT (seen on the service
-    in 2026).
+    This error comes before all other errors of a well-formed SELECT (seen on AWS in 2026).
     """
     usable = database.usable_table(named_table(database, table))
     found = usable.definition.global_index(index) if usable is not None else None
@@ -197,7 +196,7 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
         )
     plan = read_plan.read_plan(select, schema)
     if not reading.one_item:
-        # An item that is got may be projected in any way, as in GetItem.
+        # The read of one item may use any projection, as in GetItem.
         check_scalar_keys(definition, select.nested)
     request = _PageRequest(select.index, reading.limit)
     rules = page_rules(
@@ -222,10 +221,10 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
 def _after(
     table: TableDefinition, index: IndexDefinition | None, plan: ReadPlan, start: Position
 ) -> bytes | None:
-    """The position behind which a SELECT goes on.
+    """The position after which a SELECT continues.
 
     Raises:
-        ValidationException: it is none of this plan's, so that the token was made up.
+        ValidationException: the position is outside the plan, so the token is invalid.
     """
     if start.range_index >= len(plan.ranges):
         raise next_token.invalid()
@@ -244,7 +243,7 @@ def _after(
 
 
 async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], first: int) -> Outcome:
-    """One page over ranges from the first on: their rows together keep to the limits of one."""
+    """Read one page over several ranges; the limits of a page hold for all rows together."""
     found: list[bytes] = []
     receipt = Receipt()
     rows_left = whole.rules.limit
@@ -257,7 +256,7 @@ async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], firs
         except Throttled:
             if at == first:
                 raise
-            # What was read before is paid, and answered.
+            # Return the items that were read and charged before.
             return Outcome(found, receipt, Position(at))
         after = None
         found += page.items
@@ -268,12 +267,12 @@ async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], firs
             rows_left -= page.scanned_count
         if at + 1 < len(ranges) and _read_bytes(receipt, whole) >= PAGE_BYTES:
             return Outcome(found, receipt, Position(at + 1))
-        # Short ranges from memory never wait: other requests must have their turn.
+        # Short ranges in memory never wait, so yield to other requests here.
         await anyio.lowlevel.checkpoint()
     return Outcome(found, receipt)
 
 
 def _read_bytes(receipt: Receipt, read: ReadRange) -> float:
-    """What was read for these units, in blocks of 4 KB."""
+    """The bytes read for these units, in blocks of 4 KB."""
     blocks = receipt.total_units * (1 if read.consistent else 2)
     return blocks * READ_UNIT_BYTES

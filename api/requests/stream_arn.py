@@ -20,10 +20,10 @@ _ARN: Final = re.compile(
 
 
 def named(arn: str) -> tuple[str, str]:
-    """The table's name and the label in a stream's ARN; account and region are passed over.
+    """The table's name and the label in a stream's ARN; account and region are ignored.
 
     Raises:
-        ValidationException: the text is no stream's ARN.
+        ValidationException: the text is not a stream's ARN.
     """
     match = _ARN.match(arn)
     if match is None:
@@ -32,11 +32,11 @@ def named(arn: str) -> tuple[str, str]:
 
 
 def find_stream(database: Database, arn: str) -> Stream:
-    """The stream of this ARN.
+    """The stream with this ARN.
 
     Raises:
-        ValidationException: the text is no stream's ARN.
-        ResourceNotFoundException: there is no such stream, or not any more.
+        ValidationException: the text is not a stream's ARN.
+        ResourceNotFoundException: the stream does not exist, or not any more.
     """
     stream = database.streams.find(*named(arn))
     if stream is None:
@@ -45,10 +45,10 @@ def find_stream(database: Database, arn: str) -> Stream:
 
 
 def find_shard(stream: Stream, shard_id: str) -> Shard:
-    """The shard of this id.
+    """The shard with this id.
 
     Raises:
-        ResourceNotFoundException: the stream has no such shard, or not any more.
+        ResourceNotFoundException: the stream does not have the shard, or not any more.
     """
     shard = stream.shard(shard_id)
     if shard is None:

@@ -1,8 +1,7 @@
 """The structures in the inputs of DynamoDB's operations.
 
-Each is named as in botocore's service model, with ``Shape`` behind it: the members have the
-bare names, and so have the model's own types. See ``dynactor.api.requests.shapes`` for what they
-are made of.
+Each has its name from botocore's service model and the suffix ``Shape``, because members and the
+types of ``model/`` have the plain names. ``dynactor.api.requests.shapes`` has the simple types.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dynactor.model.limits import (
 
 
 class Shape(Struct, frozen=True):
-    """The base of all input structures, of operations too."""
+    """The base of all input structures, including those of operations."""
 
 
 class ExpectedAttributeValueShape(Shape, frozen=True):
@@ -50,7 +49,7 @@ class AttributeValueUpdateShape(Shape, frozen=True):
 
 
 class KeysAndAttributesShape(Shape, frozen=True):
-    """What BatchGetItem asks of one table."""
+    """The keys that BatchGetItem reads in one table."""
 
     Keys: Annotated[list[shapes.Key], Meta(min_length=1, max_length=BATCH_GET_KEYS)]
     AttributesToGet: shapes.AttributeNameList | None = None
@@ -106,7 +105,7 @@ BatchStatements: TypeAlias = Annotated[
 
 
 class ConditionCheckShape(Shape, frozen=True):
-    """A condition in a transaction, on an item that it leaves as it is."""
+    """A condition in a transaction, on an item that the transaction does not change."""
 
     Key: shapes.Key
     TableName: shapes.TableName
@@ -210,14 +209,15 @@ class KeySchemaElementShape(Shape, frozen=True):
 
 
 KeySchemaShape: TypeAlias = Annotated[list[KeySchemaElementShape], Meta(min_length=1)]
-# The service model has no maximum since global indexes take more attributes; DynamoDB has one.
+# The service model has no maximum any more, because global indexes take more attributes; DynamoDB
+# has one.
 TableKeySchemaShape: TypeAlias = Annotated[
     list[KeySchemaElementShape], Meta(min_length=1, max_length=TABLE_KEY_ATTRIBUTES)
 ]
 
 
 class ProjectionShape(Shape, frozen=True):
-    """What an index holds beside the keys."""
+    """The attributes that an index holds in addition to keys."""
 
     ProjectionType: shapes.ProjectionType | None = None
     NonKeyAttributes: (
@@ -233,14 +233,14 @@ class ProvisionedThroughputShape(Shape, frozen=True):
 
 
 class OnDemandThroughputShape(Shape, frozen=True):
-    """The most that an on-demand table may use; -1 takes the limit away."""
+    """The maximum throughput of an on-demand table; -1 removes the limit."""
 
     MaxReadRequestUnits: shapes.Long | None = None
     MaxWriteRequestUnits: shapes.Long | None = None
 
 
 class WarmThroughputShape(Shape, frozen=True):
-    """What a table is to be ready for at once."""
+    """The throughput that a table must be ready for."""
 
     ReadUnitsPerSecond: shapes.Long | None = None
     WriteUnitsPerSecond: shapes.Long | None = None
@@ -293,7 +293,7 @@ class GlobalSecondaryIndexUpdateShape(Shape, frozen=True):
 
 
 class StreamSpecificationShape(Shape, frozen=True):
-    """Whether a table has a stream, and what its records show."""
+    """Whether a table has a stream, and the contents of its records."""
 
     StreamEnabled: bool
     StreamViewType: shapes.StreamViewType | None = None
@@ -329,7 +329,7 @@ class TagShape(Shape, frozen=True):
 
 
 class VectorAttributeShape(Shape, frozen=True):
-    """The attribute that a vector index is made on."""
+    """The attribute of a vector index."""
 
     AttributeName: Annotated[str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)]
 
@@ -399,13 +399,13 @@ class ReplicationGroupMemberShape(Shape, frozen=True):
 
 
 class RegionActionShape(Shape, frozen=True):
-    """A region to take out of, or to put into, a global table."""
+    """A region to remove from, or to add to, a global table."""
 
     RegionName: str
 
 
 class DisassociateReplicationGroupMemberShape(Shape, frozen=True):
-    """A replica to let go."""
+    """A replica to disassociate."""
 
     RegionName: str
     DisassociationMode: Literal["WAIT_FOR_REPLICATION"]
@@ -428,19 +428,19 @@ class GlobalTableWitnessGroupUpdateShape(Shape, frozen=True):
 
 
 class ShardFilterShape(Shape, frozen=True):
-    """Which shards of a stream are described: those whose parent is this one."""
+    """The filter of DescribeStream: shards with this parent."""
 
     Type: shapes.ShardFilterType | None = None
     ShardId: shapes.ShardId | None = None
 
 
 class EnableKinesisStreamingConfigurationShape(Shape, frozen=True):
-    """How times are written for a destination."""
+    """The precision of times for a destination."""
 
     ApproximateCreationDateTimePrecision: shapes.ApproximateCreationDateTimePrecision | None = None
 
 
 class UpdateKinesisStreamingConfigurationShape(Shape, frozen=True):
-    """How times are to be written for a destination from now on."""
+    """The new precision of times for a destination."""
 
     ApproximateCreationDateTimePrecision: shapes.ApproximateCreationDateTimePrecision | None = None

@@ -1,4 +1,4 @@
-"""Amazon Resource Names in the place of table names."""
+"""Amazon Resource Names in place of table names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FEWEST, _MOST = TABLE_NAME_CHARACTERS
 _NAME: Final = re.compile(rf"{NAME_CHARACTER}{{{_FEWEST},{_MOST}}}\Z")
 _ARN_FIELDS: Final = 6
 
-# The blank that is missing is missing in AWS's text too (DynamoDB Local 3.3).
+# AWS's text lacks the blank too (DynamoDB Local 3.3).
 _MALFORMED: Final = (
     "Valid ARN format is 'arn:<awsPartition>:<vendor>:<region>:<subscriber>:"
     f"resourceType/resourceName', where Resource name must have length less than or equal to "
@@ -33,7 +33,7 @@ _INVALID_NAME: Final = (
 def table_name(text: str) -> str:
     """The table that a TableName member names: a plain name, or a table's ARN.
 
-    Account and region are passed over: all credentials and regions see the same tables.
+    Account and region are ignored, because all credentials and regions share the tables.
 
     Raises:
         ValidationException: the text is neither.

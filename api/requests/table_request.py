@@ -1,4 +1,4 @@
-"""Members that several operations on tables share, as the model takes them."""
+"""Conversion of members of the operations on tables to types of the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def throughput(shape: ProvisionedThroughputShape | None) -> Throughput | None:
 
 
 def given(shape: Struct | None) -> dict[str, Any] | None:
-    """A structure as a dict of those members that the request gave."""
+    """A structure as a dict of the members in the request."""
     if shape is None:
         return None
     return {name: value for name, value in asdict(shape).items() if value is not None}
@@ -44,7 +44,7 @@ def attribute_definitions(
 
 
 def key_elements(shapes: Sequence[KeySchemaElementShape]) -> tuple[KeyElement, ...]:
-    """A key schema, not yet held against definitions."""
+    """A key schema, not yet checked against the attribute definitions."""
     return tuple(KeyElement(shape.AttributeName, shape.KeyType) for shape in shapes)
 
 
@@ -76,7 +76,7 @@ def new_global_index(shape: GlobalSecondaryIndexShape) -> NewGlobalIndex:
 def stream_change(
     shape: StreamSpecificationShape | None, now_epoch_seconds: float
 ) -> StreamChange | None:
-    """What is asked of the table's stream; one that is enabled is labelled with the time."""
+    """The change of a table's stream; a new stream has the time as its label."""
     if shape is None:
         return None
     return StreamChange(shape.StreamEnabled, shape.StreamViewType, stream_label(now_epoch_seconds))

@@ -1,8 +1,8 @@
-"""What the transactions have in common: from a request's actions to those of the coordinator.
+"""Common parts of the transactions: converts a request's actions to the coordinator's.
 
-Faults of an action that don't depend on its table are told as they are, and so is an empty key.
-Those that do, such as a key of another type, cancel the transaction: the first one is told as its
-action's reason.
+Errors of an action that don't depend on its table fail the request, and so does an empty key.
+Errors that depend on the table, such as a key of another type, cancel the transaction: the first
+one is its action's reason.
 
 Sources: Developer Guide, "Amazon DynamoDB transactions: how it works"; DynamoDB Local 3.3, whose
 messages these are.
@@ -44,11 +44,11 @@ _ON_ONE_ITEM = "Transaction request cannot include multiple operations on one it
 
 
 class ParsedAction(NamedTuple):
-    """An action that is checked as far as that goes without its table.
+    """An action, checked except for its table.
 
-    ``check``, if there is any need of it, looks with the table known at its paths and for an
-    empty key, ``write_on`` at all else, and gives the write; both raise ValidationException. Where
-    ``item`` is to be put, ``write_on`` is told whether its key has been found to be a usual one.
+    Once the table is known, ``check``, if any, checks paths and empty keys. ``write_on`` checks the
+    rest and returns the write. Both raise ValidationException. For a put of ``item``, ``write_on``
+    gets whether the key is a common one.
     """
 
     given_name: str
@@ -59,23 +59,23 @@ class ParsedAction(NamedTuple):
 
 
 class CheckedActions(NamedTuple):
-    """The actions of a transaction, and how the request names their tables."""
+    """The actions of a transaction, with the names of tables in the request."""
 
     actions: list[TableAction]
     given_names: list[str]
-    # What the transaction is cancelled for, whatever it finds.
+    # The error that cancels the transaction regardless of its items.
     cancelled: TransactionCanceledException | None
 
 
 def checked_size_bytes(item: Item, check_expressions: Callable[[], object]) -> int:
-    """Check an item or a key fresh from the wire, and return its size.
+    """Check an item or a key from a request, and return its size.
 
-    In a transaction an empty name of an attribute is told before values that nest too deep, and
-    those before an empty name in a map. ``check_expressions`` raises the faults of the action's
-    expressions, which are told before the nesting.
+    In a transaction the error of an empty attribute name comes before too deep nesting, and nesting
+    before an empty name in a map. ``check_expressions`` raises the errors of the action's
+    expressions, which come before nesting.
 
     Raises:
-        ValidationException, SerializationException: as ``item.check``.
+        ValidationException, SerializationException: the errors of ``item.check``.
     """
     try:
         return items.check(item)
@@ -93,8 +93,8 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
     """The actions with their tables.
 
     Raises:
-        ResourceNotFoundException: there is no such table.
-        ValidationException: two actions are on one item, or all together are too large.
+        ResourceNotFoundException: a table does not exist.
+        ValidationException: two actions have one item, or the sum of sizes is too large.
     """
     _check_size(parsed)
     tables = [database.table(named_table(database, one.given_name)) for one in parsed]
@@ -117,14 +117,14 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
 
 
 class Cancelling:
-    """Notes the first fault for which a transaction is cancelled, whatever it finds."""
+    """Keeps the first error that cancels a transaction regardless of its items."""
 
     def __init__(self, total: int) -> None:
         self._total = total
         self.error: TransactionCanceledException | None = None
 
     def note(self, ordinal: int, fault: ValidationException) -> None:
-        """That action's reason."""
+        """Note the reason of an action."""
         if self.error is None:
             reasons = [NO_REASON] * self._total
             reasons[ordinal] = reason_of(fault)
@@ -135,7 +135,7 @@ def check_distinct(keys: Sequence[TableKey]) -> None:
     """Refuse a transaction that names an item twice.
 
     Raises:
-        ValidationException: so it does.
+        ValidationException: an item is named twice.
     """
     named = {(table.definition.table_id, position) for table, position in keys}
     if len(named) < len(keys):
@@ -153,15 +153,15 @@ def _check_size(parsed: Sequence[ParsedAction]) -> None:
 
 
 def digest(content: Any) -> bytes:
-    """What tells two requests with one client token apart."""
+    """A digest that distinguishes two requests with one client token."""
     return blake2b(json.encode(content, order="deterministic"), digest_size=16).digest()
 
 
 async def read_items(call: Call[Any], wanted: Sequence[TableKey]) -> list[ItemRead]:
-    """Read items at one moment; what each cost is noted, also where the read is cancelled.
+    """Read items in one snapshot; notes the cost of each even if the read is canceled.
 
     Raises:
-        TransactionCanceledException, ValidationException, InternalServerError: as
+        TransactionCanceledException, ValidationException, InternalServerError: the errors of
             ``Transactions.read``.
     """
     tables = [table.definition for table, _ in wanted]
@@ -176,7 +176,7 @@ async def read_items(call: Call[Any], wanted: Sequence[TableKey]) -> list[ItemRe
 
 
 class Written(NamedTuple):
-    """What became of a transaction; a repeated one has receipts of reads, and nothing else."""
+    """The result of a transaction; a repeated one has only receipts of reads."""
 
     receipts: list[Receipt]
     outcomes: list[Done]
@@ -186,15 +186,16 @@ class Written(NamedTuple):
 async def carry_out(
     call: Call[Any], checked: CheckedActions, token: str | None, content: bytes | None
 ) -> Written:
-    """Do a transaction, or nothing if it was done before with the same token.
+    """Carry out a transaction, unless one with the same token is already done.
 
-    ``content`` is the digest of the request. What each action cost is noted, also where the
-    transaction is cancelled.
+    ``content`` is the digest of the request. The cost of each action is noted even if the
+    transaction is canceled.
 
     Raises:
-        TransactionCanceledException: it can't be done.
-        TransactionInProgressException, IdempotentParameterMismatchException: as ``ClientTokens``.
-        ResourceNotFoundException, InternalServerError: as ``Transactions.write``.
+        TransactionCanceledException: the transaction is canceled.
+        TransactionInProgressException, IdempotentParameterMismatchException: the errors of
+            ``ClientTokens``.
+        ResourceNotFoundException, InternalServerError: the errors of ``Transactions.write``.
     """
     tables = [table.definition for table, _ in checked.actions]
     try:
@@ -212,7 +213,7 @@ def _note_actions(
     receipts: Sequence[Receipt],
     outcome: Outcome,
 ) -> None:
-    """Note what the actions of a transaction cost; without receipts they cost nothing."""
+    """Note the cost of a transaction's actions; actions without receipts cost nothing."""
     for table, receipt in zip(tables, receipts, strict=False):
         call.note(table, receipt, outcome)
 
@@ -248,7 +249,7 @@ def capacity_members(
     mode: ReturnConsumedCapacity | None,
     told_as: TransactionUnits,
 ) -> list[bytes]:
-    """The ConsumedCapacity member, if it is asked for: the tables in the order of the request."""
+    """The ConsumedCapacity member, if requested: tables in the order of the request."""
     if mode is None or mode == "NONE":
         return []
     by_table: dict[str, Receipt] = {}
@@ -265,7 +266,7 @@ def capacity_members(
 def metrics_members(
     checked: CheckedActions, outcomes: Sequence[Done], return_metrics: str | None
 ) -> list[bytes]:
-    """The ItemCollectionMetrics member, if it is asked for and there are any."""
+    """The ItemCollectionMetrics member, if requested and not empty."""
     if return_metrics != "SIZE":
         return []
     by_table: dict[str, dict[bytes, dict[str, Any]]] = {}

@@ -1,7 +1,7 @@
-"""How an operation's request errors are worded and ordered: the one place that knows.
+"""The words and the order of request errors, by operation.
 
 AWS checks requests in two layers. In 2026 the checks of the single-item operations, BatchGetItem
-and Query moved into a newer layer; Scan, BatchWriteItem, the transactions, PartiQL and the
+and Query moved into a newer layer. Scan, BatchWriteItem, the transactions, PartiQL and the
 operations on tables still answer from the older one. ``layer_of`` tells an operation's layer.
 
 =====================  ==============================  ===================================
@@ -22,8 +22,8 @@ ExpressionAttribute-                                   set with duplicates
 Values
 =====================  ==============================  ===================================
 
-Sources: captures of the service, May to October 2026, us-east-1 first. What nobody captured is
-worded as the layer words its neighbors; docs/DIFFERENCES.md lists it.
+Sources: captures of AWS, May to October 2026, us-east-1 first. Errors without a capture are worded
+like similar ones of their layer; docs/DIFFERENCES.md lists them.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from dynactor.model.values import number
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-# Of one error.
+# Number of violations in one error.
 MOST_VIOLATIONS: Final = 10
 _INVALID: Final = "One or more parameter values were invalid: "
 
 
 def detected(*faults: str) -> str:
-    """The envelope: faults of a request, counted and listed."""
+    """The envelope: the errors of a request, counted and listed."""
     head = (
         "1 validation error detected"
         if len(faults) == 1
@@ -72,30 +72,30 @@ class Rule(Enum):
     PRESENCE = auto()
     CHOICE = auto()
     LIMIT = auto()
-    # What a table's name may be: the newer layer looks at names when it resolves them.
+    # The form of a table's name: the newer layer checks names when it resolves them.
     NAME = auto()
-    # The same of the tables' names that are the keys of a map.
+    # The form of table names that are keys of a map.
     NAME_IN_MAP = auto()
 
 
 class Place(Struct, frozen=True):
-    """Where in a request a member is, as each layer spells it."""
+    """The place of a member in a request, in the spelling of each layer."""
 
     java: str = ""
     wire: str = ""
 
     def member(self, name: str) -> Place:
-        """A member of the structure here."""
+        """The place of a member of this structure."""
         dot = "." if self.wire else ""
         return Place(f"{self.java}{dot}{java_name(name)}", f"{self.wire}{dot}{name}")
 
     def element(self, key: str | int) -> Place:
-        """An element of the list or map here."""
+        """The place of an element of this list or map."""
         return Place(f"{self.java}.{key}.member", f"{self.wire}.{key}.member")
 
 
 class Violation(Struct, frozen=True):
-    """A constraint that a member breaks; ``hint`` is the member's."""
+    """A broken constraint; ``hint`` is the hint of the member."""
 
     rule: Rule
     place: Place
@@ -107,22 +107,22 @@ class Violation(Struct, frozen=True):
 class Layer(Struct, frozen=True):
     """A request layer.
 
-    ``has_envelope``: the faults that a request has in itself, before any table is looked at, are
-    told in the envelope of ``detected``.
+    ``has_envelope``: errors that don't depend on the table are reported in the envelope of
+    ``detected``.
     """
 
     is_newer: bool = False
     has_envelope: bool = False
 
     def refusal(self, violations: Sequence[Violation]) -> ValidationException:
-        """The error that tells of broken constraints; there is at least one."""
+        """The error for broken constraints; there is at least one."""
         if not self.is_newer:
             told = [one for one in violations if one.rule is not Rule.NAME_IN_MAP] or violations
             return _listed(map(self._older_words, told))
         violations = _with_empty_names(violations)
         of_rule = _by_rule(violations)
         if Rule.PRESENCE in of_rule:
-            # What is missing is found by the older checks, which list all that they find.
+            # The older checks find missing members, and list all of them.
             limits = of_rule.pop(Rule.LIMIT, [])
             others = [one for one in violations if one.rule is not Rule.LIMIT]
             return _listed(map(self._older_words, [*others, *limits]))
@@ -148,7 +148,7 @@ class Layer(Struct, frozen=True):
         return f"Value {shown} at '{place}' failed to satisfy constraint: {violation.constraint}"
 
     def worded(self, error: ValidationException) -> ValidationException:
-        """An error of an operation in the layer's words; the model's words are the older ones."""
+        """An error in the words of this layer; the model has the words of the older layer."""
         if not self.is_newer:
             return error
         message = error.message if error.fault is None else _newer_words(error.fault)
@@ -173,7 +173,7 @@ _LAYERS: Final = {
     "Query": _NEWER_READS,
 }
 
-# The values as the newer layer lists them, misspelled as AWS has them, by the older layer's.
+# The newer layer's lists of values, with AWS's misspellings, by the older layer's lists.
 _NEWER_CHOICES: Final = {
     get_args(shapes.ReturnValue): "ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE",
     get_args(shapes.ConditionalOperator): "ALL, OR",
@@ -186,10 +186,9 @@ def layer_of(operation: str) -> Layer:
 
 
 def of_request(check: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Mark the faults that a check finds as those of the request, whatever its table is.
+    """Mark the errors of a check as independent of the table.
 
-    Of the three single writes everything that needs no table goes into one function with this
-    decorator.
+    Each single write makes all checks that need no table in one function with this decorator.
     """
 
     @wraps(check)
@@ -208,9 +207,9 @@ def _listed(violations: Iterable[str]) -> ValidationException:
 
 
 def _with_empty_names(violations: Sequence[Violation]) -> list[Violation]:
-    """The violations as the newer layer sees them: an empty table's name is too short, no more.
+    """The violations of the newer layer: an empty table name is only too short.
 
-    Its other faults are looked for when the name is resolved.
+    Its other errors are found when the name is resolved.
     """
     found: list[Violation] = []
     for one in violations:
@@ -222,7 +221,7 @@ def _with_empty_names(violations: Sequence[Violation]) -> list[Violation]:
 
 
 def shortest_constraint(length: int) -> str:
-    """The constraint of a least length."""
+    """The constraint of a minimum length."""
     return f"Member must have length greater than or equal to {length}"
 
 
