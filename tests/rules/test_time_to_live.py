@@ -56,7 +56,7 @@ def place(epoch_seconds: float, *arguments: str) -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def prompt() -> Iterator[Place]:
-    """Expired items are deleted at once; tests go on from where the last one left the clock."""
+    """Expired items are deleted immediately; tests continue from the last time of the clock."""
     with place(1_600_000_000, "--ttl-delay-seconds", "0", "--copy-messages") as prompt:
         yield prompt
 

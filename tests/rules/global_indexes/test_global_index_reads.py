@@ -209,7 +209,7 @@ def test_s105_one_unit_reads_8_kb(client, wire, pk, sizes, read_units):
 
 @pytest.mark.differs_from_dynamodb_local("it counts the items")
 def test_s107_a_page_ends_with_the_entry_that_reaches_1_mb(client, wire, pk):
-    """Entries of 8,192 bytes: 128 of them are 1 MB; what is not projected does not count."""
+    """Entries of 8,192 bytes: 128 of them are 1 MB; unprojected attributes do not count."""
     entry_bytes = 8_192
     full = MIB // entry_bytes
     with table(wire, *SIZED_KEYS, GlobalSecondaryIndexes=[SIZED_INDEX]) as name:

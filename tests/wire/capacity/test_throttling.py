@@ -224,7 +224,7 @@ def test_a_scan_ends_before_a_partition_that_has_nothing_left_and_goes_on_from_t
         name = served.table(**units(4, 400))
         for number in range(40):
             served.put(name, item(f"{number}"))
-        # The last in the order of a scan is in the last partition.
+        # The last one of a scan is in the last partition.
         *_, last = (found["pk"]["S"] for found in scanned(served, name))
         served.clock.step(1)
         get = {"TableName": name, "Key": item(last), "ConsistentRead": True}
@@ -249,7 +249,7 @@ def test_a_statement_that_reads_several_keys_answers_what_it_read_before_one_was
         for number in range(40):
             served.put(name, item(f"{number}"))
         order = [found["pk"]["S"] for found in scanned(served, name)]
-        # Of the first partition and of the last; the statement reads them in this order.
+        # From the first partition and the last; the statement reads them in this order.
         first, last = min(order[:5]), max(order[-5:])
         served.clock.step(1)
         get = {"TableName": name, "Key": item(last), "ConsistentRead": True}
@@ -286,7 +286,7 @@ def test_a_failed_condition_takes_the_units_of_the_item_all_the_same(served):
 
 
 def test_a_failed_condition_takes_the_units_of_the_larger_item_that_would_have_come(served):
-    """The guide's example: of 300 KB, and 310 KB to come, 310 are paid."""
+    """The guide's example: an item of 300 KB, a new one of 310 KB, 310 KB are paid."""
     name = served.table(**units(5, 2_000))
     served.put(name, item("a", 300 * 1_024))
     for pk in "ab":
@@ -307,7 +307,7 @@ def test_expired_items_are_deleted_without_units(served):
     consumed = served.metrics("consumed_write_capacity_units", name)
 
     served.clock.step(3)
-    # In debt for longer than that.
+    # The debt lasts longer than that.
     assert served.put(name, item("e")).status == 400
     while served.metrics("time_to_live_deleted_item_count", name) != {(): 3}:
         assert served.metrics("consumed_write_capacity_units", name) == consumed
@@ -519,7 +519,7 @@ def test_units_are_lowered_four_times_a_day_and_then_once_an_hour():
             served.clock.step(3_600)
         described = served.wire("DescribeTable", {"TableName": name})["Table"]
         served.wire("UpdateTable", {"TableName": name, "ProvisionedThroughput": throughput(2, 99)})
-        # Another day.
+        # The next day.
         served.clock.step(86_400)
         for write in (98, 97, 96, 95):
             served.wire("UpdateTable", lowered(name, write))
@@ -606,6 +606,6 @@ def test_after_a_restart_an_on_demand_table_takes_what_its_partitions_can(tmp_pa
 
 
 def units_of_a_second(served: CapacityServer, name: str) -> int:
-    """What a table takes at once of many keys, in writes of 400 units."""
+    """A table's immediate units for many keys, in writes of 400 units."""
     accepted = [served.put(name, item(f"{key}", 400 * 1_024 - 100)).status for key in range(80)]
     return 400 * accepted.count(200)

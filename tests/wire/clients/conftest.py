@@ -1,4 +1,4 @@
-"""What the wire tests need beside their server: node, for the JavaScript SDK."""
+"""Tools that the wire tests need besides their server: node, for the JavaScript SDK."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ async def test_increments_in_flight_together_all_count(endpoint: str, simple: st
             return int(answer["Attributes"]["n"]["N"])
 
         totals = await asyncio.gather(*(increment() for _ in range(100)))
-        # Each sees its own sum: writes to an item are one after another.
+        # Each sees its own sum, because writes to an item are serialized.
         assert sorted(totals) == list(range(1, 101))
 
 

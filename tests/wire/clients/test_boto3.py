@@ -1,4 +1,4 @@
-"""boto3 as users write it: client and resource, paginators, waiters, batches, conditions."""
+"""boto3 as users use it: client and resource, paginators, waiters, batches, conditions."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_threads_share_a_client(endpoint: str, songs: Any):
 
 
 def test_legacy_retries_check_the_crc32(endpoint: str, simple: str):
-    # In this mode botocore sends a request again whose answer has another CRC32.
+    # In this mode, botocore retries a request whose answer has a wrong CRC32.
     client = boto3.client(
         "dynamodb",
         endpoint_url=endpoint,

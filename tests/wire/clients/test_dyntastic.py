@@ -1,4 +1,4 @@
-"""dyntastic, unmodified: pydantic models, and transactions of what is done with them."""
+"""dyntastic, unmodified: pydantic models, and transactions on them."""
 
 from __future__ import annotations
 

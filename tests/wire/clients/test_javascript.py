@@ -1,4 +1,4 @@
-"""The JavaScript SDK v3, unmodified: the behaviours are in ``javascript/smoke.mjs``."""
+"""The JavaScript SDK v3, unmodified; ``javascript/smoke.mjs`` has the behaviors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SOURCES = Path(__file__).parent / "javascript"
 
 @pytest.fixture(scope="module")
 def project(pytestconfig: pytest.Config) -> Path:
-    """A folder with the SDK, kept from run to run: npm asks the registry only once."""
+    """A folder with the SDK, kept between runs, so npm uses the registry only once."""
     folder = pytestconfig.rootpath / ".pytest_cache" / "javascript"
     folder.mkdir(parents=True, exist_ok=True)
     wanted = (_SOURCES / "package.json").read_text()

@@ -76,7 +76,7 @@ class Document(Model):
 
 @pytest.fixture(scope="module", autouse=True)
 def tables(endpoint: str) -> Iterator[None]:
-    """The models' tables, as PynamoDB itself makes them."""
+    """The models' tables, created by PynamoDB itself."""
     for model in (Thread, Document):
         model.Meta.host = endpoint  # type: ignore[attr-defined]
         model.create_table(wait=True)

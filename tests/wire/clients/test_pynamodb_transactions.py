@@ -102,7 +102,7 @@ def test_a_cancelled_transaction_tells_its_reasons(connection: Connection, owner
     with pytest.raises(TransactWriteError) as caught:
         transaction._commit()
     assert caught.value.cause_response_code == "TransactionCanceledException"
-    # PynamoDB puts the kinds in an order of its own.
+    # PynamoDB has its own order of kinds.
     reasons = caught.value.cancellation_reasons
     failed = [reason for reason in reasons if reason is not None]
     assert [reason.code for reason in failed] == ["ConditionalCheckFailed"]

@@ -1,4 +1,4 @@
-"""Condition expressions: what they mean on an item, and what is no condition."""
+"""Condition expressions: their results on an item, and invalid ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.tables.tables import table
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
-# The item that every condition below is asked of.
+# The item of every condition below.
 ITEM: dict[str, Any] = {
     "pk": {"S": "item"},
     "s": {"S": "hello"},
@@ -79,13 +79,13 @@ def asked(wire: WireClient) -> Iterator[str]:
 
 
 def placeholders(text: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Those of the given placeholders that a text uses."""
+    """The given placeholders that a text uses."""
     words = "".join(c if c.isalnum() or c in ":#_" else " " for c in text).split()
     return {name: value for name, value in given.items() if name in words}
 
 
 def is_true(wire: WireClient, asked: str, condition: str, **members: Any) -> bool:
-    """Ask the condition by an update that changes nothing."""
+    """Evaluate the condition with an update that changes nothing."""
     request = {
         "TableName": asked,
         "Key": {"pk": ITEM["pk"]},

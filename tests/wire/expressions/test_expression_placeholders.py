@@ -1,4 +1,4 @@
-"""Names and values behind placeholders: defined, used, and given only beside expressions."""
+"""Placeholders of names and values: defined, used, and only allowed with expressions."""
 
 from __future__ import annotations
 

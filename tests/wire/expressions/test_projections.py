@@ -1,4 +1,4 @@
-"""Projections: which parts of an item come back, and the four values of Select."""
+"""Projections: the returned parts of an item, and the four values of Select."""
 
 from __future__ import annotations
 

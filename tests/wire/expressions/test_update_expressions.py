@@ -1,4 +1,4 @@
-"""Update expressions: what they make of an item, and what is no update."""
+"""Update expressions: their effect on an item, and invalid ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def update_request(table: str, pk: str, expression: str, **members: Any) -> dict
 def updated(
     wire: WireClient, table: str, expression: str, before: dict[str, Any], **members: Any
 ) -> dict[str, Any]:
-    """What an update makes of an item, without its key."""
+    """The result of an update on an item, without its key."""
     pk = unique_name("pk")
     wire("PutItem", {"TableName": table, "Item": {"pk": {"S": pk}, **before}})
     wire("UpdateItem", update_request(table, pk, expression, **members))
@@ -165,7 +165,7 @@ def test_an_update_changes_an_item(
 
 
 def sorted_sets(value: Any) -> Any:
-    """The order of a set's members is nobody's promise."""
+    """The order of a set's members is unspecified."""
     ((type_name, content),) = value.items()
     return {type_name: sorted(content)} if type_name in ("SS", "NS", "BS") else value
 
@@ -405,7 +405,7 @@ KEY_PART = (
     ("expression", "message"),
     [
         ("SET w = nothing", MISSING),
-        # The second operand must be there even where the first is.
+        # The second operand must exist even if the first does.
         ("SET w = if_not_exists(s, nothing)", MISSING),
         ("SET w = if_not_exists(s, m.nothing)", MISSING),
         ("SET w = if_not_exists(s, if_not_exists(nothing, nothing2))", MISSING),

@@ -1,4 +1,4 @@
-"""Bodies compressed by the client, and answers compressed for it."""
+"""Compressed requests, and compressed answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BODY = b'{"Limit":0}'
         ("GZIP", gzip.compress(BODY)),
         ("deflate", zlib.compress(BODY)),
         ("identity", BODY),
-        # Followed by what is none.
+        # Followed by uncompressed bytes.
         ("gzip", gzip.compress(BODY) + b"junk"),
         ("gzip", gzip.compress(BODY) + b"\0" * 1000),
     ],
@@ -45,7 +45,7 @@ def test_two_gzip_members_in_a_row_are_one_body(wire: WireClient):
     assert b"at 'limit'" in answer.body
 
 
-# gzip writes the time into what it packs: ids, so that every process calls a test the same.
+# gzip writes the time into its output, so ids keep the tests' names equal in every process.
 @pytest.mark.parametrize(
     "body",
     [b"", b"{}", b"\x1f\x8b\x08", gzip.compress(b"{}")[:-4], zlib.compress(b"{}")[2:]],
@@ -70,7 +70,7 @@ def test_a_body_that_inflates_over_16_mb_is_refused(wire: WireClient):
 
 LARGE = 100_000
 PLAIN_LANE = dict([TO_PLAIN_LANE.split(": ")])
-# Whatever the header asks for, with its answer over 4 KB.
+# For any header, with an answer over 4 KB.
 CHOICES = [
     ("gzip", "gzip"),
     ("deflate", "deflate"),

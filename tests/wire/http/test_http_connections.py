@@ -1,4 +1,4 @@
-"""What travels on one connection: pieces, several requests, too much, too slow, cut off."""
+"""Data on one connection: pieces, several requests, too much, too slow, cut off."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_of_requests_sent_ahead_each_sees_the_writes_before_it(
 
 
 def answer_of(reader: BinaryIO) -> tuple[bytes, bytes]:
-    """The status line and the body of the next of several answers."""
+    """The status line and the body of the next one of several answers."""
     status_line = reader.readline()
     length = 0
     while (line := reader.readline()) != b"\r\n":

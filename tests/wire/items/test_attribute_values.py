@@ -1,4 +1,4 @@
-"""Values of all ten types, as they are kept and given back, and those that are refused."""
+"""Values of all ten types as stored and returned, and refused ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEVERAL = (
 
 
 def kept(wire: WireClient, table: str, value: Any) -> Any:
-    """What a value reads like after it was written."""
+    """A value after it was written and read."""
     key = {"pk": {"S": unique_name("pk")}}
     wire("PutItem", {"TableName": table, "Item": {**key, "v": value}})
     return wire("GetItem", {"TableName": table, "Key": key})["Item"]["v"]

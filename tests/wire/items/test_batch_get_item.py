@@ -1,4 +1,4 @@
-"""BatchGetItem: many items of many tables, in parts if they are too large together."""
+"""BatchGetItem: many items of many tables, partially if they are too large together."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_keys_are_unprocessed_from_the_first_that_would_pass_1_mb_of_a_partition
     wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": heavy_partition}}})
     asked: dict[str, Any] = {
         "Keys": [key(heavy_partition, sort) for sort in "012345"],
-        # The items' sizes count, not what is returned of them.
+        # The items' sizes count, rather than those of the returned parts.
         "ProjectionExpression": "sk",
     }
     request = {composite: asked, simple: {"Keys": [{"pk": {"S": heavy_partition}}]}}
@@ -159,7 +159,7 @@ def test_keys_are_unprocessed_from_the_first_that_would_pass_1_mb_of_a_partition
             ("".join(item["sk"]["S"] for item in answer["Responses"][composite]), consumed)
         )
         request = answer["UnprocessedKeys"]
-        # The small item is unprocessed too: it stands behind one that did not fit.
+        # The small item is unprocessed, too, because it follows one that did not fit.
         assert [each["sk"]["S"] for each in request.get(composite, {}).get("Keys", [])] == list(
             "012345"[sum(len(found) for found, _ in rounds) :]
         )

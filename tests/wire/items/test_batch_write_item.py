@@ -1,4 +1,4 @@
-"""BatchWriteItem: up to 25 puts and deletes, all checked before any is made."""
+"""BatchWriteItem: up to 25 puts and deletes, all checked before any is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteItem: takes an item away, or nothing."""
+"""DeleteItem: deletes an item, or does nothing."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_paths_into_an_index_key_are_refused(wire: WireClient, indexed_twice: st
         ("SET a = x + :one", {":one": {"N": "1"}}, ("a", "S", "N", "by-a")),
         ("SET b = :one - x", {":one": {"N": "1"}}, ("b", "B", "N", "by-b")),
         ("SET n = list_append(x, y)", {}, ("n", "N", "L", "by-a")),
-        # Before a path into the same attribute is refused.
+        # Reported before a path into the same attribute is.
         ("SET e = a[1], a = x + :one", {":one": {"N": "1"}}, ("a", "S", "N", "by-a")),
     ],
 )

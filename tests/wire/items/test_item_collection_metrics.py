@@ -1,4 +1,4 @@
-"""ItemCollectionMetrics: the size of an item collection, where there are local indexes."""
+"""ItemCollectionMetrics: the size of an item collection, if there are local indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 400 KB of an item, counted by DynamoDB's rules, and the bytes of keys and names."""
+"""The 400 KB limit of an item by DynamoDB's rules, and the sizes of keys and names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOO_LARGE_TO_UPDATE = (
 
 
 def item_of(size_bytes: int, **attributes: Any) -> dict[str, Any]:
-    """An item whose key and filler count ``size_bytes``; other attributes are added to it."""
+    """An item whose key and filler have ``size_bytes``, before other attributes."""
     filler = size_bytes - len("pk") - 1 - len("v")
     return {"pk": {"S": "k"}, "v": {"S": "x" * filler}} | attributes
 

@@ -1,4 +1,4 @@
-"""The legacy parameter Expected: conditions before there were expressions."""
+"""The legacy parameter Expected: conditions before expressions."""
 
 from __future__ import annotations
 

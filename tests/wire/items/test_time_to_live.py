@@ -157,7 +157,7 @@ def test_expired_items_go_and_others_stay(wire: WireClient):
 
 @pytest.fixture(scope="module")
 def clocked() -> Iterator[Clocked]:
-    """A server that takes its time for everything: states last, and can be seen."""
+    """A server with slow transitions, so that states can be seen."""
     options = (
         *("--ttl-delay-seconds", "0", "--ttl-transition-seconds", "1"),
         *("--table-transition-seconds", "0.3", "--copy-messages"),
@@ -180,7 +180,7 @@ def described(wire: WireClient, name: str) -> dict[str, str]:
 
 @pytest.mark.ours_alone("no other server has a clock to set")
 def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
-    """What passes is held by one server, and ended by the next one."""
+    """One server holds the transition, and the next one ends it."""
 
     @contextmanager
     def served(seconds: str) -> Iterator[tuple[Clocked, WireClient, Any]]:
@@ -198,7 +198,7 @@ def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
         wire("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": asked})
 
     def wait_swept(wire: WireClient) -> None:
-        """Wait until an expired item is gone: what passed is over then."""
+        """Wait until an expired item is deleted; then the transition is over."""
         key = {"pk": {"S": unique_name("expired")}}
         put_all(wire, name, key | {"expires": {"N": str(START - HOUR)}})
         wait_until(lambda: found(wire, name, key) is None)
@@ -258,7 +258,7 @@ def test_a_table_that_is_made_or_deleted_is_in_use(tmp_path: Path):
         wire("CreateTable", definition("pk:S", name="before"))
         wait_until_active(wire, "before")
         assert server.stop() == 0, server.log
-    # Nothing comes to its end there.
+    # No transition ends there.
     options = ("--table-transition-seconds", "3600")
     with (
         running_server(*options, data_dir=tmp_path) as server,

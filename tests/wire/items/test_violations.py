@@ -22,7 +22,7 @@ from tests.support.servers.server import PROJECT
 from tests.support.tables.tables import table, wait_until_active
 
 LONG = "x" * 2049
-# What may not be a key: a number is wanted of score, a string of name.
+# Invalid keys: score must be a number, name a string.
 VIOLATIONS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "string": ("score", {"S": "12"}, "S", "wrong type"),
     "list": ("score", {"L": [{"N": "1"}]}, "L", "wrong type"),
@@ -33,7 +33,7 @@ VIOLATIONS: dict[str, tuple[str, dict[str, Any], str, str]] = {
 
 
 def run(endpoint: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """``dynactor violations`` with these arguments, to its end, within this process."""
+    """``dynactor violations`` with these arguments, to its end, in this process."""
     command = ["violations", "--endpoint", endpoint, *arguments]
     stdout, stderr = io.StringIO(), io.StringIO()
     with redirect_stdout(stdout), redirect_stderr(stderr):
@@ -42,7 +42,7 @@ def run(endpoint: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_process(endpoint: str, *arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]:
-    """As ``run``, as a process of its own."""
+    """The same in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "dynactor", "violations", "--endpoint", endpoint, *arguments],
         cwd=PROJECT,
@@ -55,7 +55,7 @@ def run_process(endpoint: str, *arguments: str, **streams: Any) -> subprocess.Co
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, str]]:
-    # A line shows the whole value.
+    # A line contains the whole value.
     csv.field_size_limit(1_000_000)
     return list(csv.DictReader(io.StringIO(done.stdout)))
 
@@ -76,7 +76,7 @@ def items(wire: WireClient, name: str) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def scores(wire: WireClient) -> Iterator[str]:
-    """A table with one violation of each kind, and items that are none."""
+    """A table with one violation of each kind, and items without any."""
     with table(wire, "pk:S") as name:
         for pk, (attribute, value, _, _) in VIOLATIONS.items():
             others = {"score": {"N": "1"}, "name": {"S": "ann"}}
@@ -188,7 +188,7 @@ def test_fix_delete_removes_the_attribute_and_no_more(endpoint: str, wire: WireC
 
 def test_fix_rewrite_puts_the_given_values_alone(endpoint: str, wire: WireClient, scores: str):
     done = run(endpoint, "--table", scores, *OF_INDEX, "--fix", "rewrite", "--value", "score=-7.50")
-    # Those of name are left: no value is given for it.
+    # Those of name remain, because no value is given for it.
     assert done.returncode == 1
     assert done.stderr == "5 violations in 7 items, 3 of them mended\n"
     found = items(wire, scores)
@@ -270,7 +270,7 @@ def test_a_share_of_the_units_slows_a_search_and_finds_the_same(endpoint: str, s
 def corrected(
     path: Path, done: subprocess.CompletedProcess[str], answers: dict[str, dict[str, str]]
 ) -> str:
-    """A report with answers in it, by the partition keys of its lines."""
+    """A report with corrections, by the partition keys of its lines."""
     found = lines(done)
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(found[0]))
@@ -301,7 +301,7 @@ def test_an_edited_report_corrects_what_it_says(
     assert found["string"] == before["string"] | {"score": {"N": "12.5"}}
     assert found["list"] == {"name": {"S": "ann"}}
     assert found["empty"] == before["empty"] | {"name": {"S": "bob"}}
-    # Changed since, and without an answer.
+    # Changed since, and without a correction.
     assert found["null"]["score"] == {"N": "9"}
     assert found["long"] == before["long"]
     outcomes = {msgspec.json.decode(line["key"])["pk"]["S"]: line for line in lines(done)}
@@ -444,7 +444,7 @@ def test_a_progress_bar_is_on_a_terminal_alone(endpoint: str, wire: WireClient, 
 
 @pytest.mark.differs_from_dynamodb_local("an index over violations ends in InternalFailure there")
 def test_the_violations_of_an_index_that_is_there(endpoint: str, wire: WireClient):
-    """A12: what the backfill of an added index leaves out is what the detector lists."""
+    """A12: the detector lists exactly what the backfill of an added index leaves out."""
     with table(wire, "pk:S") as name:
         put(wire, name, "sound", score={"N": "1"}, name={"S": "ann"})
         for pk, (attribute, value, _, _) in VIOLATIONS.items():

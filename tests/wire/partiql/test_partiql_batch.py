@@ -239,7 +239,7 @@ def test_no_item_stands_twice(wire: WireClient, simple: str, pk: str) -> None:
     refusal = ("ValidationException", "Provided list of item keys contains duplicates")
     assert refused(wire, select(simple, pk), select(simple, pk, "v")) == refusal
     assert refused(wire, insert(simple, pk), insert(simple, pk, v=1)) == refusal
-    # A statement that names an item counts, whatever else is wrong with it.
+    # A statement that names an item counts, even with other faults.
     faulty = statement(f"UPDATE \"{simple}\" SET pk = 'b' WHERE pk = ?", pk)
     assert refused(wire, insert(simple, pk), faulty) == refusal
 

@@ -1,4 +1,4 @@
-"""PartiQL through boto3: the client, and that of a resource."""
+"""PartiQL through boto3: the client, and a resource's client."""
 
 from __future__ import annotations
 

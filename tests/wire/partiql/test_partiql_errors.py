@@ -1,6 +1,6 @@
-"""Statements that are refused, and how.
+"""Refused statements, and their errors.
 
-Most of them stand in ``partiql/errors.txt``.
+Most of them are in ``partiql/errors.txt``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_a_statement_is_refused_as_its_script_says(
         expected = f"Statement wasn't well formed, can't be processed: {reason}"
     if not re.match(r"[A-Za-z]+Exception: ", expected):
         expected = f"ValidationException: {expected}"
-    # Places in messages are counted from the end of the first table's name.
+    # Positions in messages are relative to the end of the first table's name.
     behind = text.find(f'"{simple}"') + len(simple) + 2
     expected = _PLACE_BEHIND_TABLE.sub(lambda match: str(behind + int(match[1])), expected)
     refusal = lanes.refused("ExecuteStatement", {"Statement": text})

@@ -1,4 +1,4 @@
-"""Pages of a SELECT: Limit, NextToken, and what a token is good for."""
+"""Pages of a SELECT: Limit, NextToken, and the use of a token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILLING = "x" * 262_144
 
 @pytest.fixture(scope="module")
 def letters(wire: WireClient, composite: str) -> str:
-    """Three partitions with five items each; the partition key is this text and 1, 2 or 3."""
+    """Three partitions with five items each; the partition keys are this text with 1, 2 or 3."""
     pk = unique_name("letters")
     for partition in "123":
         for sort in KEYS:
@@ -179,7 +179,7 @@ def test_a_token_is_good_for_its_own_statement_alone(
     ):
         request = statement(other, parameter, NextToken=token)
         assert wire.refused("ExecuteStatement", request) == refusal
-    # What else is asked may change from page to page.
+    # Other members may change from page to page.
     members = {"NextToken": token, "Limit": 2, "ConsistentRead": True}
     answer = wire("ExecuteStatement", statement(text, f"{letters}1", **members))
     assert places(answer) == ["1b", "1c"]

@@ -1,6 +1,6 @@
-"""SELECT: what it finds, and that a Query or Scan finds the same at the same price.
+"""SELECT: its results, and that a Query or Scan finds the same for the same cost.
 
-The statements stand in ``partiql/where.txt``, ``from.txt`` and ``columns.txt``.
+The statements are in ``partiql/where.txt``, ``from.txt`` and ``columns.txt``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ COLUMNS = scripted(SCRIPTS / "columns.txt")
 
 
 class Other(NamedTuple):
-    """A Query or Scan for what a SELECT reads.
+    """A Query or Scan equivalent to a SELECT.
 
-    What a SELECT leaves away by a filter on keys, no Query can: it is ``wider``.
+    A SELECT's filter on keys has no equivalent in a Query, whose results are ``wider`` then.
     """
 
     operation: str
@@ -82,7 +82,7 @@ def places(items: list[dict[str, Any]]) -> list[str]:
 
 
 def in_order(found: list[str], others: list[Other]) -> list[str]:
-    """Places as they came; those of a Scan, whose order is no matter here, sorted."""
+    """Places in order; those of a Scan, whose order is irrelevant, sorted."""
     return sorted(found) if others[0].operation == "Scan" else found
 
 
@@ -216,7 +216,7 @@ def test_an_index_of_several_key_attributes_is_no_source(
             (response,) = wire("BatchExecuteStatement", {"Statements": [request]})["Responses"]
             assert response["Error"]["Code"] == "ValidationError"
             assert response["Error"]["Message"] == SEVERAL_KEY_ATTRIBUTES
-        # The table itself is.
+        # The table itself can be read.
         assert execute(wire, f'SELECT * FROM "{name}"') == []
 
 

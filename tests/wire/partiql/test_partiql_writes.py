@@ -1,6 +1,6 @@
-"""INSERT, UPDATE and DELETE: what they leave and return.
+"""INSERT, UPDATE and DELETE: their effects and results.
 
-The statements stand in ``partiql/writes.txt``.
+The statements are in ``partiql/writes.txt``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ONE_TYPE = "must contain exactly one of the supported datatypes"
 
 
 def values_of(text: str) -> dict[str, Any] | None:
-    """Attributes as a script writes them, with decimals for numbers; None for no item."""
+    """Attributes in a script's notation, with decimals for numbers; None for no item."""
     return None if text == "nothing" else exact(literal_eval(text))
 
 
@@ -44,7 +44,7 @@ def exact(value: Any) -> Any:
 
 
 def item_at(wire: WireClient, table: str, pk: str) -> dict[str, Any] | None:
-    """The attributes beside the key."""
+    """The attributes besides the key."""
     key = {"TableName": table, "Key": {"pk": {"S": pk}}, "ConsistentRead": True}
     item = wire("GetItem", key).get("Item")
     return None if item is None else without_key(plain(item))
@@ -109,7 +109,7 @@ def test_a_parameter_that_must_be_a_set_is_one(wire: WireClient) -> None:
             f"Supplied AttributeValue has more than one datatypes set, {ONE_TYPE}",
         ),
         (
-            # The exponent is turned round in 32 bits.
+            # The exponent overflows 32 bits.
             {"N": "1e2147483647"},
             (
                 "Number underflow. Attempting to store a number with magnitude smaller than "

@@ -1,4 +1,4 @@
-"""With ``--gsi-lag awaited`` an index is read as if it were never behind its table."""
+"""With ``--gsi-lag awaited``, reads of an index are never behind its table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.tables.tables import global_index, key_schema, table, wait_un
 
 pytestmark = pytest.mark.ours_alone("no other server has the option")
 
-# Without waiting, some of so many reads right behind a write come before the index has it.
+# Without waiting, some of this many reads right after a write precede the index's update.
 ROUNDS = 40
 
 

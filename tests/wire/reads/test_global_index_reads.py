@@ -1,4 +1,4 @@
-"""Query and Scan on global secondary indexes, which follow their table a moment later."""
+"""Query and Scan on global secondary indexes, which follow their table shortly afterwards."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def query(wire: WireClient, name: str, game: str, index: str = "by-score", **mem
 
 
 def wait_for(wire: WireClient, name: str, game: str, count: int, index: str = "by-score") -> None:
-    """Ask until the index holds so many entries of a game."""
+    """Poll until the index holds this many entries of a game."""
     while query(wire, name, game, index, Select="COUNT")["Count"] != count:
         pass
 

@@ -292,7 +292,7 @@ def test_a_page_ends_at_1_mb(wire: WireClient, composite: str, pk: str):
         item = {"pk": {"S": pk}, "sk": {"S": f"{number:02}"}, "v": {"S": "x" * 100_000}}
         wire("PutItem", {"TableName": composite, "Item": item})
     first = query(wire, composite, pk)
-    # The item with which the sum passes 1 MB is the last of its page.
+    # The item that makes the sum exceed 1 MB is the last of its page.
     assert first["Count"] == 11
     assert first["LastEvaluatedKey"] == {"pk": {"S": pk}, "sk": {"S": "10"}}
     rest = query(wire, composite, pk, ExclusiveStartKey=first["LastEvaluatedKey"])

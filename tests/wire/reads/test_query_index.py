@@ -35,7 +35,7 @@ def put(wire: WireClient, table: str, pk: str, sort: str, **attributes: Any) -> 
 
 @pytest.fixture(scope="module")
 def five(wire: WireClient, indexed: str) -> str:
-    """A partition of five items, of which ``e`` is in no index."""
+    """A partition of five items; ``e`` is in no index."""
     pk = unique_name("five")
     for sort, text, number, raw in (
         ("a", "z", "10", "Ag=="),
@@ -69,7 +69,7 @@ def test_items_come_in_the_order_of_the_index_key(
     found = query(wire, indexed, five, index)["Items"]
     backwards = query(wire, indexed, five, index, ScanIndexForward=False)["Items"]
     assert {item["sk"]["S"] for item in found} == set(order)
-    # Items with the same index key come in any order among themselves.
+    # Items with the same index key are in any order.
     by_sort_key = {item["sk"]["S"]: item for item in found}
     expected = [by_sort_key[sort][attribute] for sort in order]
     assert [item[attribute] for item in found] == expected

@@ -70,7 +70,7 @@ def test_items_of_a_partition_come_together_and_in_order(wire: WireClient, scann
 
 @differs_from_dynamodb_local("its order is its own")
 def test_partitions_come_in_the_order_of_dynamodbs_hash(wire: WireClient, scanned: str):
-    # MD5 of "Outliers" and the key's bytes: what others measured on DynamoDB.
+    # MD5 of "Outliers" and the key's bytes, as others measured on DynamoDB.
     found = [
         partition for partition, sort in keys(wire("Scan", {"TableName": scanned})) if sort == "0"
     ]

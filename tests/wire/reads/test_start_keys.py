@@ -1,4 +1,4 @@
-"""ExclusiveStartKey: which keys a Query or Scan can go on behind, and where none is given."""
+"""ExclusiveStartKey: valid keys for a Query or Scan, and pages without LastEvaluatedKey."""
 
 from __future__ import annotations
 
@@ -158,16 +158,16 @@ def test_so_it_must_in_a_global_index(
 @pytest.mark.parametrize(
     ("index", "start", "message"),
     [
-        # An index key of another type, alone and beside others.
+        # An index key of another type, alone and with others.
         ("global", {"g": {"N": "1"}}, NO_MATCH),
         ("global", {**text(pk="p", sk="s", g="g"), "h": {"S": "1"}}, NO_MATCH),
         ("local", {**text(pk="p"), "a": {"N": "1"}}, NO_MATCH),
-        # Names that are none, or are missing.
+        # Invalid or missing names.
         ("global", text(z="z"), f"{INVALID}: {NO_MATCH}"),
         ("global", text(pk="p", sk="s"), f"{INVALID}: {NO_MATCH}"),
         ("local", text(pk="p", sk="s"), f"{INVALID}: {NO_MATCH}"),
         ("local", text(pk="p", sk="s", a="a", z="z"), f"{INVALID}: {NO_MATCH}"),
-        # A key of the table of another type.
+        # A table's key of another type.
         ("local", {**text(pk="p", a="a"), "sk": {"N": "1"}}, f"{INVALID}: {NO_MATCH}"),
         (None, text(pk="p"), f"{INVALID}: {NO_MATCH}"),
     ],

@@ -1,4 +1,4 @@
-"""``--compat dynamodb-local`` and ``dynactor local``: what suites for DynamoDB Local rely on."""
+"""``--compat dynamodb-local`` and ``dynactor local``: features that DynamoDB Local's users need."""
 
 from __future__ import annotations
 

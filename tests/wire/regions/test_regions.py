@@ -1,4 +1,4 @@
-"""With ``--regions apart`` the region of a request's signature chooses the tables."""
+"""With ``--regions apart``, the region of a request's signature selects the tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def both(server: Server) -> Iterator[list[RegionalClient]]:
 
 @pytest.fixture
 def name(both: list[RegionalClient]) -> str:
-    """A table of one name in each region."""
+    """A table of the same name in each region."""
     name = unique_name()
     for client in both:
         client("CreateTable", definition("pk:S", name=name, **STREAM))
@@ -116,7 +116,7 @@ def test_an_iterator_of_another_region_is_refused(server, both, name):
 def test_a_client_token_counts_in_its_own_region(both, name):
     token = unique_name()
     for client, key in zip(both, ("a", "b"), strict=True):
-        # The same token with another content would be refused within a region.
+        # Within a region, the same token with another content would be refused.
         put_action = {"Put": {"TableName": name, "Item": item(client.region, key)}}
         client("TransactWriteItems", {"TransactItems": [put_action], "ClientRequestToken": token})
     assert get(both[0], name, "b") is None
@@ -211,7 +211,7 @@ BY_TABLE_NAME = {
 def test_a_table_arn_of_another_region_names_no_table(both, name, operation):
     refused = both[1].refused(operation, {"TableName": table_arn(name), **BY_TABLE_NAME[operation]})
     assert refused == ("ResourceNotFoundException", "Requested resource not found")
-    # An ARN of the region itself is as good as a name.
+    # An ARN of the region itself is equivalent to a name.
     own = table_arn(name).replace(EAST, WEST)
     assert both[1]("DescribeTable", {"TableName": own})["Table"]["TableName"] == name
 

@@ -1,4 +1,4 @@
-"""A data directory remembers the tables of each region, and that they are apart."""
+"""A data directory remembers each region's tables, and the separation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_both_regions_have_their_tables_after_a_restart(tmp_path: Path, end):
     with running_server(*APART, data_dir=tmp_path) as server:
         fill_both(server)
         end(server)
-    # The home is the first start's, whatever a later one is given.
+    # The first start sets the home region; later options don't change it.
     for region in (EAST, "eu-west-1"):
         options = (*APART, "--region", region, "--gsi-lag", "awaited")
         with (

@@ -1,4 +1,4 @@
-"""Broken constraints of members: which layer tells of them, in which words and order.
+"""Broken constraints of members: the layer that reports them, with its messages and order.
 
 PutItem, UpdateItem, DeleteItem, GetItem, BatchGetItem and Query answer from AWS's newer request
 layer, all others from the older one. Captured on the service, May to October 2026.

@@ -1,7 +1,7 @@
-"""Two faults in one request: the one is told that DynamoDB looks for first.
+"""Of two faults in one request, the server reports the one that DynamoDB checks first.
 
-Each operation has its faults in DynamoDB's order. A fault's refusal is asked for alone; then
-every two of them are put into one request, and the refusal of the earlier one must come.
+Each operation's faults are listed in DynamoDB's order. First, each fault is sent alone. Then every
+two of them are put into one request, and the refusal must be the earlier one's.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def default(name: str, value: Any) -> Fault:
 ENUM = member("ReturnConsumedCapacity", "ALL")
 NO_TABLE = member("TableName", "no-such-table-anywhere")
 
-# The last of each list is a condition that fails or an update that the item does not allow.
+# The last one of each list is a false condition, or an update that the item does not allow.
 ORDERS: dict[str, tuple[Request, dict[str, Fault]]] = {
     "PutItem": (
         {"Item": KEY},
@@ -189,5 +189,5 @@ def test_the_earlier_fault_is_told(
 
 
 def told(refusal: Refusal) -> tuple[str, str | None]:
-    """A refusal without the list of the request's parameters, which the second fault is in."""
+    """A refusal without the list of the request's parameters, which includes the second fault."""
     return refusal.type, refusal.message and refusal.message.partition("Expression parameters")[0]

@@ -1,6 +1,6 @@
-"""Of two faults in a Query or Scan, the one that DynamoDB tells.
+"""The reported one of two faults in a Query or Scan.
 
-The order of the stages is tested in ``test_faults_together``; here are faults of the same stage.
+``test_faults_together`` tests the order of the stages; these are faults of the same stage.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOT_SCALAR = (
 
 @pytest.fixture(scope="module")
 def games(wire: WireClient) -> Iterator[str]:
-    """A table with the global index ``by-g`` on ``g``, which projects keys alone."""
+    """A table with the global index ``by-g`` on ``g``, which projects only keys."""
     index = global_index("by-g", "g", projection="KEYS_ONLY")
     with table(wire, "pk:S", "sk:S", "g:S", GlobalSecondaryIndexes=[index]) as name:
         yield name
@@ -46,7 +46,7 @@ def compare(operator: str, *values: dict[str, Any]) -> dict[str, Any]:
 
 KEYED = {"KeyConditions": {"pk": compare("EQ", {"S": "p"})}}
 
-# Faults of the parameters older than expressions, which are told before a start key's values.
+# Faults of legacy parameters, which are reported before a start key's values.
 LEGACY_FAULTS = [
     (compare("EQ", {}), "Supplied AttributeValue is empty, must contain exactly one of the"),
     (compare("EQ"), f"{INVALID}Invalid number of argument(s) for the EQ ComparisonOperator"),

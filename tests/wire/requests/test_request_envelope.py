@@ -1,7 +1,7 @@
-"""Faults that a request has in itself: enveloped for the single writes, bare for all others.
+"""Faults of the request alone: in an envelope for single writes, bare for all others.
 
-Captured on the service, May to October 2026: PutItem, UpdateItem and DeleteItem tell of them as
-``1 validation error detected: …``. Faults that need the table stay as they are.
+Captured on the service, May to October 2026: PutItem, UpdateItem and DeleteItem report them as ``1
+validation error detected: …``. Faults that depend on the table have no envelope.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNDERFLOW = (
 KEY = {"pk": {"S": "envelope"}}
 CONDITION = {"ConditionExpression": "a = :v"}
 
-# Where a value may be in a request of each operation of the newer layer; TableName is added.
+# The places of a value in a request of each operation of the newer layer; TableName is added.
 Places = dict[str, Any]
 
 
@@ -116,7 +116,7 @@ def in_older_layer(table: str, value: Any) -> dict[str, tuple[str, Places]]:
 def check_everywhere(
     lanes: LanesClient, table: str, value: Any, newer: str, older: str | None = None
 ) -> None:
-    """Check a bad value's messages: that of the newer layer, and if given that of the older."""
+    """Check a bad value's messages: the newer layer's, and optionally the older layer's."""
     for place, (operation, request) in in_writes(value).items():
         refusal = lanes.refused(operation, {"TableName": table, **request})
         assert refusal == ("ValidationException", ONE + newer), place

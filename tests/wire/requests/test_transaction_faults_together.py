@@ -1,4 +1,4 @@
-"""Of two faults in one action of a transaction, the one that DynamoDB tells."""
+"""The reported one of two faults in one action of a transaction."""
 
 from __future__ import annotations
 

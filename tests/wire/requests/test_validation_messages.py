@@ -1,4 +1,4 @@
-"""Constraints of the service model, told as DynamoDB tells them, several at once.
+"""Constraints of the service model, reported together as DynamoDB does.
 
 The words, the order of the constraints and the order of enumerations are those that dynalite's
 authors collected from the service.

@@ -1,6 +1,6 @@
-"""A table that is built from another one's stream alone ends equal to it, while shards roll.
+"""A table built from another one's stream finally equals it, while shards roll.
 
-Each record must find the replica as its old image says: that is so only if every change is there
+The replica must equal the old image of each next record. That is so only if every change is there
 once, and in the order of its item's changes.
 """
 
@@ -32,7 +32,7 @@ Item = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def rolling_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server whose shards roll all the time; on a disk, where a commit takes its time."""
+    """A server whose shards roll continuously; on disk, where a commit takes time."""
     data_dir = tmp_path_factory.mktemp("data")
     options = ("--shard-roll-seconds", "0.1", "--keep-streams-seconds", "0.02")
     with running_server(*options, "--partitions-per-table", "2", data_dir=data_dir) as server:
@@ -49,7 +49,7 @@ def key_of(at: int) -> Item:
 
 
 def random_write(source: random.Random, table: str) -> tuple[str, dict[str, Any]]:
-    """An operation of boto3's and its members; some change nothing."""
+    """A boto3 operation and its members; some change nothing."""
     key = key_of(source.randrange(KEYS))
     value = {"N": str(source.randrange(3))}
     match source.randrange(4):
@@ -67,7 +67,7 @@ def random_write(source: random.Random, table: str) -> tuple[str, dict[str, Any]
 
 
 class Replica:
-    """What the records add up to."""
+    """The result of the records."""
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], Item] = {}
@@ -92,7 +92,7 @@ class Replica:
 
 
 def replayed(record: dict[str, Any], table: str) -> tuple[str, dict[str, Any]]:
-    """The write that does to another table what the record tells."""
+    """The write that applies the record to another table."""
     body = record["dynamodb"]
     if "NewImage" in body:
         return "put_item", {"TableName": table, "Item": body["NewImage"]}
@@ -100,7 +100,7 @@ def replayed(record: dict[str, Any], table: str) -> tuple[str, dict[str, Any]]:
 
 
 def generation(shard_id: str, parents: dict[str, str | None]) -> int:
-    """How many ancestors a shard has."""
+    """The number of a shard's ancestors."""
     parent = parents.get(shard_id)
     return 0 if parent is None else 1 + generation(parent, parents)
 
@@ -138,7 +138,7 @@ def test_boto3_follows_a_stream_into_another_table(rolling_endpoint: str):
         waiting = [
             shard["ShardId"] for shard in described["Shards"] if "ParentShardId" not in shard
         ]
-        # One shard after another, parents first, as a simple consumer does.
+        # Shard by shard, parents first, like a simple consumer.
         while waiting:
             shard_id = waiting.pop(0)
             read.add(shard_id)

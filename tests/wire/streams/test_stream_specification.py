@@ -1,4 +1,4 @@
-"""A table's stream is enabled, disabled and enabled again by CreateTable and UpdateTable."""
+"""CreateTable and UpdateTable enable, disable and re-enable a table's stream."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def update(wire: WireClient, name: str, members: dict[str, Any]) -> dict[str, An
 
 
 def check_stream(description: dict[str, Any], view_type: str) -> str:
-    """Check the stream that a table shows, and return its label."""
+    """Check a table's visible stream, and return its label."""
     assert description["StreamSpecification"] == enabled(view_type)["StreamSpecification"]
     label: str = description["LatestStreamLabel"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", label)

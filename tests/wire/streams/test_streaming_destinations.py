@@ -19,7 +19,7 @@ ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/"
 
 @pytest.fixture(scope="module")
 def kafka_wire() -> Iterator[WireClient]:
-    """A server whose broker is not there: port 1 is nobody's."""
+    """A server whose broker does not exist: port 1 has no listener."""
     with (
         running_server("--kafka-bootstrap-servers", "127.0.0.1:1", "--copy-messages") as server,
         closing(WireClient(server.endpoint)) as client,
@@ -68,7 +68,7 @@ def test_a_destination_is_enabling_until_its_broker_is_there(
     }
     while "DestinationStatusDescription" not in (found := destinations(kafka_wire, published))[0]:
         pass
-    # What keeps it.
+    # The reason for the delay.
     assert found[0].pop("DestinationStatusDescription").startswith("127.0.0.1:1: ")
     assert found == [
         {

@@ -1,4 +1,4 @@
-"""GetShardIterator: places in a shard."""
+"""GetShardIterator: positions in a shard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GetRecords: which writes leave a record, and what it shows."""
+"""GetRecords: the writes that leave a record, and its content."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_pages_follow_one_another(wire: WireClient, streams_wire: WireClient):
             by_three, following = drained(streams_wire, iterator, Limit=3)
             at_once, _ = drained(streams_wire, iterator)
             assert one_by_one == by_three == at_once
-            # An open shard goes on, however often it has nothing new.
+            # An open shard continues after any number of empty pages.
             assert following is not None
             assert drained(streams_wire, following)[0] == []
         seen = [value for _, _, (*_, value) in images(at_once)] if at_once else []

@@ -1,4 +1,4 @@
-"""A stream and the iterators that were handed out outlive the server's process."""
+"""A stream and its issued iterators survive the server's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that tell of the account and of settings: limits, endpoints, backups, TTL."""
+"""Operations on the account and on settings: limits, endpoints, backups, TTL."""
 
 from __future__ import annotations
 

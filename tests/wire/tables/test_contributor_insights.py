@@ -1,4 +1,4 @@
-"""Contributor Insights: switched, described, listed; for tables and for global indexes."""
+"""Contributor Insights: enabled, described, listed; for tables and global indexes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def name(wire: WireClient) -> Iterator[str]:
 
 
 def settled(client: Any, name: str, **index: str) -> dict[str, Any]:
-    """The description once it is in no passing state."""
+    """The description after all transitions."""
     while True:
         shown = client.describe_contributor_insights(TableName=name, **index)
         del shown["ResponseMetadata"]

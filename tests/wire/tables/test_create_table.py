@@ -1,4 +1,4 @@
-"""CreateTable: what it answers, and the definitions it refuses."""
+"""CreateTable: its answer, and refused definitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INVALID = "One or more parameter values were invalid: "
 
 
 def created(wire: WireClient, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer's description of a table that is deleted again."""
+    """The description in the answer, of a table that is deleted afterwards."""
     description: dict[str, Any] = wire("CreateTable", request)["TableDescription"]
     wait_until_active(wire, request["TableName"])
     wire("DeleteTable", {"TableName": request["TableName"]})

@@ -1,4 +1,4 @@
-"""UpdateTable adds, changes and deletes global secondary indexes, a phase at a time."""
+"""UpdateTable adds, changes and deletes global secondary indexes, phase by phase."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CHANGING_INDEXES = (
         "being created, updated, or deleted."
     ),
 )
-# How long the tests keep an index in a phase: until they end.
+# An index stays in a phase until the tests end.
 FOR_EVER = "3600"
 OK = 200
 
@@ -157,7 +157,7 @@ def test_items_that_break_the_key_are_left_out_and_may_be_updated(wire: WireClie
 
 
 def setting(wire: WireClient, name: str, pk: str, attribute: str, value: Any) -> str | None:
-    """Set an attribute; the error's type if that is refused."""
+    """Set an attribute; returns the error's type if refused."""
     request = {
         "TableName": name,
         "Key": {"pk": {"S": pk}},
@@ -192,7 +192,7 @@ def test_an_index_made_again_has_nothing_of_the_old_one(wire: WireClient):
             pass
         update(wire, name, **changes(delete("one")))
         wait_until_indexes_active(wire, name)
-        # Another type than before: the definition went with the index.
+        # Another type than before, because the definition was deleted with the index.
         put(wire, name, "2", **{"of-one": {"N": "1"}})
         again = create("one", "of-one")
         again["AttributeDefinitions"][0]["AttributeType"] = "N"
@@ -547,7 +547,7 @@ def held_in_phase_2() -> Iterator[WireClient]:
 
 
 def begin_to_fill(wire: WireClient, name: str) -> None:
-    """Make a provisioned table with the index ``one``, into which ``added`` is being filled."""
+    """Create a provisioned table with the index ``one``, and start the backfill of ``added``."""
     request = definition("pk:S", "b:S", name=name, KeySchema=key_schema("pk"), **PROVISIONED)
     request["GlobalSecondaryIndexes"] = [global_index("one", "b", **units(1))]
     wire("CreateTable", request)
@@ -555,8 +555,7 @@ def begin_to_fill(wire: WireClient, name: str) -> None:
     number = 0
     while True:
         update(wire, name, **create("added", "a", **units(1)))
-        # A write in each turn: one of them falls between the first and the last moment of the
-        # filling, and is what the index waits for.
+        # A write in each turn: one of them happens during the backfill, and the index waits for it.
         while state(wire, name, "added") not in (("CREATING", True), ("ACTIVE", None)):
             put(wire, name, str(number), a={"S": "x"})
             number += 1
@@ -565,7 +564,7 @@ def begin_to_fill(wire: WireClient, name: str) -> None:
             number += 1
         if state(wire, name, "added") == ("CREATING", True):
             return
-        # None did: once more.
+        # None did: try again.
         wait_until_indexes_active(wire, name)
         update(wire, name, **changes(delete("added")))
         wait_until_indexes_active(wire, name)

@@ -1,4 +1,4 @@
-"""The metric of an index that is being filled follows the entries that are written."""
+"""The progress metric of a backfill follows the written entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.tables.tables import (
 from tests.support.tables.ttl import put_all, wait_until
 
 START = 1_700_000_000
-# More than the index has units for at first: those of 300 seconds.
+# More than the index's initial units, those of 300 seconds.
 ITEMS = 400
 FIRST_ENTRIES = 300
 STEP_SECONDS = 5
@@ -53,7 +53,7 @@ def test_progress_rises_with_every_few_entries():
         wait_until_active(wire, name)
         wire("UpdateTable", {"TableName": name, **added})
         wait_until(lambda: metric("throttle_events_total") > 0)
-        # The last of the first entries become durable behind the throttle event.
+        # The last one of the first entries becomes durable after the throttle event.
         written_first = 100 * (FIRST_ENTRIES - 1) / ITEMS
         wait_until(lambda: metric("percentage_progress") >= written_first)
         progress = [metric("percentage_progress")]

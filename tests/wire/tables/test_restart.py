@@ -1,4 +1,4 @@
-"""What was answered is there after the server was stopped, and after it was killed."""
+"""Acknowledged writes survive a stop and a kill of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables described, listed, deleted, and made again."""
+"""Tables described, listed, deleted, and recreated."""
 
 from __future__ import annotations
 

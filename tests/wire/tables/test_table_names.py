@@ -1,4 +1,4 @@
-"""Table names and ARNs, good and bad."""
+"""Valid and invalid table names and ARNs."""
 
 from __future__ import annotations
 

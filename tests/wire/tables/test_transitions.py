@@ -1,4 +1,4 @@
-"""Tables on their way: CREATING, UPDATING and DELETING, as long as they are told to last."""
+"""Tables in transition: CREATING, UPDATING and DELETING for the configured time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TO_BE_DELETED = "to-be-deleted"
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """A server whose tables take their time."""
+    """A server whose tables have slow transitions."""
     with running_server("--table-transition-seconds", "0.3") as server:
         yield server.endpoint
 
@@ -41,7 +41,7 @@ def slow(endpoint: str) -> Iterator[WireClient]:
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireClient]:
-    """A server on which no change of a table comes to its end; two tables were made before."""
+    """A server on which no change of a table ends; two tables were created before."""
     data_dir = tmp_path_factory.mktemp("data")
     with running_server(data_dir=data_dir) as server, closing(WireClient(server.endpoint)) as wire:
         for name in (TO_BE_UPDATED, TO_BE_DELETED):

@@ -1,4 +1,4 @@
-"""UpdateTable: billing mode, throughput, protection, class, and what is shown back."""
+"""UpdateTable: billing mode, throughput, protection, class, and the returned settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a day changes, seen at once on a virtual clock; and nothing takes that clock back."""
+"""The effects of a day, immediately visible on a virtual clock, which never goes back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.tables.tables import definition, table
 
 pytestmark = pytest.mark.ours_alone("no other server has a clock to set")
 
-# Long past, so that what is real can't be mistaken for it.
+# In the distant past, so that real times are never mistaken for it.
 START = "2001-02-03T04:05:06.789Z"
 START_EPOCH_SECONDS = 981_173_106.789
 HOUR_SECONDS = 3_600.0
@@ -36,7 +36,7 @@ class Served:
         self.clock = clock
 
     def streamed(self, name: str = "followed") -> str:
-        """Make a table with a stream; returns the stream's ARN."""
+        """Create a table with a stream; returns the stream's ARN."""
         request = definition("pk:S", name=name, StreamSpecification=SPECIFICATION)
         arn: str = self.wire("CreateTable", request)["TableDescription"]["LatestStreamArn"]
         return arn
@@ -45,12 +45,12 @@ class Served:
         self.wire("PutItem", {"TableName": name, "Item": {"pk": {"S": key}}})
 
     def keys(self, arn: str) -> set[str]:
-        """The keys of all records that can be read."""
+        """The keys of all readable records."""
         records = records_of(self.streams, arn)
         return {record["dynamodb"]["Keys"]["pk"]["S"] for record in records}
 
     def keys_while_trimmed(self, arn: str) -> set[str] | None:
-        """As ``keys``; None where records went between an iterator and its use."""
+        """The readable keys; None if records were trimmed between an iterator and its use."""
         found: set[str] = set()
         for shard in shards_of(self.streams, arn):
             iterator = iterator_of(self.streams, arn, shard["ShardId"])
@@ -80,11 +80,11 @@ def test_records_are_gone_after_a_day(served: Served):
     served.put("later")
     assert served.keys(arn) == {*"abcdefgh", "later"}
     served.clock.step(2 * HOUR_SECONDS)
-    # Far sooner than the server does this by itself.
+    # Far sooner than the server's own periodic work.
     deadline = time.monotonic() + DEADLINE_SECONDS
     while served.keys_while_trimmed(arn) != {"later"}:
         assert time.monotonic() < deadline
-    # Those with records were rolled on the way, and have children.
+    # Shards with records were rolled in between, and have children.
     parents = {shard.get("ParentShardId") for shard in shards_of(served.streams, arn)}
     assert len(parents) > 1
 
@@ -163,7 +163,7 @@ def test_a_clients_own_time_is_real():
         closing(boto3_client(server.endpoint)) as client,
     ):
         answer = client.list_tables()
-    # A client that is told another time signs its requests with that.
+    # A client that gets another time signs its requests with it.
     shown = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
     assert shown is None or "2090" not in shown
 
@@ -178,7 +178,7 @@ def test_it_does_not_go_back_when_the_server_ends(tmp_path: Path, killed: bool):
         served = Served(wire, streams, clock)
         arn = served.streamed()
         first = clock.set(speed=SPEED)
-        # Longer than what is stored ahead at once.
+        # Longer than the time that is stored ahead.
         while clock.now() < first + 4 * SPEED:
             served.put("a")
         told = clock.now()
@@ -192,7 +192,7 @@ def test_it_does_not_go_back_when_the_server_ends(tmp_path: Path, killed: bool):
     with server_with_clock(START, data_dir=tmp_path) as (server, clock):
         began = server.announcement.partition("Virtual clock at ")[2]
         assert began.partition("\n")[0].endswith(f", running at speed {SPEED}")
-        # Before it ran on.
+        # Before it continued.
         assert began >= iso(told)
         assert clock.now() >= told
 

@@ -57,13 +57,13 @@ def exists(table: str, pk: str, condition: str) -> dict[str, Any]:
 
 
 def values(wire: WireClient, table: str, *pks: str) -> list[Any]:
-    """The attribute v of these items; None for one that is not there."""
+    """The attribute v of these items; None for a missing one."""
     found = [execute(wire, f'SELECT * FROM "{table}" WHERE pk = ?', pk) for pk in pks]
     return [items[0].get("v") if items else None for items in found]
 
 
 def nested(levels: int) -> dict[str, Any]:
-    """Lists in so many levels."""
+    """Lists nested this many levels deep."""
     value: dict[str, Any] = {"S": "x"}
     for _ in range(levels):
         value = {"L": [value]}

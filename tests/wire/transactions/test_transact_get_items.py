@@ -1,4 +1,4 @@
-"""TransactGetItems: items of several tables as they are at one moment."""
+"""TransactGetItems: items of several tables at one moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TransactWriteItems: all of the actions or none, and why not."""
+"""TransactWriteItems: all actions or none, and the reasons."""
 
 from __future__ import annotations
 

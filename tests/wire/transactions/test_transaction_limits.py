@@ -1,4 +1,4 @@
-"""Transactions beyond a table's capacity, and those that meet: what is refused and counted."""
+"""Transactions beyond a table's capacity, and conflicting ones: refusals and counts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def served() -> Iterator[CapacityServer]:
 
 
 def until_cancelled(served: CapacityServer, *actions: dict[str, Any]) -> int:
-    """How many transactions of these actions are done before the first that is not."""
+    """The number of transactions of these actions that succeed before the first failure."""
     request = {"TransactItems": list(actions)}
     return served.until_refused("TransactWriteItems", request)
 
@@ -74,7 +74,7 @@ def test_a_table_without_units_is_its_actions_reason(served: CapacityServer) -> 
     assert served.metrics("throttled_requests", narrow) == {("TransactWriteItems",): 2.0}
     assert served.metrics("throttled_requests", wide) == {}
     served.clock.step(1)
-    # Two units each, where a put takes one.
+    # Two units each; a put takes one.
     assert 4 <= done <= 6
     assert 9 <= served.puts_until_refused(narrow) <= 11
 
@@ -153,7 +153,7 @@ def test_a_refused_read_leaves_those_paid_that_were_read_with_it(
     assert done == 5
     paid = {("",): 2.0 * (done + 1)}
     assert served.metrics("consumed_read_capacity_units", wide) == paid
-    # From now on it is refused before anything is read.
+    # From now on, it is refused before any read.
     assert served.wire.send("TransactGetItems", request).status == 400
     assert served.metrics("consumed_read_capacity_units", wide) == paid
     assert served.metrics("consumed_read_capacity_units", narrow) == {("",): 10.0}
@@ -164,7 +164,7 @@ def test_a_refused_read_leaves_those_paid_that_were_read_with_it(
 
 @asynccontextmanager
 async def one_held_item() -> AsyncIterator[tuple[Asked, str]]:
-    """A table of which a transaction holds the item ``a``, which is not there."""
+    """A table with a transaction that has locked the item ``a``, which does not exist."""
     async with running_database() as database:
         ask = Asked(database)
         name = unique_name()
