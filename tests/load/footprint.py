@@ -40,7 +40,7 @@ async def call(connection: Connection, operation: str, body: dict[str, Any]) -> 
 
 
 async def load(server: Server, table: str, count: int) -> float:
-    """Fill a table with items of 300 B by BatchWriteItem; the seconds it took."""
+    """Fill a table with items of 300 B by BatchWriteItem; returns the seconds it took."""
     starts = iter(range(0, count, _BATCH_ITEMS))
     started_at = perf_counter()
     async with connections(server, _LOADERS) as opened, asyncio.TaskGroup() as tasks:
@@ -89,7 +89,7 @@ async def many_items(directory: Path, count: int) -> None:
 
 
 async def _delete(connection: Connection, table: str, directory: Path) -> None:
-    """Delete the table, make it again, wait until its disk space has come back."""
+    """Delete the table, recreate it, wait until its disk space is reclaimed."""
     before = _disk_megabytes(directory)
     started_at = perf_counter()
     await call(connection, "DeleteTable", {"TableName": table})
@@ -124,7 +124,7 @@ async def _scan(connection: Connection, table: str) -> tuple[int, int]:
 
 
 async def churn(directory: Path, count: int) -> None:
-    """CreateTable, Put, Get, DeleteTable, over and over."""
+    """CreateTable, Put, Get, DeleteTable, repeatedly."""
     times = []
     with dynactor(directory) as server:
         async with connections(server, 1) as (connection,):
@@ -149,7 +149,7 @@ async def churn(directory: Path, count: int) -> None:
 
 
 async def idle_tables(directory: Path, count: int) -> None:
-    """Resident memory of tables nobody uses, and how fast the server starts with them."""
+    """Resident memory of idle tables, and the start time of a server with them."""
     with dynactor(directory) as server:
         async with connections(server, 1) as (connection,):
             started_at = perf_counter()

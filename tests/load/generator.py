@@ -1,9 +1,9 @@
 """The load generator: one process, many keep-alive connections, one kind of request.
 
 ``python -m tests.load.generator`` reads a ``Plan`` as JSON from the first line of its standard
-input, connects and warms up, prints ``ready``, waits for a second line, then measures and prints
-a ``Report``. ``Generator`` drives it from the benchmark's process, so that a generator never
-shares an event loop with anything else.
+input, connects and warms up, prints ``ready``, waits for a second line, then measures and prints a
+``Report``. ``Generator`` controls it from the benchmark's process, so a generator never shares an
+event loop with other code.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from tests.load.items import key, table_item
 from tests.load.measuring_process import MeasuringProcess
 from tests.support.clients.wire import request_bytes
 
-# What stands in requests where each that is sent has a client token of its own.
+# The placeholder in requests that each need a unique client token.
 _TOKEN = b"@" * 36
 # Latencies are counted in buckets 1 % wide: a million of them cross a pipe in a few kilobytes.
 _BUCKET = math.log(1.01)
 
 
 class Plan(Struct, frozen=True):
-    """What to ask, of whom, for how long. Keys are drawn evenly from ``keys`` items.
+    """The requests, their endpoint, and the duration. Keys are drawn evenly from ``keys`` items.
 
-    A transaction has so many of them, far from each other; with ``contended`` any of them, so
-    that transactions meet, else no two transactions share one.
+    A transaction has this many of them, far from each other. With ``contended`` they are arbitrary,
+    so transactions conflict; otherwise no two transactions share one.
     """
 
     host: str
@@ -53,7 +53,7 @@ class Plan(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """What came of it. ``latencies`` counts by bucket, see ``percentile``."""
+    """The result. ``latencies`` counts by bucket, see ``percentile``."""
 
     requests: int
     errors: int
@@ -89,7 +89,7 @@ class _Client:
         self._send()
 
     def _send(self) -> None:
-        # A stride that shares no factor with the number of requests visits all of them.
+        # A stride without a common factor with the number of requests visits all of them.
         self._position = (self._position + 7_919) % len(self._run.requests)
         self._sent_at = perf_counter()
         self._connection.send(self._run.request(self._position))
@@ -106,7 +106,7 @@ class _Client:
 
 
 class _Run:
-    """One load: what its connections share."""
+    """The shared state of a load's connections."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -124,7 +124,7 @@ class _Run:
         self._started_at = perf_counter()
 
     def request(self, position: int) -> bytes:
-        """The request at a position, ready to be sent."""
+        """The request at a position, ready to send."""
         request = self.requests[position]
         if self.plan.operation != "TransactWriteItems":
             return request
@@ -159,14 +159,14 @@ class _Run:
         return report
 
     async def _for_seconds(self, seconds: float) -> None:
-        # The load is a duration; nothing is waited for but its end or a lost connection.
+        # The load has a fixed duration, and ends earlier only with a lost connection.
         done, _ = await asyncio.wait([self._ended], timeout=seconds)
         for future in done:
             future.result()
 
 
 def _requests(plan: Plan) -> list[bytes]:
-    """Requests made before the measurement; a put's item differs from the one it replaces."""
+    """Requests built before the measurement; a put's item differs from the one it replaces."""
     bodies: list[dict[str, object]]
     match plan.operation:
         case "PutItem":
@@ -200,18 +200,18 @@ def _transactions(plan: Plan, version: int) -> list[list[int]]:
     size = plan.transaction_items
     if plan.contended:
         draw = Random(version)
-        # Of collections of their own, so that they are in all partitions.
+        # From different collections, so that they are in all partitions.
         hot = [number * 10 for number in range(plan.keys)]
         return [draw.sample(hot, size) for _ in range(10_000)]
     count = plan.keys // size
-    # In another order each time: connections that start half the requests apart must not keep
-    # to the same items.
+    # In another order each time, so connections that start half the requests apart don't use the
+    # same items.
     firsts = Random(version).sample(range(count), count)
     return [list(range(first, count * size, count)) for first in firsts]
 
 
 class Generator:
-    """A generator in a process of its own."""
+    """A generator in a separate process."""
 
     def __init__(self, process: MeasuringProcess) -> None:
         self._process = process

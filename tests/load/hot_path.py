@@ -1,9 +1,9 @@
-"""What a request costs the server alone: ``python -m tests.load.hot_path --help``.
+"""The server's own cost of a request: ``python -m tests.load.hot_path --help``.
 
-The server runs in this process, on a store on disk, and its connections have no sockets: what is
-left is what this project does, without the system's calls and without a client. So a trial takes
-seconds, and is steady where other work is on the machine. The line ``constant`` is the same way
-through HTTP with an operation that answers a constant.
+The server runs in this process, on a store on disk, and its connections have no sockets. So only
+this project's code is measured, without system calls and without a client. A trial takes seconds,
+and is stable on a busy machine. The line ``constant`` takes the same way through HTTP with an
+operation that returns a constant.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _NO_ERROR: Final = b"HTTP/1.1 200 "
 
 
 class _Wire(asyncio.Transport):
-    """A connection without a socket: what is written to it comes back to ``answered``."""
+    """A connection without a socket: written data goes to ``answered``."""
 
     def __init__(self, lanes: FastLanes, answered: Callable[[_Wire, bytes], None]) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class _Wire(asyncio.Transport):
 
 
 class _Load:
-    """A closed loop: each connection asks again when it has its answer."""
+    """A closed loop: each connection sends its next request after an answer."""
 
     def __init__(self, lanes: FastLanes, connections: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -102,7 +102,7 @@ class _Load:
         self.answers = 0
 
     async def run(self, next_dialogue: Callable[[], Dialogue | None]) -> None:
-        """Carry out dialogues on all connections until there are no more."""
+        """Run dialogues on all connections until there are none left."""
         self._next = next_dialogue
         self._ended = self._loop.create_future()
         for wire in self._wires:
@@ -137,7 +137,7 @@ class _Load:
 
 
 class _Line(NamedTuple):
-    """A kind of request, ready to be sent; drawing and writing it is no cost of the server."""
+    """A kind of request, ready to send; its generation is not measured."""
 
     name: str
     lanes: FastLanes
@@ -150,7 +150,7 @@ def _dialogue(request: bytes) -> Dialogue:
 
 
 async def _measure(line: _Line, connections: int, seconds: float) -> float:
-    """The processor time of a request in µs, that of this process as a whole."""
+    """The processor time of a request in µs, for the whole process."""
     load = _Load(line.lanes, connections)
     deadline = time.monotonic() + seconds
     requests = line.requests
@@ -243,7 +243,7 @@ async def _run(arguments: Any, directory: Path) -> None:
             bodies = Bodies(each, Records(each), requests)
             await load.run(partial(next, fillings(each, 0, bodies), None))
         load.close()
-        # As the server does when it is ready.
+        # The server does the same when it is ready.
         set_interpreter()
         lines = []
         for name in arguments.lines:

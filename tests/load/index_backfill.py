@@ -1,4 +1,4 @@
-"""How fast an added index is filled: ``python -m tests.load.index_backfill --help``."""
+"""The speed of an added index's backfill: ``python -m tests.load.index_backfill --help``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.05
 
 
 async def run(server: Server, options: argparse.Namespace) -> None:
-    """Load the table, then fill indexes of it."""
+    """Load the table, then add indexes to it."""
     async with connections(server, 1) as (connection,):
         await make_table(connection, TABLE, 0)
         seconds = await load(server, TABLE, options.items)
@@ -49,7 +49,7 @@ async def _idle(server: Server, connection: Connection, options: argparse.Namesp
 
 
 async def _under_load(server: Server, connection: Connection, options: argparse.Namespace) -> None:
-    """CPU per item is what is left after that of the same requests without a backfill."""
+    """CPU per item is the rest after subtracting that of the same requests without a backfill."""
     plan = Plan(
         server.host,
         server.port,
@@ -86,7 +86,7 @@ async def _under_load(server: Server, connection: Connection, options: argparse.
 
 
 async def _fill(connection: Connection) -> tuple[float, int]:
-    """Add the index; how long it was being filled, and how many entries it has then."""
+    """Add the index; returns the backfill's duration and its number of entries."""
     index = global_index(0)
     body = {
         "TableName": TABLE,

@@ -1,7 +1,7 @@
-"""How far global indexes are behind, and what they cost: ``python -m tests.load.index_lag --help``.
+"""Lag and cost of global indexes: ``python -m tests.load.index_lag --help``.
 
-The lag is the time from the answer to a put until a query of the index shows it. The processor
-time of a put is counted until all indexes have caught up: that is what lasts on a busy machine.
+The lag is the time from the answer to a put until a query of the index shows it. The processor time
+of a put is counted until all indexes have caught up, which is stable on a busy machine.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def lag(server: Server, options: argparse.Namespace) -> None:
 
 
 async def throughput(server: Server, options: argparse.Namespace) -> None:
-    """Puts as fast as the server takes them, by the number of global indexes."""
+    """Puts in a closed loop, by the number of global indexes."""
     print(
         f"{'GSIs':>6}{'puts/s':>10}{'p50 µs':>9}{'p99 µs':>9}{'CPU µs/put':>12}"
         f"{'CPU µs/GSI':>12}{'caught up s':>13}{'errors':>8}"

@@ -1,12 +1,12 @@
-"""Puts and gets at a given rate, and how long a global index takes to show the puts.
+"""Puts and gets at a given rate, and the lag of a global index behind the puts.
 
-``python -m tests.load.index_requests`` reads a ``Plan`` as JSON from the first line of its
-standard input, connects, prints ``ready``, sends until a second line comes, and prints a
-``Report``. ``OpenLoop`` drives it from the benchmark's process.
+``python -m tests.load.index_requests`` reads a ``Plan`` as JSON from the first line of its standard
+input, connects, prints ``ready``, sends until a second line comes, and prints a ``Report``.
+``OpenLoop`` controls it from the benchmark's process.
 
-A request's latency counts from the moment it was due, so that a server that stands still is not
-spared those that could not be sent meanwhile. One put in some is looked for in the index, query
-after query, from its answer until it shows.
+A request's latency counts from its scheduled time, so a server that stalls does not hide the
+requests that could not be sent meanwhile. Some puts are polled in the index with queries, from
+their answer until they are visible.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _STRIDE = 7_919
 
 
 class Plan(Struct, frozen=True):
-    """What to ask, of whom; ``keys`` is the number of items that puts replace and gets find.
+    """The requests and their endpoint; ``keys`` is the number of items for puts and gets.
 
-    ``index`` has the partition key ``title``, of which each put has its own.
+    ``index`` has the partition key ``title``, which is unique per put.
     """
 
     host: str
@@ -48,7 +48,7 @@ class Plan(Struct, frozen=True):
 
 
 class Report(Struct):
-    """What came of it; latencies and lags count by bucket."""
+    """The result; latencies and lags count by bucket."""
 
     seconds: float
     errors: int
@@ -59,7 +59,7 @@ class Report(Struct):
 
 
 class OpenLoop:
-    """The requests in a process of its own."""
+    """The requests in a separate process."""
 
     def __init__(self, process: MeasuringProcess) -> None:
         self._process = process
@@ -70,7 +70,7 @@ class OpenLoop:
         return cls(await MeasuringProcess.start(__name__, plan))
 
     async def stop(self) -> Report:
-        """Send no more, and say what came."""
+        """Stop sending; returns the report."""
         return msgspec.json.decode(await self._process.report(), type=Report)
 
 
@@ -105,7 +105,7 @@ class _Run:
         )
 
     async def _send(self, tasks: asyncio.TaskGroup, per_second: float, send: Any) -> None:
-        """Start each request when it is due, or as soon after as the loop gets to it."""
+        """Start each request on schedule, or as soon afterwards as the loop can."""
         started_at = perf_counter()
         sent = 0
         while not self.over:

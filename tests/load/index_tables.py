@@ -1,4 +1,4 @@
-"""The tables of the index benchmarks, and what they ask of a server besides the load."""
+"""The tables of the index benchmarks, and their requests besides the load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.load.items import create_table
 from tests.load.servers import Server, cpu_seconds
 from tests.support.clients.wire import Connection
 
-# By title, which no two puts share; by rank, of which a put has another than the last one.
+# By title, which is unique per put; by rank, which differs between consecutive puts.
 _KEYS = (("title", "S"), ("rank", "N"), ("price", "N"), ("version", "N"), ("sk", "S"))
 _QUIET_SECONDS = 0.2
 _QUIET_SHARE = 0.05
@@ -37,7 +37,7 @@ def definitions(count: int) -> list[dict[str, str]]:
 
 
 async def make_table(connection: Connection, name: str, global_indexes: int) -> None:
-    """Make a table with this many global indexes and no local one; wait until it is ACTIVE."""
+    """Create a table with this many global indexes and no local one; wait until it is ACTIVE."""
     body = create_table(name, indexed=False) | {"AttributeDefinitions": definitions(global_indexes)}
     if global_indexes:
         body["GlobalSecondaryIndexes"] = list(map(global_index, range(global_indexes)))
@@ -55,7 +55,7 @@ async def describe(connection: Connection, name: str) -> dict[str, Any]:
 
 
 async def wait_quiet(server: Server) -> float:
-    """Wait until the server has nothing to do any more; its processor time up to then."""
+    """Wait until the server is idle; returns its processor time up to then."""
     before = cpu_seconds(server.pid)
     while True:
         await asyncio.sleep(_QUIET_SECONDS)

@@ -1,4 +1,4 @@
-"""The table and the items that the load is made of."""
+"""The table and the items of the load."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 Item = dict[str, dict[str, Any]]
 
-# Ten items to a partition key: index queries have something to order.
+# Ten items per partition key, so index queries have an order.
 _COLLECTION_ITEMS = 10
 
 _TEXT = (

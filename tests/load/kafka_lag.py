@@ -1,11 +1,11 @@
-"""How old changes are when a consumer of their topic gets them.
+"""The age of changes when a consumer of their topic gets them.
 
 ``python -m tests.load.kafka_lag`` reads a ``Plan`` as JSON from the first line of its standard
 input, goes to the topic's end, prints ``ready``, reads until a second line comes, and prints a
-``Report``. ``Follower`` drives it from the benchmark's process.
+``Report``. ``Follower`` controls it from the benchmark's process.
 
-A change's age counts from the time that its record tells in microseconds: that of its commit,
-before it was durable and its writer was answered. One record in some is looked into.
+A change's age counts from its commit time, which its record has in microseconds: before it was
+durable and acknowledged. A sample of the records is inspected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _POLL_MILLISECONDS = 200
 
 
 class Plan(Struct, frozen=True):
-    """What to read, and which share of it to look into."""
+    """The topic to read, and the share of records to inspect."""
 
     bootstrap_servers: str
     topic: str
@@ -38,14 +38,14 @@ class Plan(Struct, frozen=True):
 
 
 class Report(Struct):
-    """What came of it; lags count by bucket."""
+    """The result; lags count by bucket."""
 
     records: int
     lags: dict[int, int]
 
 
 class Follower:
-    """The consumer in a process of its own."""
+    """The consumer in a separate process."""
 
     def __init__(self, process: MeasuringProcess) -> None:
         self._process = process
@@ -56,7 +56,7 @@ class Follower:
         return cls(await MeasuringProcess.start(__name__, plan))
 
     async def stop(self) -> Report:
-        """Read no more, and say what came."""
+        """Stop reading; returns the report."""
         return msgspec.json.decode(await self._process.report(), type=Report)
 
 

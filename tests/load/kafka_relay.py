@@ -1,11 +1,11 @@
-"""What publishing to Kafka yields and costs: ``python -m tests.load.kafka_relay --help``.
+"""Throughput and cost of publishing to Kafka: ``python -m tests.load.kafka_relay --help``.
 
 A broker is started with Java. ``drain``: a table is filled while the broker is away, then the
-backlog is published. ``lag``: puts at a given rate, and how old their changes are when a consumer
-gets them. ``writes``: puts as fast as they are taken by a table that is published and by one that
-is not. ``outage``: puts at a given rate while the broker is there and while it is not.
+backlog is published. ``lag``: puts at a given rate, and the age of their changes at a consumer.
+``writes``: puts in a closed loop to a published table and to another one. ``outage``: puts at a
+given rate with the broker up and down.
 
-Processor time is counted until nothing is left to do: that is what lasts on a busy machine.
+Processor time is counted until the server is idle, which is stable on a busy machine.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Published:
         self.server = Server("dynactor", "127.0.0.1", port, process.process.pid)
 
     async def table(self, *, published: bool = True) -> str:
-        """Make a table, one that is published to the topic of its name or one that is not."""
+        """Create a table, published to the topic of its name or not published."""
         name = f"relay-{next(_numbers)}"
         async with connections(self.server, 1) as (connection,):
             await call(connection, "CreateTable", create_table(name, indexed=False))
@@ -77,11 +77,11 @@ class Published:
         return name
 
     async def lag(self, table: str) -> int:
-        """How many changes of a table are not published."""
+        """The number of unpublished changes of a table."""
         return (await asyncio.to_thread(lag_records, self.process))[table]
 
     async def wait_lag(self, table: str, below: int) -> float:
-        """Wait until fewer changes than that are not published; the moment when it was so."""
+        """Wait until fewer changes than that are unpublished; returns that moment."""
         async with asyncio.timeout(_DEADLINE_SECONDS):
             while await self.lag(table) >= below:
                 await asyncio.sleep(_POLL_SECONDS)
@@ -100,7 +100,7 @@ def publishing(
 
 
 async def drain(published: Published, options: argparse.Namespace) -> None:
-    """A backlog of one table, from the first record that is published to the last."""
+    """The backlog of one table, from the first published record to the last."""
     server, broker = published.server, published.broker
     for _ in range(options.rounds):
         table = await published.table()
@@ -125,7 +125,7 @@ async def drain(published: Published, options: argparse.Namespace) -> None:
 
 
 async def lag(published: Published, options: argparse.Namespace) -> None:
-    """Puts in an open loop, and their changes at a consumer; beside a table without a topic."""
+    """Puts in an open loop, and their changes at a consumer, with and without a topic."""
     server, broker = published.server, published.broker
     isolation: Isolation = (
         "read_committed" if published.delivery == "exactly-once" else "read_uncommitted"
@@ -163,7 +163,7 @@ async def lag(published: Published, options: argparse.Namespace) -> None:
 
 
 async def writes(published: Published, options: argparse.Namespace) -> None:
-    """Puts in a closed loop, by turns on a table that is published and one that is not."""
+    """Puts in a closed loop, alternating between a published table and another one."""
     server = published.server
     rows: dict[bool, list[tuple[float, ...]]] = {False: [], True: []}
     for _ in range(options.rounds):
@@ -197,7 +197,7 @@ async def writes(published: Published, options: argparse.Namespace) -> None:
 
 
 async def outage(published: Published, options: argparse.Namespace) -> None:
-    """Puts in an open loop to one table, by turns with its broker there and away."""
+    """Puts in an open loop to one table, alternating between broker up and down."""
     server, broker = published.server, published.broker
     table = await published.table()
     rows: dict[bool, list[tuple[float, float]]] = {True: [], False: []}

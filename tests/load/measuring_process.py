@@ -1,7 +1,7 @@
-"""Who sends or reads in a process of its own: what that costs is not counted as the server's.
+"""A separate process that sends or reads, so its cost is not counted as the server's.
 
-Such a module reads its plan as JSON from the first line of its standard input, prints ``ready``
-when it is, goes on at a second line, and prints its report as JSON.
+Such a module reads its plan as JSON from the first line of its standard input and prints ``ready``
+when it is. It continues at a second line, and prints its report as JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MeasuringProcess:
         """Start a module with a plan, and wait until it is ready.
 
         Raises:
-            RuntimeError: it is not, and has told why on the standard error.
+            RuntimeError: it failed, and has printed the reason on standard error.
         """
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", module), cwd=PROJECT, stdin=PIPE, stdout=PIPE
@@ -40,6 +40,6 @@ class MeasuringProcess:
         return cls(process)
 
     async def report(self) -> bytes:
-        """Let it go on, and wait for its report."""
+        """Let it continue, and wait for its report."""
         report, _ = await self._process.communicate(b"go\n")
         return report

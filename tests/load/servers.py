@@ -1,4 +1,4 @@
-"""This server, as a process that is measured."""
+"""This server as a measured process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.servers.server import running_server
 
 
 class Server(NamedTuple):
-    """Where requests go, and the process that answers them."""
+    """The address for requests, and the process that answers them."""
 
     name: str
     host: str
@@ -24,7 +24,7 @@ class Server(NamedTuple):
 
 @contextmanager
 def directory_on(disk: Path | None) -> Iterator[Path]:
-    """An empty directory for the time of a measurement, in one on the disk that is meant."""
+    """An empty directory for the measurement, on the chosen disk."""
     if disk is not None:
         disk.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=disk) as directory:
@@ -41,7 +41,7 @@ def dynactor(directory: Path, *arguments: str) -> Iterator[Server]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """The processor time of a process, its threads included."""
+    """The processor time of a process, including its threads."""
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
 

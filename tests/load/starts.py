@@ -1,7 +1,7 @@
-"""How long commands take to start: ``python -m tests.load.starts [--before CHECKOUT]``.
+"""The start time of commands: ``python -m tests.load.starts [--before CHECKOUT]``.
 
-Processor time, medians of rounds, with another checkout in turn. The floor is what the libraries
-alone take that a server imports. The commands ask an address where nobody listens.
+Processor time, medians of rounds, alternating with another checkout. The floor is the time of
+importing only the libraries of a server. The commands use an address without a listener.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _main() -> None:
     if options.before is not None:
         checkouts["before"] = options.before
     figures: defaultdict[str, list[float]] = defaultdict(list)
-    # The first round leaves compiled modules behind.
+    # The first round compiles modules.
     for number in range(options.rounds + 1):
         for name, figure in _round(checkouts).items():
             if number:

@@ -1,4 +1,4 @@
-"""Crowds without a key, and what they cost who has one: ``python -m tests.load.strangers --help``.
+"""The cost of crowds without a key for others: ``python -m tests.load.strangers --help``.
 
 Each crowd does one thing that no client should, from another process. Meanwhile a client with a key
 puts and gets small items, and puts large ones; its latencies and the server's memory are printed.
@@ -52,7 +52,7 @@ def signed(key: AccessKey, operation: str, body: bytes, *, tells_hash: bool = Fa
 
 
 class Stranger(NamedTuple):
-    """A connection of somebody who has no key, or only the id of one."""
+    """A connection of a client without a key, or with only the id of one."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -134,7 +134,7 @@ async def _too_large(stranger: Stranger) -> None:
 
 
 async def _almost_small(stranger: Stranger) -> None:
-    """As large as needs no room, and never whole."""
+    """As large as possible without needing admission, and never complete."""
     await stranger.send(stranger.head("Content-Length: 63000"), b"x" * 62_000)
     await asyncio.sleep(30)
 
@@ -146,7 +146,7 @@ async def _endless_heads(stranger: Stranger) -> None:
 
 
 async def _unread(stranger: Stranger) -> None:
-    """One request after the other, on the plain way, and no answer is taken."""
+    """Request after request in the plain lane, without reading answers."""
     body = b"x" * 60_000
     whole = stranger.head(f"Content-Length: {len(body)}", "TE: trailers") + body
     await stranger.send(*[whole] * 10_000)
@@ -159,12 +159,12 @@ async def _unread_tiny(stranger: Stranger) -> None:
 
 _BOMB: Final = gzip.compress(b'{"TableName":"' + b"0" * (16 * _MIB - 20) + b'"}')
 _NOBODY: Final = AccessKey("nobody", "any")
-# With the id of a key; its secret is another one.
+# With a valid key id and another secret.
 _IMPOSTOR: Final = AccessKey(_KEY[0], "another-secret")
 
 
 class Crowd(NamedTuple):
-    """So many strangers who do this again and again."""
+    """This many strangers who repeat this."""
 
     size: int
     do: Callable[[Stranger], Awaitable[None]]
@@ -205,7 +205,7 @@ async def _crowd(crowd: Crowd, host: str, port: int) -> None:
 
 async def _stranger(crowd: Crowd, host: str, port: int) -> None:
     while True:
-        # Whatever the server does to it, it comes again.
+        # It reconnects after anything that the server does.
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             reader, writer = await asyncio.open_connection(host, port)
             try:
@@ -219,7 +219,7 @@ async def _stranger(crowd: Crowd, host: str, port: int) -> None:
 
 
 class Honest:
-    """A client with the key, and how long its requests took."""
+    """A client with the key, and the latencies of its requests."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -284,7 +284,7 @@ async def _most_megabytes(server: Server, found: list[float]) -> None:
 async def _measure(server: Server, seconds: float) -> str:
     honest, megabytes = Honest(server), [resident_megabytes(server.pid)]
     watching = asyncio.create_task(_most_megabytes(server, megabytes))
-    # What is not answered in the end took as long as that at least.
+    # Unanswered requests took at least that long.
     with suppress(TimeoutError):
         await honest.run(seconds)
     watching.cancel()
@@ -299,13 +299,13 @@ def _told(seconds: list[float]) -> str:
 
 
 def _against(name: str, seconds: float) -> str:
-    """A server of its own against one crowd."""
+    """A separate server for each crowd."""
     with TemporaryDirectory() as directory:
         keys = Path(directory) / "keys"
         keys.write_text(_KEYS)
         with dynactor(Path(directory) / "data", "--credentials-file", str(keys)) as server:
             asyncio.run(_make_table(server))
-            # Whatever is only made once is made.
+            # One-time work is done before the measurement.
             asyncio.run(_measure(server, 1))
             crowd = multiprocessing.Process(
                 target=_run_crowd, args=(name, server.host, server.port)

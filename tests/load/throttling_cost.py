@@ -1,9 +1,9 @@
-"""What accounting and throttling cost: ``python -m tests.load.throttling_cost --help``.
+"""The cost of accounting and throttling: ``python -m tests.load.throttling_cost --help``.
 
-Gets on one table whose limits are kept in each way by turns; refusals of a table that has nothing
-left; a table of 4 partitions beside one of 64, on two servers; and gets whose keys are counted, on
-a third. Rounds alternate and medians are shown, as a machine's speed drifts by more than is to be
-seen. What counts is the processor time of the server per request; each line is compared with the
+It measures gets on one table with each way of enforcing its limits, refusals of an exhausted table,
+a table of 4 partitions beside one of 64 on two servers, and gets with counted keys on a third.
+Rounds alternate and medians are shown, because a machine's speed drifts by more than the
+differences. The result is the server's processor time per request; each line is compared with the
 first, round by round.
 """
 
@@ -28,12 +28,12 @@ _BATCH_ITEMS = 25
 _FEW, _MANY = 4, 64
 _ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 _MODES = ("off", "observe", "enforce")
-# What an on-demand table may be warmed for, so that its partitions alone are a limit.
+# The warm throughput of an on-demand table whose partitions are its only limit.
 _WARM = {"ReadUnitsPerSecond": 40_000, "WriteUnitsPerSecond": 40_000}
 
 
 class Case(NamedTuple):
-    """One table of one server, its limits kept so, under one kind of load."""
+    """One table of one server with this mode of limits, under one kind of load."""
 
     name: str
     server: Server
@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
 
 class Servers(NamedTuple):
-    """Those of tables of 4 and of 64 partitions, and one that counts keys."""
+    """The servers of tables with 4 and with 64 partitions, and one that counts keys."""
 
     few: Server
     many: Server
@@ -87,7 +87,7 @@ async def call(connection: Connection, operation: str, body: dict[str, Any]) -> 
 
 
 async def make_table(server: Server, name: str, **members: Any) -> None:
-    """A full table; nothing limits it while it is filled."""
+    """A filled table, without limits during the fill."""
     connection = await Connection.open(server.host, server.port)
     await call(connection, "CreateTable", create_table(name, indexed=False) | members)
     for start in range(0, _KEYS, _BATCH_ITEMS):
@@ -98,7 +98,7 @@ async def make_table(server: Server, name: str, **members: Any) -> None:
 
 
 async def keep_limits(case: Case) -> None:
-    """Have the limits of its table kept, and its keys counted, as a case wants them."""
+    """Set the mode of limits and the counting of keys for a case."""
     connection = await Connection.open(case.server.host, case.server.port)
     tag = {"Key": "dynactor:throttling", "Value": case.mode}
     await call(connection, "TagResource", {"ResourceArn": _ARN + case.table, "Tags": [tag]})
@@ -111,7 +111,7 @@ async def sample(case: Case, connections: int, seconds: float) -> Sample:
     """One round of one case."""
     server = case.server
     await keep_limits(case)
-    # At half a unit each, four partitions take 24,000 gets a second.
+    # At half a unit each, four partitions allow 24,000 gets a second.
     plan = Plan(
         server.host,
         server.port,
@@ -133,10 +133,10 @@ async def sample(case: Case, connections: int, seconds: float) -> Sample:
 async def compare(
     title: str, cases: Sequence[Case], rounds: int, connections: int, seconds: float
 ) -> None:
-    """Measure cases by turns, print a line for each."""
+    """Measure cases in turn, print a line for each."""
     samples: dict[str, list[Sample]] = {case.name: [] for case in cases}
     for turn in range(rounds):
-        # Each is as often first as last.
+        # Each is first as often as last.
         for case in cases if turn % 2 else reversed(cases):
             samples[case.name].append(await sample(case, connections, seconds))
     print(f"\n{title:36}{'requests/s':>12}{'CPU µs/request':>16}{'more':>8}{'refused':>9}")
@@ -156,7 +156,7 @@ async def compare(
 
 
 async def run(options: argparse.Namespace, made: Servers) -> None:
-    """Make the tables, measure, print."""
+    """Create the tables, measure, print."""
     few = made.few
     for server in made:
         await make_table(server, "gets", WarmThroughput=_WARM)

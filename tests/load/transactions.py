@@ -1,11 +1,11 @@
 """Transactions against as many single puts: ``python -m tests.load.transactions --help``.
 
-Every transaction puts its items under a client token of its own, as SDKs do. *Apart*: no two of
-them share an item. *Hot*: all of them draw their items from a few, and those that meet are
-refused; the shares say how many.
+Every transaction puts its items with a unique client token, as SDKs do. *Apart*: no two of them
+share an item. *Hot*: all of them draw their items from a few, and conflicting ones are refused; the
+shares show how many.
 
-Rounds alternate between the kinds and the medians are shown. What lasts is the processor time of
-the server for one request, and how many single puts that would be.
+Rounds alternate between the kinds and the medians are shown. The stable figures are the server's
+processor time per request, and the equivalent number of single puts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Sample(Struct, frozen=True):
 
 
 async def prepare(server: Server) -> None:
-    """Make the table and fill it, so that every get finds its item."""
+    """Create the table and fill it, so that every get finds its item."""
     connection = await Connection.open(server.host, server.port)
     answer = await connection.call("CreateTable", create_table(TABLE))
     assert answer.status == 200, answer
@@ -72,7 +72,7 @@ def middle(samples: Sequence[Sample]) -> Sample:
 
 
 class Kind(NamedTuple):
-    """A kind of load; of no items: single puts."""
+    """A kind of load; without items: single puts."""
 
     name: str
     items: int

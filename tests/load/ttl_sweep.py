@@ -1,8 +1,7 @@
-"""How fast expired items are swept beside gets: ``python -m tests.load.ttl_sweep --help``.
+"""The speed of sweeping expired items beside gets: ``python -m tests.load.ttl_sweep --help``.
 
-The server runs on a virtual clock, so that a window without a sweep and one with it follow each
-other: the items of all rounds are due within one minute of it, those of a round when it is set
-on.
+The server runs on a virtual clock, so windows with and without a sweep alternate: the items of all
+rounds are due within one minute of it, those of one round when it is advanced.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ async def run(clocked: Clocked, options: argparse.Namespace) -> None:
 async def _round(
     clocked: Clocked, server: Server, options: argparse.Namespace, due_at: float
 ) -> None:
-    """Gets alone, then with a sweep; what is left of it is swept without them."""
+    """Gets alone, then with a sweep; the rest of the sweep runs without them."""
     await wait_quiet(server)
     plan = Plan(server.host, server.port, KEPT, "GetItem", options.connections, options.seconds)
     alone = await _measured(server, await Generator.start(plan))
@@ -80,7 +79,7 @@ async def _round(
     clocked.set(due_at)
     both = await _measured(server, generator)
     deleted = clocked.deleted_items(SWEPT) - before
-    # Gets that were not made cost nothing: the rest is the sweep's.
+    # The cost of the gets is known, so the rest is the sweep's.
     sweep_seconds = both.cpu_seconds - both.report.requests / alone.gets_per_cpu_second
     rate = deleted / both.report.seconds
     _print(
@@ -103,7 +102,7 @@ async def _round(
 
 
 class _Window(NamedTuple):
-    """What came of the gets of one window, and the server's processor time meanwhile."""
+    """The gets of one window, and the server's processor time."""
 
     report: Report
     cpu_seconds: float
@@ -114,7 +113,7 @@ class _Window(NamedTuple):
 
     @property
     def gets_per_cpu_second(self) -> float:
-        """Which does not depend on what else the machine has to do."""
+        """Independent of other work on the machine."""
         return self.report.requests / self.cpu_seconds
 
 
@@ -132,7 +131,7 @@ def _print(
     kept: float | None = None,
     left: float | None = None,
 ) -> None:
-    """``left`` is what the sweep leaves to gets of a processor that is the server's alone."""
+    """``left`` is the share of a dedicated processor that the sweep leaves to gets."""
     kept_text, left_text = (f"{'':7}" if each is None else f"{each:7.0%}" for each in (kept, left))
     report = window.report
     times = [percentile(report.latencies, each) / 1e3 for each in (0.5, 0.99)]
@@ -145,7 +144,7 @@ def _print(
 
 
 def _swept_table(options: argparse.Namespace) -> dict[str, object]:
-    """The table whose items expire, with as many global indexes and a stream as asked for."""
+    """The table whose items expire, with the requested global indexes and stream."""
     body = create_table(SWEPT, indexed=options.local_index)
     if options.global_indexes:
         names = {"title": "S", "rank": "N", "price": "N", "version": "N"}
@@ -165,7 +164,7 @@ def _swept_table(options: argparse.Namespace) -> dict[str, object]:
 
 
 async def _load_due(server: Server, count: int) -> float:
-    """Fill the table whose items expire, evenly over the time in which they are due."""
+    """Fill the table whose items expire, evenly over their due times."""
     starts = iter(range(0, count, _BATCH_ITEMS))
     started_at = perf_counter()
 

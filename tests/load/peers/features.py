@@ -1,4 +1,4 @@
-"""What each server does with expired items, streams, throttling, conflicts and a sudden end."""
+"""Each server's behavior: expired items, streams, throttling, conflicts and a sudden end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.clients.wire import Answer
 _POLL_SECONDS: Final = 0.5
 _EXPIRED_SECONDS: Final = 60
 _RECORD_SECONDS: Final = 20
-# A table of 1 unit may begin with 300: these writes take 2,000.
+# A table of 1 unit may start with 300; these writes take 2,000.
 _THROTTLED_WRITES: Final = 20
 _THROTTLED_UNITS: Final = 100
 _TEXT_OF_A_UNIT: Final = 1_000
@@ -48,7 +48,7 @@ _ONE_UNIT: Final = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class FeatureOptions:
-    """Which servers, and how long to wait for them."""
+    """The servers, and how long to wait for them."""
 
     servers: Annotated[tuple[ServerName, ...], Parameter(consume_multiple=True, negative=())] = (
         SERVER_NAMES
@@ -56,14 +56,14 @@ class FeatureOptions:
     """local is DynamoDB Local; without -memory on disk."""
 
     expiry_seconds: PositiveFloat = 90
-    """How long an expired item is waited for."""
+    """Seconds to wait for the deletion of an expired item."""
 
     directory: Path | None = None
-    """On the disk to use. Default: a temporary one."""
+    """Directory on the disk to use. Default: a temporary one."""
 
 
 def run_features(options: FeatureOptions, console: Console) -> None:
-    """Ask each server, and print its answers.
+    """Test each server, and print the results.
 
     Raises:
         NoPeers: a server can't be started.
@@ -89,7 +89,7 @@ async def _answers(peer: Peer, expiry_seconds: float) -> dict[str, str]:
 
 
 async def _told(answer: Awaitable[str]) -> str:
-    """The answer, or the error of the request that was refused."""
+    """The answer, or the error of a refused request."""
     try:
         return await answer
     except Refused as error:
@@ -97,7 +97,7 @@ async def _told(answer: Awaitable[str]) -> str:
 
 
 async def _stream(peer: Peer) -> str:
-    """The names of the records that a put, an update and a delete leave in the stream."""
+    """The names of the stream records of a put, an update and a delete."""
     await make_table(peer, TableName="streamed", **_ON_DEMAND, StreamSpecification=_STREAM)
     key = {"pk": {"S": "1"}}
     await call(peer, "PutItem", TableName="streamed", Item=key)
@@ -139,7 +139,7 @@ async def _records(peer: Peer, table: str) -> list[dict[str, Any]]:
 
 
 async def _throttling(peer: Peer) -> str:
-    """After how many write units a table that has 1 unit is throttled."""
+    """The number of write units until a table with 1 unit is throttled."""
     definition = {**_DEFINITION, "ProvisionedThroughput": _ONE_UNIT}
     await make_table(peer, TableName="slow", **definition)
     text = {"S": "x" * (_TEXT_OF_A_UNIT * _THROTTLED_UNITS)}
@@ -152,7 +152,7 @@ async def _throttling(peer: Peer) -> str:
 
 
 async def _conflicts(peer: Peer) -> str:
-    """How many of many transactions on the same 2 items are refused because of each other."""
+    """The number of refused transactions, of many on the same 2 items, because of conflicts."""
     await make_table(peer, TableName="crowded", **_ON_DEMAND)
     results = await asyncio.gather(*(_transactions(peer) for _ in range(_CONFLICT_CLIENTS)))
     errors = list(chain.from_iterable(results))
@@ -163,7 +163,7 @@ async def _conflicts(peer: Peer) -> str:
 
 
 async def _transactions(peer: Peer) -> list[str]:
-    """The errors of transactions, empty if one succeeds."""
+    """The errors of transactions, empty for success."""
     update = {
         "TableName": "crowded",
         "UpdateExpression": "ADD n :one",
@@ -183,7 +183,7 @@ def _reasons(answer: Answer) -> str:
 
 
 async def _expiry(peer: Peer, seconds: float) -> str:
-    """Whether an expired item is deleted, and how the stream tells of it."""
+    """Whether an expired item is deleted, and its form in the stream."""
     await make_table(peer, TableName="aging", **_ON_DEMAND, StreamSpecification=_STREAM)
     setting = {"AttributeName": "expires", "Enabled": True}
     await call(peer, "UpdateTimeToLive", TableName="aging", TimeToLiveSpecification=setting)
@@ -219,7 +219,7 @@ async def _removal(peer: Peer) -> dict[str, Any] | None:
 
 
 def _survives(name: ServerName, directory: Path) -> str:
-    """Whether a write that was answered is there after the process was killed."""
+    """Whether an acknowledged write survives a kill of the process."""
     key = {"pk": {"S": "1"}}
     with running_peer(name, directory, environment=user_environment()) as peer:
 
@@ -238,7 +238,7 @@ def _survives(name: ServerName, directory: Path) -> str:
 
 
 def _syncs(name: ServerName, directory: Path) -> str:
-    """How often the server syncs a file while it does writes one after the other."""
+    """The number of syncs of a file during sequential writes."""
     strace = shutil.which("strace")
     if strace is None:
         return "not counted: there is no strace here"

@@ -1,4 +1,4 @@
-"""Start and memory of each server, in rounds that go from server to server."""
+"""Start time and memory of each server, in rounds that alternate between servers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _Figures = dict[str, float]
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class FootprintOptions:
-    """Which servers, how many rounds."""
+    """The servers, and the number of rounds."""
 
     servers: Annotated[tuple[ServerName, ...], Parameter(consume_multiple=True, negative=())] = (
         SERVER_NAMES
@@ -63,10 +63,10 @@ class FootprintOptions:
     """In the first of these rounds each server gets 10 tables of 1,000 items of 300 B."""
 
     before: Path | None = None
-    """A checkout of another version of this server, to measure as well."""
+    """Checkout of another version of this server, to measure as well."""
 
     directory: Path | None = None
-    """On the disk to measure. Default: a temporary one."""
+    """Directory on the disk to measure. Default: a temporary one."""
 
 
 def run_footprints(options: FootprintOptions, console: Console) -> None:
@@ -76,7 +76,7 @@ def run_footprints(options: FootprintOptions, console: Console) -> None:
         NoPeers: a server can't be started.
     """
     figures: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    # Round 0 leaves compiled modules behind, and files in the page cache.
+    # Round 0 compiles modules and fills the page cache.
     for number in range(options.rounds + 1):
         is_filled = 0 < number <= options.filled_rounds
         for label, found in _round(options, is_filled=is_filled):

@@ -1,4 +1,4 @@
-"""The command that starts each server. Programs are installed into the user's cache, once."""
+"""The command that starts each server. Programs are installed into the user's cache once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def launch(
     ``serve`` are more options of this server, and ``project`` is its checkout.
 
     Raises:
-        NoPeers: as it says.
+        NoPeers: a server can't be started.
     """
     data = directory if is_on_disk(name) else None
     match name.removesuffix("-memory"):
@@ -104,7 +104,7 @@ def _local(port: int, data: Path | None) -> Launch:
     place = ("-inMemory",) if data is None else ("-dbPath", str(data.absolute()))
     command = ["java", "-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar"]
     options = ("-sharedDb", "-disableTelemetry", "-port", str(port), *place)
-    # It finds its libraries from there.
+    # It finds its libraries relative to that.
     return Launch([*command, *options], [*command, "-help"], install_local())
 
 
@@ -136,7 +136,7 @@ def _cache(name: str) -> Path:
 
 
 def _install(result: Path, command: list[str]) -> None:
-    """Run a command that makes a file, unless the file is there."""
+    """Run a command that creates a file, unless the file exists."""
     if result.exists():
         return
     try:

@@ -1,4 +1,4 @@
-"""What is measured beside what."""
+"""The options of a comparison."""
 
 from __future__ import annotations
 
@@ -41,52 +41,52 @@ _several = Parameter(consume_multiple=True, negative=())
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class PeerOptions:
-    """Which servers, which requests, how many rounds."""
+    """The servers, requests and number of rounds."""
 
     servers: Annotated[tuple[ServerName, ...], _several] = _SERVERS
-    """The first one is what ratios are of. local is DynamoDB Local; without -memory on disk."""
+    """Servers; ratios are relative to the first. local is DynamoDB Local; -memory is in memory."""
 
     lines: Annotated[tuple[str, ...], _several] = _LINES
-    """Workloads; `query:100` asks for 100 items. What a server can't do is a dash."""
+    """Workloads; `query:100` reads 100 items. A dash marks an unsupported one."""
 
     connections: Annotated[tuple[PositiveInt, ...], _several] = (1, 16, 64)
-    """Each line with so many of them."""
+    """Numbers of connections for each line."""
 
     rounds: PositiveInt = 5
-    """Of each line, from server to server."""
+    """Rounds of each line, alternating between servers."""
 
     seconds: PositiveFloat = 3.0
-    """That count, of each round."""
+    """Seconds to measure in each round."""
 
     warm_up: NonNegativeFloat = 1.0
     """Seconds before that in each round."""
 
     workers: PositiveInt = 1
-    """Processes that ask."""
+    """Processes that send requests."""
 
     keys: PositiveInt = 10_000
     """Items of each table."""
 
     item_size: str = "300"
-    """As of a run."""
+    """Bytes per item, as in a run."""
 
     local_index: bool = True
-    """The tables have a local index, which each write goes to, too."""
+    """Give the tables a local index, which each write updates, too."""
 
     global_index: bool = False
-    """The table of all lines has a global index; gsi-query brings a table with one."""
+    """Give the table of all lines a global index; gsi-query has a table with one."""
 
     seed: int = 1
-    """As of a run."""
+    """Seed of the random choices, as in a run."""
 
     directory: Path | None = None
-    """On the disk to measure. Default: a temporary one."""
+    """Directory on the disk to measure. Default: a temporary one."""
 
     output: Path | None = None
-    """A directory for the results of all rounds, as JSON, which `compare` reads."""
+    """Directory for the results of all rounds as JSON, which `compare` reads."""
 
     plot: Path | None = None
-    """Also draw them: a .png, .svg or .html file."""
+    """Also draw the results: a .png, .svg or .html file."""
 
     serve: Annotated[tuple[str, ...], _several] = ()
     """More options for this server."""

@@ -1,4 +1,4 @@
-"""Requests to any of the servers. Each has a connection of its own: moto's closes it."""
+"""Requests to any of the servers. Each has its own connection, because moto closes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.clients.wire import Answer, Connection
 
 
 class Refused(Exception):
-    """A server did not carry out a request."""
+    """A server refused a request."""
 
     def __init__(self, operation: str, answer: Answer) -> None:
         message = answer.body.get("message", answer.body.get("Message", ""))
@@ -34,7 +34,7 @@ async def call(
     """The answer to a request that has to succeed.
 
     Raises:
-        Refused: it did not.
+        Refused: it was refused.
     """
     answer = await ask(peer, operation, body, service)
     if answer.status != 200:
@@ -46,7 +46,7 @@ async def make_table(peer: Peer, **definition: Any) -> None:
     """Create a table, and wait until it is active.
 
     Raises:
-        Refused: as ``call``.
+        Refused: see ``call``.
     """
     await call(peer, "CreateTable", **definition)
     table: dict[str, Any] = {}

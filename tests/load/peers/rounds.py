@@ -1,4 +1,4 @@
-"""Rounds that go from server to server, and the table of their ratios."""
+"""Rounds that alternate between servers, and the table of their ratios."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from tests.load.peers.options import PeerOptions
 from tests.load.peers.servers import Peer, running_peer
 from tests.load.servers import directory_on
 
-# A server that answers less than this does not know the operation.
+# A server with a lower success rate does not support the operation.
 _LEAST_SUCCESS = 0.5
 
 
 def run_rounds(options: PeerOptions, console: Console) -> None:
-    """Start the servers, ask them in turn, print what came of it line by line.
+    """Start the servers, measure them in turn, print the result line by line.
 
     Raises:
-        CannotPlot: there is nothing to draw with.
+        CannotPlot: plots can't be drawn.
         CannotPrepare: a server can't be used.
         NoPeers: a server can't be started.
-        RunFailed: a worker could not go on.
-        WrongOption: an option can't be.
+        RunFailed: a worker could not continue.
+        WrongOption: an option is invalid.
     """
     if options.plot is not None:
         check_plot(options.plot)
@@ -68,7 +68,7 @@ def _run_options(options: PeerOptions, line: str, connections: int) -> RunOption
     return RunOptions(
         workload=workload,
         query_items=int(query_items) if query_items else None,
-        # One table serves all lines: its collections are as large as the largest query.
+        # One table serves all lines, so its collections have the size of the largest query.
         collection_items=max(100, int(query_items or 0)),
         connections=connections,
         workers=min(options.workers, connections),
@@ -122,12 +122,12 @@ async def _round(options: PeerOptions, peer: Peer, line: str, connections: int) 
 
 
 def _table_name(plan: Plan) -> str:
-    """Lines share a table where they can."""
+    """Lines share a table if they can."""
     return "load" + "-local" * plan.local_index + "-global" * plan.global_index
 
 
 def _row(rounds: Sequence[Rounds]) -> list[str]:
-    """A cell for each server: medians of the rounds, and how far these spread."""
+    """A cell for each server: the median of the rounds, and their spread."""
     ours, *others = rounds
     ratios = (ours.ratios(other) if _works(ours) and _works(other) else None for other in others)
     return [
@@ -144,6 +144,6 @@ def _cell(figure: Spread | None, form: str, rounds: Rounds) -> str:
 
 
 def _works(rounds: Rounds) -> bool:
-    """Whether a server knows the operation, and answers it within a round."""
+    """Whether a server supports the operation, and answers it within a round."""
     done = sum(result.total.requests for result in rounds.results)
     return rounds.errors < done * (1 - _LEAST_SUCCESS)

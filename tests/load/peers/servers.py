@@ -1,4 +1,4 @@
-"""The servers that are measured beside each other, each on this machine and in its own process."""
+"""The compared servers, each in its own process on this machine."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 0.002
 _LEAST_ANSWER: Final = b"HTTP/1.1 200"
-# How the kernel numbers the clock of another process's processor time.
+# The kernel's number for the clock of another process's processor time.
 _PROCESS_CLOCK: Final = 2
 
 
 class Peer(NamedTuple):
-    """A server that answers, its process, and what it took until its first answer."""
+    """A server that answers, its process, and the cost until its first answer."""
 
     name: ServerName
     endpoint: str
@@ -46,7 +46,7 @@ def running_peer(
     """A server on a free port of loopback, with its data below ``directory`` if it is on disk.
 
     Raises:
-        NoPeers: as it says.
+        NoPeers: a server can't be started.
     """
     port = _free_port()
     data = directory / name

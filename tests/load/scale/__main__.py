@@ -36,7 +36,7 @@ app = App(
 
 @app.default
 def run(options: ScaleOptions | None = None) -> int:
-    """Measure, and print what came of it."""
+    """Measure, and print the result."""
     options = options or ScaleOptions()
     console = Console()
     if not console.is_terminal:
@@ -56,11 +56,11 @@ def run(options: ScaleOptions | None = None) -> int:
 
 
 def main() -> NoReturn:
-    """Do what the command line says, and end with its exit code."""
+    """Run the command line, and exit with its code."""
     try:
         code = app(exit_on_error=False, result_action="return_value")
     except CycloptsError:
-        # It has told what is wrong.
+        # It has printed the error.
         code = TROUBLE
     sys.exit(code)
 

@@ -1,4 +1,4 @@
-"""Gets from a table larger than memory: some ask for hot items, others for cold ones."""
+"""Gets from a table larger than memory: some clients get hot items, others cold ones."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _MIB = 1 << 20
 
 
 def measure_beyond_memory(options: ScaleOptions, directory: Path, console: Console) -> None:
-    """Run it and print what came of it.
+    """Run the measurement and print the result.
 
     Raises:
-        NoMemoryGroup: no limit can be set here.
+        NoMemoryGroup: no memory limit can be set here.
     """
     path = filled(directory, options.limited_items, options.limited_item_size, console)
     with ExitStack() as stack:
         waits = Path(stack.enter_context(TemporaryDirectory())) / "waits"
         group = stack.enter_context(memory_group(options.limit_mib * _MIB))
-        # What another group has read would count as its own.
+        # Cached data of another group would count as its own.
         forget_cached(path)
         watch = Watch(str(group), str(waits))
         server = stack.enter_context(
@@ -108,7 +108,7 @@ def _cells(result: Result) -> tuple[str, str, str]:
 
 
 def _cpu(of_cold: Result, of_hot: Result) -> str:
-    """The server's processor time, which both have watched, by all requests."""
+    """The server's processor time per request of both kinds."""
     if of_cold.server is None:
         return "-"
     requests = of_cold.total.requests + of_hot.total.requests

@@ -1,16 +1,15 @@
-"""Fills a table with millions of items in minutes: past HTTP, through the store's own door.
+"""Fills a table with millions of items in minutes, without HTTP, through the store's port.
 
-What it leaves is what as many puts would have left, since the rows are made by the same code: the
-item checked and encoded by ``model``, the row's value by ``dynactor.storage.codec``, its key by
-``dynactor.storage.key_layout``. Each item goes to the partition of its key in the catalog's map,
-gets that partition's next sequence number as its version, and is committed in a group under the
-partition's head with the counter, count and size that go with it. One commit holds thousands of
-items where a server's holds some; the engine's files come of its own flushes and compactions, as
-ever, and the filler waits until these have come to rest. A test compares the rows with those of
-PutItem.
+The result equals that of the same number of puts, because the same code makes the rows. ``model``
+checks and encodes the item, ``dynactor.storage.codec`` makes the row's value, and
+``dynactor.storage.key_layout`` its key. Each item goes to the partition of its key in the catalog's
+map, and gets that partition's next sequence number as its version. Its group has the partition's
+head, with the new counter, count and size. One commit holds thousands of items, far more than a
+server's. The engine makes its files with normal flushes and compactions, and the filler waits for
+their end. A test compares the rows with those of PutItem.
 
-It knows tables without indexes and followers alone: there, an item's row and the head are all that
-a put writes. No server may run on the directory.
+It supports only tables without indexes and followers, where an item's row and the head are all that
+a put writes. No server may use the directory.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from dynactor.storage.store import Group, Retry, Store
 from dynactor.streams.sequence_number import SequenceNumber
 
 _ITEMS_TO_A_COMMIT: Final = 2_000
-# Fewer and larger files to begin with: what they are merged into is the same, with less work.
+# Fewer and larger files at first, which merge into the same result with less work.
 _MEMTABLE_BYTES: Final = 256 * MIB
 _STALL_SECONDS: Final = 0.05
 _QUIET_SECONDS: Final = 3.0
@@ -48,7 +47,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class _Partition:
-    """A partition's head while it is filled."""
+    """A partition's head during the fill."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -65,7 +64,7 @@ class _Partition:
         self._puts.append((row_prefix + position, codec.encode(stored)))
 
     def group(self) -> Group | None:
-        """What was put since the last group."""
+        """The items put since the last group."""
         if not self._puts:
             return None
         head = catalog.encode_partition_head(
@@ -87,10 +86,10 @@ async def fill(
     *,
     quiet_seconds: float = _QUIET_SECONDS,
 ) -> None:
-    """Put the plan's items into its table, which is there and empty, in the order of their numbers.
+    """Put the plan's items in the order of their numbers into its existing, empty table.
 
-    ``told`` hears after each commit how many items are written. It ends when the engine has written
-    nothing for so long.
+    ``told`` gets the number of written items after each commit. The function returns when the
+    engine has written nothing for a while.
     """
     store = await open_rocks(directory, RocksOptions(memtable_bytes=_MEMTABLE_BYTES))
     try:
@@ -135,7 +134,7 @@ async def _commit(store: Store, groups: list[Group]) -> None:
 
 
 async def _wait_quiet(seconds: float) -> None:
-    """Until the engine writes no more in the background."""
+    """Wait for the end of the engine's background writes."""
     process = psutil.Process()
     before = -_QUIET_BYTES
     while (now := process.io_counters().write_bytes) - before >= _QUIET_BYTES:

@@ -1,4 +1,4 @@
-"""Gets from small and large tables: servers side by side, rounds that go from one to the next."""
+"""Gets from small and large tables on concurrent servers, in alternating rounds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TOUCHING_CONNECTIONS = 32
 
 
 class _Sized(NamedTuple):
-    """A server and the table that it has."""
+    """A server and its table."""
 
     server: Server
     items: int
@@ -34,7 +34,7 @@ class _Sized(NamedTuple):
 
 
 def measure_gets(options: ScaleOptions, directory: Path, console: Console) -> None:
-    """Start a server for each size, ask them in turn, print what came of it."""
+    """Start a server for each size, measure them in turn, print the result."""
     with ExitStack() as stack:
         sized = []
         for items in options.items:

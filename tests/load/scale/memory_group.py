@@ -1,4 +1,4 @@
-"""A control group that limits a process's memory, its part of the system's cache included."""
+"""A control group that limits a process's memory, including its part of the page cache."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _ATTEMPTS = 100
 
 
 class NoMemoryGroup(Exception):
-    """There can't be one; the message says why."""
+    """No group can be created; the message says why."""
 
 
 @contextmanager
 def memory_group(limit_bytes: int) -> Iterator[Path]:
-    """A new group, of version 1 or 2, which has no process when it is left.
+    """A new group, of version 1 or 2, which must be empty at the end.
 
     Raises:
-        NoMemoryGroup: as it says.
+        NoMemoryGroup: no group can be created.
     """
     is_first_version = (_ROOT / "memory").is_dir()
     parent = _ROOT / "memory" if is_first_version else _ROOT
@@ -41,7 +41,7 @@ def memory_group(limit_bytes: int) -> Iterator[Path]:
 
 
 def _remove(group: Path) -> None:
-    """The kernel lets go of the last process a moment after it has ended."""
+    """The kernel removes the last process shortly after its end."""
     for attempt in range(_ATTEMPTS):
         try:
             group.rmdir()

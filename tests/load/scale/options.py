@@ -1,4 +1,4 @@
-"""What is measured, with how much data."""
+"""The options of the measurement."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _several = Parameter(consume_multiple=True, negative=())
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ScaleOptions:
-    """How much, how long, where."""
+    """Amount of data, duration, directory."""
 
     parts: Annotated[tuple[Part, ...], _several] = ("gets", "memory")
     """gets: start, memory and gets by the number of items. memory: gets under a memory limit."""
 
     directory: Path | None = None
-    """Where filled tables are kept, and found by the next run. Default: nowhere, they are filled
-    anew; 10 million items of 1 KB need 6 GB."""
+    """Directory for filled tables, which later runs reuse. Default: none, tables are filled again.
+    10 million items of 1 KB need 6 GB."""
 
     seconds: PositiveFloat = 3.0
-    """That count, of each round."""
+    """Seconds to measure in each round."""
 
     warm_up: NonNegativeFloat = 1.0
     """Seconds before that in each round."""
 
     seed: int = 1
-    """Draws keys."""
+    """Seed of the random keys."""
 
     serve: Annotated[tuple[str, ...], _several] = ()
     """More options for the server."""
@@ -46,43 +46,43 @@ class ScaleOptions:
         1_000_000,
         10_000_000,
     )
-    """Of each table; ratios are to the first one."""
+    """Items per table; ratios are relative to the first table."""
 
     item_size: Annotated[PositiveInt, Parameter(group=_GETS)] = 300
-    """Bytes."""
+    """Bytes per item."""
 
     connections: Annotated[tuple[PositiveInt, ...], Parameter(group=_GETS), _several] = (
         *(1, 16),
         *(64, 256),
     )
-    """At once."""
+    """Numbers of concurrent connections."""
 
     rounds: Annotated[PositiveInt, Parameter(group=_GETS)] = 5
-    """Of each, from server to server."""
+    """Rounds of each size, alternating between servers."""
 
     touch_seconds: Annotated[NonNegativeFloat, Parameter(group=_GETS)] = 20.0
-    """Gets before all rounds, that memory holds what it will hold."""
+    """Seconds of gets before all rounds, to fill the caches."""
 
     limited_items: Annotated[PositiveInt, Parameter(group=_MEMORY)] = 10_000_000
-    """Of the table that does not fit."""
+    """Items of the table that exceeds memory."""
 
     limited_item_size: Annotated[PositiveInt, Parameter(group=_MEMORY)] = 1_024
-    """Bytes."""
+    """Bytes per item."""
 
     limit_mib: Annotated[PositiveInt, Parameter(group=_MEMORY)] = 1_024
-    """What the server may use, with its part of the system's cache."""
+    """Memory limit of the server in MiB, including its part of the page cache."""
 
     hot_items: Annotated[PositiveInt, Parameter(group=_MEMORY)] = 10_000
-    """Items that are asked for all the time."""
+    """Number of hot items, which are read all the time."""
 
     hot_connections: Annotated[PositiveInt, Parameter(group=_MEMORY)] = 4
-    """That ask for them."""
+    """Connections that read hot items."""
 
     cold_connections: Annotated[tuple[PositiveInt, ...], Parameter(group=_MEMORY), _several] = (
         *(1, 4),
         *(16, 64),
     )
-    """That ask for any item meanwhile."""
+    """Numbers of connections that read any item meanwhile."""
 
     cold_seconds: Annotated[PositiveFloat, Parameter(group=_MEMORY)] = 15.0
-    """With each number of them."""
+    """Seconds with each number of them."""

@@ -1,4 +1,4 @@
-"""Data directories with a filled table each; one that is there already is taken as it is."""
+"""Data directories with a filled table each; an existing one is reused unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PIECE_BYTES: Final = 1 << 20
 
 
 def plan_of(items: int, item_size: int, seed: int = 1) -> Plan:
-    """The plan of gets from a table of so many items of that size."""
+    """The plan of gets from a table with this many items of that size."""
     options = RunOptions(
         workload="get", keys=items, item_size=str(item_size), table=TABLE, prepare="reuse"
     )
@@ -54,7 +54,7 @@ def _fill(path: Path, plan: Plan, console: Console) -> None:
 
 
 def read_through(path: Path) -> None:
-    """Have the system's cache hold a directory's files."""
+    """Read a directory's files into the page cache."""
     for file in path.rglob("*"):
         if file.is_file():
             with file.open("rb", buffering=0) as opened:
@@ -63,7 +63,7 @@ def read_through(path: Path) -> None:
 
 
 def forget_cached(path: Path) -> None:
-    """Take a directory's files out of the system's cache."""
+    """Remove a directory's files from the page cache."""
     for file in path.rglob("*"):
         if file.is_file():
             descriptor = os.open(file, os.O_RDONLY)

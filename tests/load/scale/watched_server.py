@@ -1,9 +1,9 @@
-"""The server in a control group, with its event loop watched: ``-m`` this, then ``serve …``.
+"""The server in a control group, with its event loop monitored: ``-m`` this, then ``serve …``.
 
-It takes the product's command line. A timer asks for a turn of the loop every few milliseconds, and
-notes how late it comes: nobody's request was looked at meanwhile. Of that, the kernel tells how
-long the loop's thread could have run and had no processor: on a busy machine that is not the loop's
-fault. What was longest in each tenth of a second goes to a file, as a line of JSON.
+It takes the product's command line. A timer requests a turn of the loop every few milliseconds, and
+records its delay, during which no request is processed. The kernel reports how long the loop's
+thread was runnable without a processor, because on a busy machine that delay is not the loop's
+fault. The longest delay in each 0.1 seconds goes to a file, as a line of JSON.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _REPORT_SECONDS: Final = 0.1
 
 
 class Watch(Struct, frozen=True):
-    """How a server is watched: the group it joins, the file that its waits go to."""
+    """The monitoring of a server: the group it joins, the file of its delays."""
 
     group: str | None
     waits: str
 
     def environment(self) -> Mapping[str, str]:
-        """How the server's process is told."""
+        """The environment variable for the server's process."""
         return {_VARIABLE: msgspec.json.encode(self).decode()}
 
 
 class Wait(Struct, frozen=True):
     """The longest wait for the loop until a moment of the machine's monotonic clock.
 
-    ``queued_seconds`` is how much of it the loop's thread waited for a processor.
+    ``queued_seconds`` is the part of it in which the loop's thread waited for a processor.
     """
 
     at: float
@@ -48,18 +48,18 @@ class Wait(Struct, frozen=True):
 
     @property
     def blocked_seconds(self) -> float:
-        """What the loop itself kept everybody waiting."""
+        """The delay that the loop itself caused."""
         return max(0.0, self.seconds - self.queued_seconds)
 
 
 def read_waits(path: Path) -> Iterator[Wait]:
-    """All that was noted so far."""
+    """All recorded waits so far."""
     for line in path.read_bytes().splitlines():
         yield msgspec.json.decode(line, type=Wait)
 
 
 class _Watcher:
-    """Asks for a turn of the loop every few milliseconds, and notes how late it comes."""
+    """Requests a turn of the loop every few milliseconds, and records its delay."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, loop_thread: int, path: Path) -> None:
         self._loop = loop
@@ -96,7 +96,7 @@ def _main() -> None:
     watch = msgspec.json.decode(os.environ[_VARIABLE], type=Watch)
     if watch.group is not None:
         (Path(watch.group) / "cgroup.procs").write_text(str(os.getpid()))
-    # Not before: what is imported is charged to the group.
+    # Only now, because imported code is charged to the group.
     import dynactor.api.command_line as entry  # noqa: PLC0415
     from dynactor.api.serve import service  # noqa: PLC0415
 
@@ -106,7 +106,7 @@ def _main() -> None:
         _Watcher(asyncio.get_running_loop(), threading.get_native_id(), Path(watch.waits))
         await serve(options)
 
-    # The product has no door for this.
+    # The product has no interface for this.
     setattr(service, "serve_until_signal", serve_watched)  # noqa: B010
     entry.main()
 
