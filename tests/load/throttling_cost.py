@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One round: requests in a second, processor time of each in µs, and how many were refused."""
+    """One round: requests per second, µs of processor time each, and the refused ones."""
 
     requests_per_second: float
     cpu_per_request: float
