@@ -1,4 +1,4 @@
-"""What is told of a table's continuous backups: there are none."""
+"""The description of a table's continuous backups, which are not implemented."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dynactor.model.errors import ResourceNotFoundException, TableNotFoundExcept
 
 
 async def describe(database: Database, table: str) -> bytes:
-    """Point-in-time recovery is not built, and shown as switched off.
+    """Show point-in-time recovery as disabled, because it is not implemented.
 
     Raises:
         ValidationException: the text is neither a name nor a table's ARN.
-        TableNotFoundException: there is no such table.
+        TableNotFoundException: the table does not exist.
     """
     name = table_name(table)
     try:

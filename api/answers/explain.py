@@ -1,8 +1,8 @@
-"""The explanation of a request, as a header of its answer: what it cost, why, what is cheaper.
+"""The explanation of a request in a header of its answer: its cost, reasons, cheaper alternatives.
 
-It is one line of plain ASCII: JSON with names in the wire's style. Clients and proxies bound a
-head to 4 or 8 KB: an explanation that would be longer gives its details up for counts, and then
-the tables for their sum.
+The header is one line of ASCII: JSON with names in the style of DynamoDB's API. Clients and proxies
+limit a head to 4 or 8 KB. A longer explanation has counts instead of details, or only the sum of
+all tables.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dynactor.model.limits import KIB
 
 REQUEST_HEADER: Final = "X-Dynactor-Explain"
 RESPONSE_HEADER: Final = "X-Dynactor-Explanation"
-# A whole head of 4 KB, which proxies take by default, has room for it.
+# It fits a head of 4 KB, the default limit of proxies.
 EXPLANATION_BYTES: Final = 3 * KIB
 
 _MOST_ADVICE: Final = 3
 
 
 class _IndexCounts(Struct, frozen=True, rename="pascal"):
-    """The writes of one index, those of nothing left out."""
+    """The writes of one index and their units; writes without effect are left out."""
 
     index: str
     writes: int
@@ -46,7 +46,7 @@ class _TableCounts(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class _Summary(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """What stands for an explanation that is too long."""
+    """The short form of an explanation that is too long."""
 
     operation: str
     capacity_units: float
@@ -58,12 +58,12 @@ class _Summary(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 def is_wanted(header: str) -> bool:
-    """Whether a request with this header is to be explained."""
+    """Whether a request with this header asks for an explanation."""
     return header.strip().lower() == "true"
 
 
 def header_text(operation: str, paid: Sequence[Paid]) -> str:
-    """The header's text for a request that cost this; no longer than ``EXPLANATION_BYTES``."""
+    """The header's text for these costs, at most ``EXPLANATION_BYTES`` long."""
     explanation = explain(operation, paid)
     summary = _Summary(
         explanation.operation,

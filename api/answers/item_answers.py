@@ -1,4 +1,4 @@
-"""The JSON answers of item operations, spliced from stored bytes where that is possible."""
+"""The JSON answers of item operations, joined from stored bytes if possible."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def array_member(name: bytes, texts: list[bytes]) -> bytes:
 
 
 def projected(stored: StoredItem, projector: Projector | None) -> bytes:
-    """An item's JSON, whole or what is asked of it."""
+    """An item's JSON, complete or projected."""
     return stored.data if projector is None else items.encode(projector.project(stored.item))
 
 
 def capacity_member(
     name: str, receipt: Receipt, mode: ReturnConsumedCapacity | None
 ) -> list[bytes]:
-    """The ConsumedCapacity member, if it is asked for."""
+    """The ConsumedCapacity member, if requested."""
     consumed = consumed_capacity(name, receipt, mode)
     return [] if consumed is None else [b'"ConsumedCapacity":' + json.encode(consumed)]
 

@@ -15,7 +15,7 @@ _TIME_DIGITS: Final = 3
 def stream_description(
     database: Database, stream: Stream, shards: Sequence[Shard], last_shard_id: str | None
 ) -> dict[str, Any]:
-    """The StreamDescription with these of its shards, and where to go on if there are more."""
+    """The StreamDescription with these shards, and the start of the next page if any."""
     description = {
         "StreamArn": stream_arn(database, stream.table_name, stream.label),
         "StreamLabel": stream.label,

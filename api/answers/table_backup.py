@@ -1,4 +1,4 @@
-"""The backup of a table that an ARN names, and how one is shown."""
+"""Backups of tables: look-up by ARN, and their descriptions."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _ARN: Final = re.compile(
 
 
 def named(arn: str) -> TableBackupId:
-    """The backup that an ARN names; account and region are passed over.
+    """The backup's id in an ARN; account and region are ignored.
 
     Raises:
-        ValidationException: the text is no backup's ARN.
+        ValidationException: the text is not a backup's ARN.
     """
     match = _ARN.match(arn)
     if match is None:
@@ -42,11 +42,11 @@ def named(arn: str) -> TableBackupId:
 
 
 def find(database: Database, arn: str) -> TableBackup:
-    """The backup of this ARN.
+    """The backup with this ARN.
 
     Raises:
-        ValidationException: the text is no backup's ARN.
-        BackupNotFoundException: there is no such backup, or not any more.
+        ValidationException: the text is not a backup's ARN.
+        BackupNotFoundException: the backup does not exist, or not any more.
     """
     backup = database.table_backups.find(named(arn))
     if backup is None:
@@ -55,7 +55,7 @@ def find(database: Database, arn: str) -> TableBackup:
 
 
 def details(database: Database, backup: TableBackup, status: str | None = None) -> dict[str, Any]:
-    """The BackupDetails of a backup; its size is known once it is whole."""
+    """The BackupDetails of a backup; the size is known once the backup is complete."""
     return {
         "BackupArn": backup_arn(database, backup.backup_id),
         "BackupName": backup.name,
@@ -79,7 +79,7 @@ def summary(database: Database, backup: TableBackup) -> dict[str, Any]:
 def description(
     database: Database, backup: TableBackup, status: str | None = None
 ) -> dict[str, Any]:
-    """The BackupDescription of a backup: what its table was when the backup was asked for."""
+    """The BackupDescription of a backup, with the table as it was at the request."""
     definition = backup.definition
     return {
         "BackupDetails": details(database, backup, status),
@@ -100,7 +100,7 @@ def description(
 
 
 def _features(database: Database, definition: TableDefinition) -> dict[str, Any]:
-    """The features that the table had; those that it had not are left out."""
+    """The features that the table had."""
     features: dict[str, Any] = {}
     if definition.local_indexes:
         features["LocalSecondaryIndexes"] = [

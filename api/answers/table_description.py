@@ -95,7 +95,7 @@ def backup_arn(database: Database, backup_id: TableBackupId) -> str:
 
 
 def key_schema(schema: KeySchema) -> list[dict[str, str]]:
-    """A key schema as it is on the wire."""
+    """A key schema in the API's form."""
     return [
         *({"AttributeName": attribute.name, "KeyType": "HASH"} for attribute in schema.partition),
         *({"AttributeName": attribute.name, "KeyType": "RANGE"} for attribute in schema.sort),
@@ -116,11 +116,11 @@ def _provisioned_throughput(throughput: Throughput, now_epoch_seconds: float) ->
 
 
 def _billing_mode(definition: TableDefinition) -> dict[str, Any]:
-    """Shown only of a table that is or once was on-demand.
+    """The BillingModeSummary of a table that is or was on-demand.
 
-    The time is shown when the table's creation or its update to on-demand is over: answers of
-    CreateTable in AWS's documentation, and of both operations as dynalite's authors recorded
-    them, have none.
+    The time appears after the table's creation or its update to on-demand. The answers of
+    CreateTable in AWS's documentation, and of both operations as recorded by dynalite's authors,
+    have none.
     """
     since = definition.on_demand_since_epoch_seconds
     if since is None and definition.billing_mode == "PROVISIONED":
@@ -151,7 +151,7 @@ def _local_indexes(database: Database, state: TableState) -> dict[str, Any]:
 
 
 def _global_indexes(database: Database, state: TableState) -> dict[str, Any]:
-    """A table that is being deleted shows its global indexes no more."""
+    """The global indexes of a table; none while the table is being deleted."""
     definition = state.definition
     if not definition.global_indexes or definition.status == "DELETING":
         return {}
@@ -168,7 +168,7 @@ def _global_index(
     state: TableState, index: GlobalIndex, arn_of_table: str, now_epoch_seconds: float
 ) -> dict[str, Any]:
     table, definition = state.definition, index.definition
-    # The indexes that a table is made with are made with it.
+    # Indexes in CreateTable have the table's state while it is CREATING.
     status = "CREATING" if table.status == "CREATING" else index.status
     filled = {} if index.backfilling is None else {"Backfilling": index.backfilling}
     warm = throughput_rules.at_least_warm(
@@ -191,7 +191,7 @@ def _global_index(
 
 
 def _index_counters(state: TableState, name: str) -> dict[str, int]:
-    """None are kept yet of an index that was added a moment ago."""
+    """The counters of an index; none right after it was added."""
     counters = state.indexes.get(name)
     return {
         "IndexSizeBytes": counters.size_bytes if counters else 0,
@@ -200,7 +200,7 @@ def _index_counters(state: TableState, name: str) -> dict[str, int]:
 
 
 def _stream(database: Database, definition: TableDefinition) -> dict[str, Any]:
-    """The stream that is enabled or was last; once disabled it is known by its ARN alone."""
+    """The current or last stream; a disabled one has only its ARN."""
     stream = definition.stream
     if stream is None:
         return {}
@@ -213,7 +213,7 @@ def _stream(database: Database, definition: TableDefinition) -> dict[str, Any]:
 
 
 def projection(index: IndexDefinition) -> dict[str, Any]:
-    """An index's projection as it is on the wire."""
+    """An index's projection in the API's form."""
     projection = index.projection
     if not projection.non_key_attributes:
         return {"ProjectionType": projection.type}
@@ -224,7 +224,7 @@ def projection(index: IndexDefinition) -> dict[str, Any]:
 
 
 def encryption(database: Database, definition: TableDefinition) -> dict[str, Any]:
-    """Shown back as it was asked for: the data on disk is the operating system's to encrypt."""
+    """The encryption as requested. Encryption of the disk is left to the operating system."""
     specification = definition.sse_specification
     if specification is None:
         return {}
@@ -260,7 +260,7 @@ def _table_class(definition: TableDefinition) -> dict[str, Any]:
 
 
 def _restore_summary(database: Database, definition: TableDefinition) -> dict[str, Any]:
-    """Which backup a table was made from, also long afterwards."""
+    """The backup from which a table was restored, if any."""
     restoration = definition.restoration
     if restoration is None:
         return {}
@@ -287,5 +287,5 @@ def _warm_throughput(
 
 
 def wire_time(epoch_seconds: float) -> float:
-    """A time as it is on the wire."""
+    """A time in the API's form."""
     return round(epoch_seconds, _TIME_DIGITS)

@@ -1,4 +1,4 @@
-"""An operation whose answers meet faults."""
+"""An operation with injected faults."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _DAMAGES: Final = {
     "cut-middle": AnswerDamage.CUT_MIDDLE,
     "wrong-crc32": AnswerDamage.WRONG_CRC32,
 }
-# The member of a batch's answer with what was not processed.
+# The member of a batch's answer with the unprocessed part.
 _UNPROCESSED: Final = {"BatchWriteItem": "UnprocessedItems", "BatchGetItem": "UnprocessedKeys"}
 
 
 def with_faults(operation: Operation, injector: FaultInjector) -> Operation:
-    """The same operation, with the faults that the injector chooses.
+    """The same operation with the faults that the injector chooses.
 
-    A request is checked, and its signature too, before it meets a fault.
+    The request and its signature are verified first.
     """
 
     def handle(call: Call[Any]) -> Awaitable[bytes] | bytes:
@@ -124,12 +124,12 @@ def _refusal(rule: FaultRule, call: Call[Any], injection: Injection) -> Refusal:
 
 
 def _cancelled(reason: CancellationReason, actions: int) -> TransactionCanceledException:
-    """The first action is what the transaction fails for."""
+    """A cancellation with a reason for the first action."""
     return TransactionCanceledException([reason] + [NO_REASON] * (actions - 1))
 
 
 async def _in_part(operation: Operation, call: Call[Any]) -> bytes:
-    """Carry out the first half of a batch, and give the rest back."""
+    """Carry out the first half of a batch, and return the rest as unprocessed."""
     taken, left = _halves(call.request.RequestItems)
     request = structs.replace(call.request, RequestItems=taken)
     body = await _carried_out(operation, structs.replace(call, request=request))
@@ -147,7 +147,7 @@ async def _in_part(operation: Operation, call: Call[Any]) -> bytes:
 
 
 def _halves(requests: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A batch of at least two in two parts, of which neither is empty."""
+    """Divide a batch of at least two requests into two parts that are not empty."""
     sizes = {name: len(_listed(each)) for name, each in requests.items()}
     to_take = (sum(sizes.values()) + 1) // 2
     taken: dict[str, Any] = {}

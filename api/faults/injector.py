@@ -1,4 +1,4 @@
-"""The rules of a running server, and the requests that each chooses."""
+"""The active rules of faults, and their choice of requests."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from dynactor.api.faults.rule import FaultRule
 from dynactor.api.requests.operation import Call
 
 MOST_RULES: Final = 100
-# How many standard deviations the 99th percentile of a normal distribution is from its median.
+# The 99th percentile of a normal distribution, in standard deviations from the median.
 _P99_DEVIATIONS: Final = 2.3263478740408408
 
 
 class TooManyRules(Exception):
-    """No more rules are taken."""
+    """The server has the maximum number of rules."""
 
 
 class _ActiveRule:
-    """A rule, and how many requests it has seen."""
+    """A rule, with the number of requests that it has matched."""
 
     def __init__(self, rule_id: str, rule: FaultRule) -> None:
         self.rule_id = rule_id
         self.rule = rule
         self.matched = 0
         self.injected = 0
-        # A seed of its own: other rules do not change what this one draws.
+        # Each rule has its own seed, so other rules don't change its draws.
         self.draws = Random(rule.seed)  # noqa: S311 - a test repeats it
         self._operations = rule.operations
         self._until = rule.until_epoch_seconds
 
     def chooses(self, facts: RequestFacts, now_epoch_seconds: float) -> bool:
-        """Whether a request meets the fault; counts it."""
+        """Whether a request gets the fault; counts the request."""
         rule = self.rule
         if self._until is not None and now_epoch_seconds >= self._until:
             return False
@@ -60,7 +60,7 @@ class _ActiveRule:
             and (rule.table is None or rule.table in facts.tables)
             and (rule.index is None or rule.index == facts.index)
             and (rule.key_id is None or rule.key_id == facts.key_id)
-            # A batch of one can't be divided.
+            # A batch with one request can't be divided.
             and (rule.fault != "unprocessed" or facts.batch_size > 1)
         )
 
@@ -78,7 +78,7 @@ class _ActiveRule:
 
 
 class Injection(Struct, frozen=True):
-    """What a request meets: a delay, and then perhaps the fault of a rule."""
+    """The faults of one request: a delay, and then at most one other fault."""
 
     facts: RequestFacts
     delay_seconds: float
@@ -86,7 +86,7 @@ class Injection(Struct, frozen=True):
 
 
 class RuleState(Struct, frozen=True):
-    """A rule as it is shown: with its id, the requests that matched, and those that met it."""
+    """A rule in answers: with its id, and its counts of matched and injected requests."""
 
     id: str
     rule: FaultRule
@@ -97,11 +97,11 @@ class RuleState(Struct, frozen=True):
 class FaultInjector:
     """Chooses requests by the rules, in the order in which they were added.
 
-    A request meets the delays of all rules that choose it, and the first other fault.
+    A request gets the delays of all rules that choose it, and the first other fault.
     """
 
     def __init__(self, counts: Counter[tuple[str, str]], changed: Callable[[], None]) -> None:
-        """``counts`` are by fault and operation. ``changed`` is called when rules come or go."""
+        """``counts`` are by fault and operation. ``changed`` is called when rules change."""
         self._counts = counts
         self._changed = changed
         self._rules: dict[str, _ActiveRule] = {}
@@ -109,7 +109,7 @@ class FaultInjector:
 
     @property
     def has_rules(self) -> bool:
-        """Whether any request can meet a fault."""
+        """Whether there are rules."""
         return bool(self._rules)
 
     @property
@@ -121,10 +121,10 @@ class FaultInjector:
         ]
 
     def add(self, rule: FaultRule) -> RuleState:
-        """Follow a rule that was checked.
+        """Add a checked rule.
 
         Raises:
-            TooManyRules: there are 100.
+            TooManyRules: there are 100 rules already.
         """
         if len(self._rules) >= MOST_RULES:
             raise TooManyRules
@@ -135,19 +135,19 @@ class FaultInjector:
         return RuleState(active.rule_id, rule, 0, 0)
 
     def remove(self, rule_id: str) -> bool:
-        """Follow a rule no more; whether there was one."""
+        """Remove a rule; returns whether it existed."""
         is_there = self._rules.pop(rule_id, None) is not None
         if is_there:
             self._changed()
         return is_there
 
     def clear(self) -> None:
-        """Follow no rule any more."""
+        """Remove all rules."""
         self._rules.clear()
         self._changed()
 
     def draw(self, operation: str, call: Call[Any]) -> Injection | None:
-        """What a request meets; None: nothing."""
+        """The faults of a request; None for none."""
         facts = RequestFacts.of(operation, call)
         now = call.database.clock.now_epoch_seconds()
         delay_seconds = 0.0

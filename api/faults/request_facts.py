@@ -1,4 +1,4 @@
-"""What a rule can know of a request: operation, tables, index, access key."""
+"""The properties of a request that rules match: operation, tables, index, access key."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from msgspec import Struct
 from dynactor.api.requests.named_tables import named_tables
 from dynactor.api.requests.operation import Call
 
-# The table of a stream's ARN, or of a shard's iterator, which begins with one.
+# The table of a stream's ARN, or of a shard iterator, which starts with the ARN.
 _OF_STREAM: Final = re.compile(r"arn:[^|]*?:table/([^/|]+)/stream/")
-# The tables of PartiQL: the names behind these words.
+# The tables of a PartiQL statement: the names after these words.
 _OF_STATEMENT: Final = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?([A-Za-z0-9_.-]+)', re.IGNORECASE)
 _KEY_ID: Final = re.compile(r"Credential=([^/,\s]+)/")
 
 
 class RequestFacts(Struct, frozen=True):
-    """A request as rules see it. ``batch_size``: its items, if it is a batch or a transaction."""
+    """The facts of a request. ``batch_size``: the items of a batch or a transaction."""
 
     operation: str
     tables: tuple[str, ...]
@@ -29,7 +29,7 @@ class RequestFacts(Struct, frozen=True):
 
     @classmethod
     def of(cls, operation: str, call: Call[Any]) -> Self:
-        """The facts of a request that was decoded."""
+        """The facts of a decoded request."""
         request = call.request
         names = tuple(dict.fromkeys(_tables(request)))
         key_id = _KEY_ID.search(call.headers.get("authorization", ""))

@@ -1,4 +1,4 @@
-"""A rule that says which requests meet which fault."""
+"""A rule of faults: its fault, and its choice of requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Fault: TypeAlias = Literal[
     "cut-middle",
     "wrong-crc32",
 ]
-# The limit that refuses, as the end of DynamoDB's ThrottlingReasons.
+# The limit that throttles, as the last part of DynamoDB's ThrottlingReasons.
 ThrottlingLimit: TypeAlias = Literal[
     "ProvisionedThroughputExceeded",
     "KeyRangeThroughputExceeded",
@@ -42,7 +42,7 @@ _DATA: Final = (
     | TRANSACTIONS
     | {"ExecuteStatement", "BatchExecuteStatement", "GetRecords"}
 )
-# The operations that a fault can happen to; any, where none are named.
+# The operations of a fault; faults that are not listed apply to any operation.
 _OPERATIONS: Final[Mapping[Fault, frozenset[str]]] = {
     "throttling": _DATA,
     "transaction-conflict": _WRITES | TRANSACTIONS,
@@ -55,16 +55,16 @@ _Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=3600)]
 
 
 class BadRule(ValueError):
-    """A rule that can't be followed; the message says why."""
+    """The rule is invalid; the message says why."""
 
 
 class FaultRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which requests meet which fault.
+    """A fault, and the requests that get it.
 
-    A request matches if it has the operation, table, index and access key that are named. Of the
-    requests that match, the first ``after`` are left alone. Of the others, the ``next`` so many
-    meet the fault, or the ``share``, drawn from ``seed``, until the server's clock shows ``until``
-    (epoch seconds or ISO 8601).
+    A request matches if it has the rule's operation, table, index and access key. The first
+    ``after`` matching requests get no fault. After that, a request gets it with the probability
+    ``share``, drawn from ``seed``. The rule ends after ``next`` faults, or when the server's clock
+    shows ``until`` (epoch seconds or ISO 8601).
     """
 
     fault: Fault
@@ -77,9 +77,9 @@ class FaultRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     after: Annotated[int, Meta(ge=0)] = 0
     until: float | str | None = None
     seed: int = 0
-    # Of throttling. Without it, the limit that the table's billing mode has.
+    # For throttling. The default is the limit of the table's billing mode.
     limit: ThrottlingLimit | None = None
-    # Of a delay: fixed, evenly between two, or log-normal by its median and 99th percentile.
+    # For a delay: fixed, uniform between two values, or log-normal by median and 99th percentile.
     seconds: _Seconds | None = None
     from_seconds: _Seconds | None = None
     to_seconds: _Seconds | None = None
@@ -97,18 +97,18 @@ class FaultRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def until_epoch_seconds(self) -> float | None:
-        """When the rule ends.
+        """The end of the rule.
 
         Raises:
-            ValueError: the text is no time.
+            ValueError: the text is not a time.
         """
         return parse_time(self.until) if isinstance(self.until, str) else self.until
 
     def check(self, known_operations: frozenset[str]) -> None:
-        """Refuse a rule that no request could ever meet.
+        """Refuse a rule that no request can match.
 
         Raises:
-            BadRule: it is one.
+            BadRule: no request can match the rule.
         """
         named = self.operations or frozenset()
         unknown = named - known_operations

@@ -1,1 +1,1 @@
-"""The server as test suites start it. Imports the standard library alone, so that it loads fast."""
+"""The server for test suites. It imports only the standard library, so that it loads fast."""

@@ -1,4 +1,4 @@
-"""Requests to the admin port of a server, with the standard library alone."""
+"""Requests to the admin port of a server, with the standard library only."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class AdminError(RuntimeError):
 def call_admin(endpoint: str, method: str, path: str, body: Any = None) -> Any:
     """Send a request with a JSON body, and return the JSON of the answer.
 
-    Every call has a connection of its own: on one that is used again, nobody could tell whether a
-    request that failed was carried out.
+    Each call uses a new connection. After a failure on a reused connection, a client can't know
+    whether the request was carried out.
 
     Raises:
         AdminError: the request was refused.
-        OSError: the server can't be reached.
+        OSError: the server is unreachable.
     """
     text = None if method in ("GET", "DELETE") else json.dumps({} if body is None else body)
     host = urlsplit(endpoint).netloc

@@ -1,4 +1,4 @@
-"""Environment variables that lead AWS SDKs to a server, and their restoration."""
+"""Environment variables that point AWS SDKs to a server, and their restoration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ACCESS_KEY_ID: Final = "testing"
 SECRET_ACCESS_KEY: Final = "testing"  # noqa: S105 - the server accepts any
 REGION: Final = "us-east-1"
 
-# Variables that would choose other credentials, or have SDKs ignore the endpoint.
+# Variables that would select other credentials, or make SDKs ignore the endpoint.
 _REMOVED: Final = (
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
@@ -21,13 +21,13 @@ _REMOVED: Final = (
 
 
 def credentials(region: str = REGION) -> dict[str, str]:
-    """Variables for SDKs that must not find real credentials, nor read the user's configuration."""
+    """Variables that hide real credentials and the user's configuration from SDKs."""
     return {
         "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
         "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
-        # A profile there may name other endpoints, or have SDKs ignore those of the environment.
+        # A profile may name other endpoints, or make SDKs ignore those of the environment.
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         # Without credentials an SDK would ask the metadata service of an EC2 instance.
@@ -36,7 +36,7 @@ def credentials(region: str = REGION) -> dict[str, str]:
 
 
 def endpoints(endpoint: str) -> dict[str, str]:
-    """Variables that lead clients of DynamoDB and DynamoDB Streams to ``endpoint``."""
+    """Variables that point clients of DynamoDB and DynamoDB Streams to ``endpoint``."""
     return {
         "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
         "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": endpoint,
@@ -44,9 +44,9 @@ def endpoints(endpoint: str) -> dict[str, str]:
 
 
 class ChangedEnvironment:
-    """Changes of ``os.environ`` that can be taken back.
+    """Changes of ``os.environ`` that can be undone.
 
-    Invariant: ``restore`` brings back the values from before the first change of each variable.
+    Invariant: ``restore`` restores the values from before the first change of each variable.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class ChangedEnvironment:
             os.environ[name] = value
 
     def restore(self) -> None:
-        """Bring the environment back."""
+        """Restore the environment."""
         before, self._before = self._before, {}
         for name, value in before.items():
             if value is None:

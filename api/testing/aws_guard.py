@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 _AWS_DOMAINS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".aws.amazon.com")
-# The class by which each library sends its requests. Stubs, and moto's mocks, answer before that.
+# The class with which each library sends requests. Stubs and moto's mocks answer before that.
 _SENDERS: Final = (
     ("botocore", "botocore.httpsession", "URLLib3Session"),
     ("aiobotocore", "aiobotocore.httpsession", "AIOHTTPSession"),
@@ -19,23 +19,23 @@ _DYNAMODB: Final = ("dynamodb.", "dynamodb-fips.", ".ddb.", ".ddb-fips.")
 
 
 class ReachesAWS(RuntimeError):
-    """A request would have gone to AWS."""
+    """A request would have been sent to AWS."""
 
 
 class AWSGuard:
-    """While it is installed, requests to hosts of AWS raise ``ReachesAWS``."""
+    """Makes requests to hosts of AWS raise ``ReachesAWS`` while it is installed."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[type[Any], Callable[..., Any]]] = []
 
     def install(self) -> None:
-        """Guard the libraries that there are."""
+        """Guard the installed libraries."""
         for package, module, name in _SENDERS:
             if find_spec(package) is not None:
                 self._guard(getattr(import_module(module), name))
 
     def remove(self) -> None:
-        """Let requests through again."""
+        """Allow requests again."""
         while self._replaced:
             sender, send = self._replaced.pop()
             sender.send = send
@@ -52,10 +52,10 @@ class AWSGuard:
 
 
 def refuse_aws(url: str) -> None:
-    """Let no request to this URL out if its host is one of AWS's.
+    """Refuse a request to a host of AWS.
 
     Raises:
-        ReachesAWS: it is.
+        ReachesAWS: the URL's host belongs to AWS.
     """
     host = urlsplit(url).hostname or ""
     if not host.endswith(_AWS_DOMAINS):

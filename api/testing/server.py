@@ -1,4 +1,4 @@
-"""A running server in the hands of a test: addresses, clock, settings, snapshots, reset."""
+"""A test's control of a running server: addresses, clock, settings, snapshots, reset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynactor.api.testing.server_process import ServerProcess
 
 
 class ServerClock:
-    """The time that the server's data goes by. It never goes back, except by a reset."""
+    """The server's virtual clock. It never goes back, except by a reset."""
 
     def __init__(self, admin_endpoint: str) -> None:
         self._admin_endpoint = admin_endpoint
@@ -30,8 +30,7 @@ class ServerClock:
     def set(self, now: float | str | None = None, *, speed: float | None = None) -> float:
         """Set the time, in epoch seconds or ISO 8601, the speed, or both; returns the time.
 
-        The speed is in seconds of the clock in a real second: 1 is real time, with 0 the clock
-        stands still.
+        The speed is in seconds of the clock per real second: 1 is real time, 0 stands still.
         """
         given = {"now": now, "speed": speed}
         setting = {name: value for name, value in given.items() if value is not None}
@@ -44,7 +43,7 @@ class ServerClock:
 
 
 class ServerSnapshots:
-    """Copies of everything that the server has, in its memory; at most 20."""
+    """Copies of all data in the server's memory; at most 20."""
 
     def __init__(self, admin_endpoint: str) -> None:
         self._admin_endpoint = admin_endpoint
@@ -56,27 +55,27 @@ class ServerSnapshots:
         return [each["name"] for each in answer["snapshots"]]
 
     def make(self, name: str) -> None:
-        """Keep a copy under a name that has none yet."""
+        """Keep a copy under a new name."""
         call_admin(self._admin_endpoint, "POST", "/snapshots", {"name": name})
 
     def restore(self, name: str) -> None:
-        """Bring everything back as it was when the copy was made, the time too."""
+        """Restore all data and the time of a copy."""
         call_admin(self._admin_endpoint, "POST", f"/snapshots/{quote(name)}/restore")
 
     def delete(self, name: str) -> None:
-        """Forget a copy."""
+        """Delete a copy."""
         call_admin(self._admin_endpoint, "DELETE", f"/snapshots/{quote(name)}")
 
 
 class ServerFaults:
-    """Rules that say which requests meet which fault. A reset removes all of them."""
+    """Rules of injected faults. A reset removes all of them."""
 
     def __init__(self, admin_endpoint: str) -> None:
         self._admin_endpoint = admin_endpoint
 
     @property
     def rules(self) -> list[dict[str, Any]]:
-        """The rules, each with its ``id``, and how many requests have ``matched`` and met it."""
+        """The rules, each with its ``id`` and its counts ``matched`` and ``injected``."""
         rules: list[dict[str, Any]] = call_admin(self._admin_endpoint, "GET", "/faults")["rules"]
         return rules
 
@@ -87,7 +86,7 @@ class ServerFaults:
         return rule_id
 
     def injected(self, rule_id: str) -> int:
-        """How many requests have met a rule's fault."""
+        """Number of requests that got a rule's fault."""
         return next(int(each["injected"]) for each in self.rules if each["id"] == rule_id)
 
     def remove(self, rule_id: str) -> None:
@@ -103,7 +102,7 @@ class Server:
     """A server that a test uses."""
 
     def __init__(self, process: ServerProcess, region: str = aws_environment.REGION) -> None:
-        """``process`` is ready."""
+        """``process`` must be ready."""
         self._process = process
         self.region = region
         self.endpoint = process.endpoint
@@ -132,7 +131,7 @@ class Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables with which any AWS SDK finds the server."""
+        """Environment variables that point any AWS SDK to the server."""
         return {
             **aws_environment.credentials(self.region),
             **aws_environment.endpoints(self.endpoint),
@@ -158,7 +157,7 @@ class Server:
 
     @property
     def lag(self) -> str:
-        """How far global indexes stay behind: as ``--gsi-lag``. May be set."""
+        """The lag of global indexes, in the form of ``--gsi-lag``. Can be set."""
         lag: str = self.settings["gsi_lag"]
         return lag
 
@@ -168,7 +167,7 @@ class Server:
 
     @property
     def throttling(self) -> str:
-        """What is done beyond a table's capacity: as ``--throttling``. May be set."""
+        """The behavior above a table's capacity, in the form of ``--throttling``. Can be set."""
         throttling: str = self.settings["throttling"]
         return throttling
 
@@ -177,9 +176,9 @@ class Server:
         self.change_settings(throttling=throttling)
 
     def reset(self) -> None:
-        """Delete everything but the snapshots; clock and settings are as at the server's start."""
+        """Delete all data except snapshots; restore the clock and the settings of the start."""
         call_admin(self.admin_endpoint, "POST", "/reset")
 
     def stop(self) -> None:
-        """Stop the server; its data is gone. Later calls do nothing."""
+        """Stop the server, which loses its data. Later calls do nothing."""
         self._process.stop()

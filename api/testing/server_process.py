@@ -1,4 +1,4 @@
-"""A server process: started, waited for, stopped. It ends with its parent."""
+"""A server process: start, wait until ready, stop. The process ends with its parent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Final, NoReturn
 
-# A busy machine may take this long. A process that ends is noticed at once.
+# A busy machine may take this long. The end of the process is noticed at once.
 _START_DEADLINE_SECONDS: Final = 60.0
 _STOP_DEADLINE_SECONDS: Final = 20.0
 _LOG_TAIL_CHARACTERS: Final = 4000
@@ -26,18 +26,18 @@ _OPTIONS: Final = (
     "--allow-faults",
     "--exit-with-parent",
 )
-# A clock that runs as the real one until a test moves it.
+# A clock with real speed until a test moves it.
 _CLOCK_OPTIONS: Final = ("--virtual-clock", "now", "--clock-speed", "1")
 _ENDPOINT: Final = re.compile(r"^Listening on (http://\S+)", re.MULTILINE)
 _ADMIN: Final = re.compile(r"^Metrics on (http://\S+)/metrics", re.MULTILINE)
-# The last thing that the server prints when it has started.
+# The last line that the server prints at its start.
 _READY: Final = re.compile(r"^Data in .*\n", re.MULTILINE)
-# Options of servers that are meant for people: they don't concern servers of tests.
+# Variables of the user's servers must not change servers of tests.
 _ENVIRONMENT_PREFIX: Final = "DYNACTOR_"
 
 
 class ServerError(RuntimeError):
-    """The server did not start or did not stop; the message ends with its log."""
+    """The server did not start or stop; the message ends with its log."""
 
 
 class ServerProcess:
@@ -64,14 +64,14 @@ class ServerProcess:
             if not name.startswith(_ENVIRONMENT_PREFIX)
         }
         try:
-            # Standard input is a pipe that nobody writes to: it ends when this process does.
+            # Standard input is a pipe without a writer: it ends with this process.
             self._process = subprocess.Popen(  # noqa: S603 - the command is our own
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 env=environment,
-                # Ctrl-C in the terminal is for the tests: they still need the server to clean up.
+                # Ctrl-C in the terminal goes to the tests only, which need the server to clean up.
                 process_group=0,
             )
         except BaseException:
@@ -106,7 +106,7 @@ class ServerProcess:
         """Wait until the server answers. Later calls return at once.
 
         Raises:
-            ServerError: the process ended or took too long; it is stopped then.
+            ServerError: the process ended or took too long; it is stopped.
         """
         if self.endpoint:
             return
@@ -131,7 +131,7 @@ class ServerProcess:
         """Stop the server. Later calls do nothing.
 
         Raises:
-            ServerError: it did not stop within 20 seconds, and was killed.
+            ServerError: the server did not stop within 20 seconds and was killed.
         """
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
@@ -143,7 +143,7 @@ class ServerProcess:
             self._close()
 
     def send_kill(self) -> None:
-        """Have the process end at once; a thread in ``wait_ready`` returns then."""
+        """Kill the process; a thread in ``wait_ready`` then returns."""
         self._process.kill()
 
     def _fail(self, what: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""One run of a test suite: its server, started once, and what leads clients there."""
+"""One run of a test suite: its server, started once, and the environment of clients."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dynactor.api.testing.server_process import ServerError, ServerProcess
 
 
 class SuiteRun:
-    """The server of a run, and the changes of this process for its sake.
+    """The server of a run, and the changes of this process that it needs.
 
-    Invariant: ``end`` takes back everything that ``begin`` and ``server`` have changed.
+    Invariant: ``end`` undoes all changes of ``begin`` and ``server``.
     """
 
     def __init__(self, options: Sequence[str], region: str, *, allow_aws: bool) -> None:
@@ -35,11 +35,11 @@ class SuiteRun:
 
     @property
     def log(self) -> str:
-        """What the server has logged so far."""
+        """The server's log so far."""
         return "" if self._process is None else self._process.log
 
     def begin(self) -> None:
-        """Start the server, keep requests from AWS, and return before the server is ready."""
+        """Start the server, guard AWS, and return before the server is ready."""
         if self._process is not None:
             return
         self._environment.set(credentials(self._region))
@@ -48,10 +48,10 @@ class SuiteRun:
         self._process = ServerProcess(("--region", self._region, *self._options))
 
     def server(self) -> Server:
-        """The server, which answers; from now on the environment leads clients to it.
+        """The ready server; from now on the environment points clients to it.
 
         Raises:
-            ServerError: it did not start, or it has ended. Later calls fail at once.
+            ServerError: the server did not start, or it has ended. Later calls fail at once.
         """
         if self._failure is not None:
             raise ServerError(self._failure)
@@ -75,7 +75,7 @@ class SuiteRun:
         return self._server
 
     def end(self) -> None:
-        """Stop the server, and take back all changes.
+        """Stop the server, and undo all changes.
 
         Raises:
             ServerError: the server did not stop by itself.
@@ -88,7 +88,7 @@ class SuiteRun:
             self._process.stop()
 
     def _forget_default_session(self) -> None:
-        """Have boto3 read the environment again: its default session may know another one."""
+        """Make boto3 read the environment again: its default session may have old values."""
         boto3: Any = sys.modules.get("boto3")
         if boto3 is not None:
             self._session = (boto3, boto3.DEFAULT_SESSION)
