@@ -17,17 +17,17 @@ def serve(options: ServeOptions | None = None) -> None:
 
 def start(options: ServeOptions) -> None:
     """Serve with these options until SIGTERM or SIGINT."""
-    # The engine is native code: where that is at fault, the stacks of all threads are written.
+    # The engine is native code: a crash there writes the stacks of all threads.
     faulthandler.enable()
-    # Collections during the imports find no garbage, and take a tenth of the start.
+    # Garbage collections during the imports find nothing, and take 10 % of the start.
     gc.disable()
-    # structlog imports rich where it is installed, to draw tracebacks that the server does not
-    # draw. Importing it takes 40 ms, a tenth of the server's start.
+    # structlog imports rich, if installed, for tracebacks that the server does not use. The import
+    # takes 40 ms, 10 % of the server's start.
     import_without("structlog", "rich")
-    # Options are checked, and help is printed, without the server.
+    # Checks of options and the help don't need the server's modules.
     from dynactor.api.serve.service import run  # noqa: PLC0415
 
-    # Else the next collection would look at all that the imports made: 20 ms.
+    # Otherwise the next collection would scan all imported objects: 20 ms.
     gc.freeze()
     gc.enable()
     run(options)

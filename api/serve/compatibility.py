@@ -1,4 +1,4 @@
-"""The option ``--compat``: the options that it stands for.
+"""The option ``--compat``, and the options that it sets.
 
 Source: DynamoDB Developer Guide, "DynamoDB local usage notes", and measurements of version 3.3.
 """
@@ -12,15 +12,15 @@ from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.options import ServeOptions
 
 _DYNAMODB_LOCAL: Final[dict[str, Any]] = {"gsi_lag": "awaited", "throttling": "observe"}
-# Their defaults are for AWS; a value that is given beside --compat stays.
+# The defaults are for AWS. An explicit value takes precedence over --compat.
 _AT_ONCE: Final[dict[str, Any]] = {"index_allocation_seconds": 0.0}
 
 
 def with_compatibility(options: ServeOptions) -> ServeOptions:
-    """The options, with those that ``--compat`` stands for.
+    """The options, with those that ``--compat`` sets.
 
     Raises:
-        ConfigurationError: another option contradicts it.
+        ConfigurationError: another option contradicts ``--compat``.
     """
     if options.compat is None:
         if options.shared_db:

@@ -1,7 +1,7 @@
-"""The error of options that can't be used."""
+"""The error of invalid options."""
 
 from __future__ import annotations
 
 
 class ConfigurationError(Exception):
-    """Options that do not go together; the message says what to do."""
+    """Options are invalid or contradict each other; the message says what to do."""

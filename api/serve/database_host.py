@@ -1,6 +1,6 @@
-"""Keeps a server's databases open, and opens them again: empty, as before, or with other settings.
+"""Owns a server's databases, and reopens them: empty, restored, or with other settings.
 
-Tests use this to begin anew within milliseconds. The listeners and the store stay open meanwhile.
+Tests reset a server in milliseconds, because the listeners and the store stay open.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from dynactor.storage.store import Row, Store, StoreError
 from dynactor.streams.kafka.broker import Broker
 
 MOST_SNAPSHOTS: Final = 20
-# A closed database is garbage with references in circles, and holds memory of the engine. Without
-# this, the collector would look for it only after hundreds of them.
+# A closed database is garbage with reference cycles that keeps memory of the engine. By itself the
+# collector would run only after hundreds of closed databases.
 _COLLECT_AFTER_CLOSED: Final = 20
 _COLLECT_LATER_SECONDS: Final = 0.005
-# All snapshots together take at most this part of the memory.
+# All snapshots together use at most this part of the memory.
 _SNAPSHOTS_SHARE: Final = 4
 
 _log = structlog.get_logger(__name__)
 
 
 class HostError(Exception):
-    """The database can't be reopened so; the message says why. Nothing has changed."""
+    """The request is refused and nothing has changed; the message says why."""
 
 
 class SnapshotExists(HostError):
-    """There is a snapshot of that name."""
+    """A snapshot with this name exists."""
 
 
 class NoSuchSnapshot(HostError):
-    """There is no snapshot of that name."""
+    """No snapshot has this name."""
 
 
 class TooManySnapshots(HostError):
-    """No more can be kept."""
+    """The limit of snapshots is reached."""
 
 
 class _Job:
-    """Work on the store that is done while the database is closed."""
+    """Work on the store while the database is closed."""
 
     def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
         self.work = work
@@ -65,7 +65,7 @@ class _Job:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def finish(self) -> None:
-        """Tell who asked that the database is open again."""
+        """Notify the caller that the database is open again."""
         if self.done.done():
             return
         if self.failure is None:
@@ -75,7 +75,7 @@ class _Job:
 
 
 class Opening(Struct, frozen=True):
-    """What the databases are opened with at the start, and after every reset."""
+    """The parameters of opening databases, at the start and after each reset."""
 
     settings: DatabaseSettings
     new_clock: Callable[[], Clock]
@@ -86,7 +86,7 @@ class Opening(Struct, frozen=True):
 class DatabaseHost:
     """Owns the open databases: one, or one for each namespace.
 
-    One task opens and closes them. While they are closed, ``protocol`` holds all requests back.
+    One task opens and closes the databases. Meanwhile ``protocol`` holds all requests back.
     """
 
     databases: Databases
@@ -108,27 +108,27 @@ class DatabaseHost:
 
     @property
     def settings(self) -> DatabaseSettings:
-        """What the database was opened with."""
+        """The current settings of the databases."""
         return self._settings
 
     @property
     def snapshots(self) -> dict[str, int]:
-        """The snapshots in the order in which they were made, and their sizes in bytes."""
+        """The sizes of the snapshots in bytes, in the order in which they were made."""
         return {name: contents.size_bytes for name, contents in self._snapshots.items()}
 
     def attach(self, protocol: Protocol) -> None:
-        """Have these requests wait while the database is closed, and then use the new one."""
+        """Attach the protocol, whose requests wait while the database is closed."""
         self._protocol = protocol
 
     def on_reset(self, forget: Callable[[], None]) -> None:
-        """Call this with every reset."""
+        """Call ``forget`` at each reset."""
         self._on_reset.append(forget)
 
     async def reset(self) -> None:
         """Open an empty database with the settings and the clock of the server's start.
 
         Raises:
-            StoreError: as the store.
+            StoreError: the store can't be read or written.
         """
         await self._reopen(self._empty)
         for forget in self._on_reset:
@@ -144,11 +144,11 @@ class DatabaseHost:
         await self._reopen(change)
 
     async def make_snapshot(self, name: str) -> None:
-        """Keep a copy of everything in the memory of the server.
+        """Keep a copy of all data in the server's memory.
 
         Raises:
-            SnapshotExists, TooManySnapshots: nothing was kept.
-            StoreError: as the store.
+            SnapshotExists, TooManySnapshots: no copy was made.
+            StoreError: the store can't be read.
         """
         if name in self._snapshots:
             raise SnapshotExists(f"There is a snapshot of that name: {name}")
@@ -169,11 +169,11 @@ class DatabaseHost:
         await self._reopen(copy)
 
     async def restore_snapshot(self, name: str) -> None:
-        """Open the database as it was when the snapshot was made; the settings stay as they are.
+        """Restore the data of a snapshot; the settings don't change.
 
         Raises:
             NoSuchSnapshot: nothing has changed.
-            StoreError: as the store.
+            StoreError: the store can't be written.
         """
         contents = self._snapshots.get(name)
         if contents is None:
@@ -186,10 +186,10 @@ class DatabaseHost:
         await self._reopen(restore)
 
     def delete_snapshot(self, name: str) -> None:
-        """Forget a snapshot.
+        """Delete a snapshot.
 
         Raises:
-            NoSuchSnapshot: there is none.
+            NoSuchSnapshot: no snapshot has this name.
         """
         if self._snapshots.pop(name, None) is None:
             raise NoSuchSnapshot(f"There is no snapshot of that name: {name}")
@@ -199,14 +199,15 @@ class DatabaseHost:
         self._settings = self._opening.settings
         rows = []
         if isinstance(self._clock, VirtualClock):
-            # Else the clock would start no earlier than real time, as over data of another server.
+            # Without this row the clock would start at the real time or later, as over another
+            # server's data.
             rows.append(clock_row(self._clock.now_epoch_seconds(), self._clock.speed))
         if self._opening.separation != "shared":
             rows.append(separation_row(self._opening.separation, self._opening.settings.region))
         await replace_contents(self._store, [Row(*row) for row in rows])
 
     def _keep_time(self) -> None:
-        """Have a virtual clock go on from the time that is stored."""
+        """Continue a virtual clock from the stored time."""
         if isinstance(self._clock, VirtualClock):
             self._clock = VirtualClock(0.0)
 
@@ -216,9 +217,10 @@ class DatabaseHost:
         await job.done
 
     async def run(self, group: TaskGroup, opened: asyncio.Future[None]) -> None:
-        """Keep the database open until ``end``. ``opened`` completes when it is open at first.
+        """Keep the database open until ``end``. ``opened`` completes when it first opens.
 
-        If the database ends by itself, this cancels ``group``: the server can't go on without it.
+        If the database ends by itself, this cancels ``group``, because the server needs the
+        database.
         """
         job: _Job | None = None
         loop = asyncio.get_running_loop()
@@ -253,7 +255,7 @@ class DatabaseHost:
             self._refuse_rest()
 
     def end(self) -> None:
-        """Have the database closed for good."""
+        """Close the database permanently."""
         self._jobs.put_nowait(None)
 
     def _refuse_rest(self) -> None:
@@ -282,10 +284,10 @@ class DatabaseHost:
 
 @asynccontextmanager
 async def hosting_database(store: Store, opening: Opening) -> AsyncIterator[DatabaseHost]:
-    """A host whose database is open, over an open store, which stays open when this ends.
+    """A host with an open database over an open store, which stays open after the context.
 
     Raises:
-        StoreError, ClockBehindData: as ``open_database``.
+        StoreError, ClockBehindData: the errors of ``open_database``.
     """
     host = DatabaseHost(store, opening)
     opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -311,6 +313,6 @@ async def hosting_database(store: Store, opening: Opening) -> AsyncIterator[Data
                 host.end()
                 with anyio.CancelScope(shield=True):
                     await closed.wait()
-    # The group would have made an ExceptionGroup of it.
+    # The task group would have wrapped it in an ExceptionGroup.
     if failure is not None:
         raise failure

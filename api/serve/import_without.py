@@ -1,4 +1,4 @@
-"""Importing a library without one of the libraries that it would use if it were installed."""
+"""Import of a library without one of its optional dependencies."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from importlib import import_module
 
 
 def import_without(name: str, unwanted: str) -> None:
-    """Import a module as if another one were not installed, unless that one is loaded already."""
+    """Import a module as if ``unwanted`` were not installed, unless that is loaded already."""
     if unwanted in sys.modules:
         return
-    # Python's import system raises ModuleNotFoundError for a name that stands for None there.
+    # Python's import system raises ModuleNotFoundError for a name whose entry is None.
     sys.modules[unwanted] = None  # type: ignore[assignment]
     try:
         import_module(name)

@@ -1,4 +1,4 @@
-"""How the interpreter is set for serving: when it collects garbage, and how threads take turns."""
+"""Settings of the interpreter for serving: garbage collection and thread switches."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _SWITCH_SECONDS: Final = 0.0001
 
 
 def set_interpreter() -> None:
-    """Set it, once all is there that stays."""
-    # No full garbage collection need look at that, and stop the server meanwhile.
+    """Set the interpreter; call this after the start, when all long-lived objects exist."""
+    # Full garbage collections then skip these objects, so they stop the server for less time.
     gc.freeze()
-    # What many requests have in hand at a time is no garbage: looked for less often, it is gone by
-    # itself before. Measured: 3 % of a transaction's time.
+    # Objects of requests in flight are not garbage. With rarer collections most are freed by
+    # themselves before. Measured: 3 % of a transaction's time.
     gc.set_threshold(_YOUNG_OBJECTS)
-    # A sync that has returned waits for the interpreter that long, five milliseconds if nothing is
-    # said: much longer than the sync took.
+    # A sync that has returned waits up to this time for the interpreter. The default, 5 ms, is much
+    # longer than the sync itself.
     sys.setswitchinterval(_SWITCH_SECONDS)

@@ -31,13 +31,13 @@ _TOPIC_PREFIX: Final = re.compile(r"[a-zA-Z0-9-][a-zA-Z0-9._-]{0,99}\Z")
 
 
 class KafkaOptionsError(ConfigurationError):
-    """Options that do not go together; the message says what to do."""
+    """Options contradict each other; the message says what to do."""
 
 
 @Parameter(name="*", group=_KAFKA)
 @dataclass(frozen=True, kw_only=True)
 class KafkaOptions:
-    """Invariant: what is said of Kafka goes together."""
+    """Invariant: the options for Kafka don't contradict each other."""
 
     kafka_bootstrap_servers: _SeveralServers = ()
     """Addresses of brokers, as HOST:PORT. The brokers may be down when the server starts."""
@@ -138,7 +138,7 @@ class KafkaOptions:
             )
         if self.kafka_retention_bytes < 1:
             raise KafkaOptionsError("--kafka-retention-bytes must be at least 1")
-        # So written that no number (nan) is refused, too.
+        # The negated comparison also refuses nan.
         if self.kafka_retention_seconds is not None and not self.kafka_retention_seconds > 0:
             raise KafkaOptionsError("--kafka-retention-seconds must be more than 0")
         if self.kafka_tombstones and self.kafka_key == "collection":
@@ -158,7 +158,7 @@ class KafkaOptions:
         self._refuse_what_would_do_nothing()
 
     def _refuse_what_would_do_nothing(self) -> None:
-        """Whoever gives a password or a certificate must not publish in the open unknowingly."""
+        """Refuse a password or certificate that has no effect: the connection would be insecure."""
         if not self._has_sasl and (self.kafka_sasl_username is not None or self._has_password):
             raise KafkaOptionsError(
                 "--kafka-sasl-username and its password are for --kafka-security-protocol "
@@ -178,7 +178,7 @@ class KafkaOptions:
             )
 
     def relay_settings(self, version: str) -> RelaySettings:
-        """How changes are published by a server of this version."""
+        """The settings of relays, for a server of this version."""
         return RelaySettings(
             topic_prefix=self.kafka_topic_prefix,
             partition_count=self.kafka_partitions,
@@ -201,7 +201,7 @@ class KafkaOptions:
 
     @property
     def broker_settings(self) -> BrokerSettings | None:
-        """How the broker is reached; None without one.
+        """The settings of the connection to the broker; None without a broker.
 
         Raises:
             KafkaOptionsError: the password can't be read.
@@ -221,7 +221,7 @@ class KafkaOptions:
 
     @property
     def _servers(self) -> tuple[str, ...]:
-        """They may be given with commas too."""
+        """The addresses, which may be separated by commas too."""
         given = ",".join(self.kafka_bootstrap_servers).split(",")
         return tuple(server.strip() for server in given if server.strip())
 

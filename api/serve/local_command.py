@@ -10,17 +10,17 @@ from cyclopts import Parameter
 from dynactor import __version__
 from dynactor.api.serve.local_flags import USAGE, parse_local_flags
 
-# With -delayTransientStatuses.
+# The duration with -delayTransientStatuses.
 _TRANSITION_SECONDS: Final = 1.0
 
 
 def local(*flags: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]) -> None:
-    """Carry out the command."""
+    """Start the server with these flags."""
     given = parse_local_flags(flags)
     if given.wants_help or given.wants_version:
         sys.stdout.write(USAGE if given.wants_help else f"dynactor {__version__}\n")
         return
-    # Flags are checked without the server's options.
+    # The check of flags does not need the server's options.
     from dynactor.api.serve.command import start  # noqa: PLC0415
     from dynactor.api.serve.compatibility import with_compatibility  # noqa: PLC0415
     from dynactor.api.serve.options import ServeOptions  # noqa: PLC0415

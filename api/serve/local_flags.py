@@ -50,7 +50,7 @@ _ALONE: Final = frozenset(
 
 
 class LocalFlags(Struct, frozen=True):
-    """The flags that were given."""
+    """The flags of a command line."""
 
     port: int = 8000
     directory: Path | None = None
@@ -65,8 +65,8 @@ class LocalFlags(Struct, frozen=True):
     def data_directory(self) -> Path | None:
         """The directory of the data; None for memory.
 
-        Shared tables and others have a directory each, as they have files of their own with
-        DynamoDB Local.
+        Shared and separate tables have different directories, as DynamoDB Local has different
+        files.
         """
         if self.in_memory:
             return None
@@ -75,7 +75,7 @@ class LocalFlags(Struct, frozen=True):
 
 
 def parse_local_flags(arguments: Sequence[str]) -> LocalFlags:
-    """The flags of a command line.
+    """Parse a command line.
 
     Raises:
         ConfigurationError: a flag is unknown, has no value, or contradicts another.

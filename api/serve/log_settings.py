@@ -1,4 +1,4 @@
-"""The levels and forms of log lines."""
+"""The levels and formats of log lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs: lines on standard error, ours and those of libraries in one form."""
+"""Logs: lines on standard error, in one format for the server and its libraries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynactor.api.serve.log_settings import LogFormat, LogLevel
 
 
 def configure_logs(level: LogLevel, log_format: LogFormat = "text") -> None:
-    """Log from this level on to standard error: as text, or a JSON object a line."""
+    """Log to standard error from this level, as text or as one JSON object per line."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -38,7 +38,7 @@ def configure_logs(level: LogLevel, log_format: LogFormat = "text") -> None:
 def _text_renderer() -> Processor:
     return structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(),
-        # Local variables hold requests: clients' data and credentials stay out of logs.
+        # Tracebacks leave out local variables, which may contain clients' data and credentials.
         exception_formatter=structlog.dev.plain_traceback,
     )
 

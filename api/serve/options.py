@@ -1,4 +1,4 @@
-"""The options of ``dynactor serve``, and what follows from them."""
+"""The options of ``dynactor serve``, with their checks and derived settings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.storage.disk_sync import can_sync
 from dynactor.storage.namespaces import Separation
 
-# Each group fits on a screen of its own.
+# Each group fits on one screen.
 _ACCESS: Final = Group("Addresses and access", sort_key=1)
 _DATA: Final = Group("Data", sort_key=2)
 _REGIONS: Final = Group("Regions and compatibility", sort_key=2)
@@ -75,7 +75,7 @@ _REGION: Final = re.compile(r"[A-Za-z0-9-]+\Z")
 
 
 def _default_data_dir() -> Path:
-    """The same place wherever the command is run from (XDG base directory specification)."""
+    """The default data directory, by the XDG base directory specification."""
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "dynactor"
 
@@ -83,9 +83,9 @@ def _default_data_dir() -> Path:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """Each option may also be given by environment variable: ``--data-dir`` is DYNACTOR_DATA_DIR.
+    """The options. Each has an environment variable: ``--data-dir`` is DYNACTOR_DATA_DIR.
 
-    Invariant: an address other than loopback was allowed by name.
+    Invariant: an address other than loopback was allowed explicitly.
     """
 
     host: Annotated[str, Parameter(group=_ACCESS)] = "127.0.0.1"
@@ -272,9 +272,9 @@ class ServeOptions:
                 "make it durable. Start with --in-memory, or in a container"
             )
         self._check_hosts()
-        self.access_keys  # noqa: B018 - to learn at once that there are none
+        self.access_keys  # noqa: B018 - to find errors at once
         self.admin_secret  # noqa: B018 - likewise
-        # It becomes a part of ARNs, which with a colon in it nobody could take apart.
+        # The region becomes a part of ARNs, whose fields are separated by colons.
         if _REGION.match(self.region) is None:
             raise ConfigurationError(
                 f"--region {self.region!r} is none: give letters, digits and hyphens, as us-east-1"
@@ -311,7 +311,7 @@ class ServeOptions:
             raise ConfigurationError(f"--clock-speed must be at most {MAX_SPEED:,.0f}")
 
     def _check_hosts(self) -> None:
-        """Nobody lets everybody in by accident."""
+        """Refuse open access that is not explicitly allowed."""
         if self.allow_open:
             return
         if self.credentials_file is None and not _is_loopback(self.host):
@@ -327,7 +327,7 @@ class ServeOptions:
             )
 
     def _check_names(self) -> None:
-        """What no client could ever send is a mistake, not a rule that nobody meets."""
+        """Refuse names that no client can send, because they are mistakes."""
         for name in _split(self.allowed_hosts):
             if _HOST_NAME.match(name) is None:
                 raise ConfigurationError(
@@ -356,14 +356,14 @@ class ServeOptions:
                 raise ConfigurationError(f"--store and {option} don't go together: {instead}")
 
     def _check_backup_dir(self) -> None:
-        """Backups can be asked for, and are no part of what they are backups of."""
+        """Check that backups can be requested, and are outside the data directory."""
         if self.backup_dir is None:
             return
         if self.no_admin:
             raise ConfigurationError(
                 "--backup-dir and --no-admin don't go together: nobody could ask for a backup"
             )
-        # By whatever way a path leads into it.
+        # Resolved, so that links don't hide a path into the data directory.
         backups, data = self.backup_dir.expanduser().resolve(), self.data_directory
         if data is not None and backups.is_relative_to(data.resolve()):
             raise ConfigurationError(
@@ -372,7 +372,7 @@ class ServeOptions:
             )
 
     def _check_numbers(self) -> None:
-        """No time, size or count is below zero, or no number at all."""
+        """Refuse times, sizes and counts that are negative or not finite."""
         for option in fields(self):
             value = getattr(self, option.name)
             if isinstance(value, int | float) and not 0 <= value < math.inf:
@@ -383,7 +383,7 @@ class ServeOptions:
         """Domain time: the machine's, or a virtual clock. Needs a running event loop.
 
         Raises:
-            ConfigurationError: the virtual clock can't begin then.
+            ConfigurationError: the virtual clock can't start at this time.
         """
         clock = self._standing_clock()
         if isinstance(clock, VirtualClock):
@@ -414,12 +414,12 @@ class ServeOptions:
 
     @property
     def index_reads_wait_seconds(self) -> float:
-        """How long a read of a global index waits for what was answered before it, at most."""
+        """Seconds that a read of a global index waits at most for acknowledged writes."""
         return index_reads_wait_seconds(self.gsi_lag)
 
     @property
     def transaction_steps_delay(self) -> IndexLag:
-        """What transactions wait for between their steps."""
+        """The delay between the steps of a transaction."""
         return transaction_steps_delay(self.transaction_delay)
 
     @property
@@ -436,13 +436,13 @@ class ServeOptions:
             return None
         return (self.data_dir or _default_data_dir()).expanduser().absolute()
 
-    # Read once: what is checked is what is used, and a pipe can be read no second time.
+    # Read once: the checked value is the used value, and a pipe can't be read twice.
     @cached_property
     def admin_secret(self) -> str | None:
         """The secret for changes over the admin port from other machines.
 
         Raises:
-            ConfigurationError: the file has none that can be used.
+            ConfigurationError: the file has no usable value.
         """
         if self.admin_secret_file is None:
             return None
@@ -453,10 +453,10 @@ class ServeOptions:
 
     @cached_property
     def access_keys(self) -> tuple[AccessKey, ...] | None:
-        """The keys that clients must sign with; None: any will do.
+        """The keys that clients must sign with; None accepts any key.
 
         Raises:
-            ConfigurationError: the file has none that can be used.
+            ConfigurationError: the file has no usable value.
         """
         if self.credentials_file is None:
             return None
@@ -467,18 +467,19 @@ class ServeOptions:
 
     @property
     def access(self) -> Access:
-        """What browsers may do."""
+        """The access of web pages to the main port."""
         return self._access(self.host)
 
     @property
     def admin_access(self) -> Access:
-        """What browsers may do on the admin port: no other page than its own reads anything."""
+        """The access of web pages to the admin port: only the port's own pages may read."""
         return Access(host_names=self._access(self.admin_host).host_names)
 
     def _access(self, host: str) -> Access:
-        """Whoever opens a listener to a network reaches it under names of that network.
+        """The access of web pages to a listener.
 
-        There, names are checked only if some are given.
+        A listener on a network is reached by unknown names, so names are checked only if some are
+        configured.
         """
         names = frozenset(name.lower() for name in _split(self.allowed_hosts))
         return Access(
@@ -488,10 +489,10 @@ class ServeOptions:
 
 
 def index_lag(gsi_lag: str) -> IndexLag:
-    """The lag of global indexes that ``--gsi-lag`` stands for.
+    """Parse ``--gsi-lag``.
 
     Raises:
-        ConfigurationError: it is not understood.
+        ConfigurationError: the text is not a lag.
     """
     if gsi_lag == _AWAITED:
         return NO_LAG
@@ -499,15 +500,15 @@ def index_lag(gsi_lag: str) -> IndexLag:
 
 
 def index_reads_wait_seconds(gsi_lag: str) -> float:
-    """How long a read of a global index waits at most for what was answered before it."""
+    """Seconds that a read of a global index waits at most for acknowledged writes."""
     return _INDEX_READS_WAIT_SECONDS if gsi_lag == _AWAITED else 0.0
 
 
 def transaction_steps_delay(transaction_delay: str) -> IndexLag:
-    """How long transactions wait between their steps.
+    """Parse ``--transaction-delay``.
 
     Raises:
-        ConfigurationError: it is not understood.
+        ConfigurationError: the text is not a delay.
     """
     return _lag("--transaction-delay", transaction_delay, "none")
 
@@ -537,5 +538,5 @@ def _is_loopback(host: str) -> bool:
 
 
 def _split(texts: tuple[str, ...]) -> list[str]:
-    """Lists may be given with commas too."""
+    """The values of a list, which may be separated by commas too."""
     return [part.strip() for text in texts for part in text.split(",") if part.strip()]

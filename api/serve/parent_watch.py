@@ -1,4 +1,4 @@
-"""Ends the server when the process that started it ends, however that happens."""
+"""Ends the server when the process that started it ends in any way."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _STDIN: Final = 0
 def end_with_parent() -> None:
     """Send this process SIGTERM once its parent has ended.
 
-    The parent has ended when another process has become this one's parent, or when standard input
-    is a pipe or a socket and at its end. The second way notices the end at once, and also if it
-    came before this call. Both work on Linux and macOS, and after SIGKILL.
+    The parent has ended when this process has another parent, or when standard input is a pipe or
+    a socket at its end. The second way notices the end at once, even an end before this call. Both
+    work on Linux and macOS, and after SIGKILL.
     """
     watch = threading.Thread(target=_watch, args=(os.getppid(),), name="parent", daemon=True)
     watch.start()
@@ -35,7 +35,7 @@ def _watch(parent: int) -> None:
 
 
 def _is_stream(descriptor: int) -> bool:
-    """Whether a descriptor is a pipe or a socket: files and terminals end for other reasons."""
+    """Whether a descriptor is a pipe or a socket; files and terminals end for other reasons."""
     try:
         mode = os.fstat(descriptor).st_mode
     except OSError:
@@ -44,7 +44,7 @@ def _is_stream(descriptor: int) -> bool:
 
 
 def _is_at_end(descriptor: int) -> bool:
-    """Read what the parent has written, which means nothing; whether there is no more to come."""
+    """Read and ignore input from the parent; returns whether the input has ended."""
     try:
         return not os.read(descriptor, 65536)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The server, assembled: the one file that knows every floor."""
+"""The assembly of the server. Only this file uses all layers."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import CannotOpen, Store
 from dynactor.streams.kafka.broker import Broker
 
-# The share of memory for large requests as they are sent; decoded ones are several times as large.
+# The share of memory for large requests, not decoded; decoded ones are several times as large.
 _LARGE_REQUESTS_SHARE: Final = 16
 # The share of memory for answers that clients do not read.
 _UNSENT_ANSWERS_SHARE: Final = 16
-# 8001 is the port that dynamodb-admin uses by default, too.
+# 8001 is also the default port of dynamodb-admin.
 _ADMIN_PORTS: Final = range(8001, 8011)
 
 
 class RunningServer(Struct, frozen=True):
-    """The addresses of a server. ``is_everywhere``: it listens on all of the machine's."""
+    """The addresses of a server. ``is_everywhere``: it listens on all addresses of the machine."""
 
     endpoint: str
     is_everywhere: bool
     admin_endpoint: str | None
-    # None: time is real.
+    # None: the server uses real time.
     clock: ClockState | None
 
 
 @asynccontextmanager
 async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
-    """Serve within the context. The parts stop in the opposite order of their start.
+    """Serve within the context. The parts stop in reverse order of their start.
 
     Raises:
         CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: the server can't start.
@@ -102,7 +102,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         copy_messages=options.copy_messages,
         is_traced=options.traces.traces_endpoint is not None,
     )
-    # Taken first: whether the ports are free is known before the data is touched.
+    # The ports are opened before the data, so a port in use does not touch the data.
     with listen(options.host, options.port) as listener, _admin_listener(options) as admin:
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
@@ -132,7 +132,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             host.attach(protocol)
             admin_endpoint = None
             if admin is not None:
-                # A server without an admin port need not import what only that port uses.
+                # Imported only for an admin port.
                 from dynactor.api.admin.listener import Administered, serving_admin  # noqa: PLC0415
                 from dynactor.api.admin.reset_routes import SuiteControls  # noqa: PLC0415
 
@@ -165,7 +165,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
 
 @asynccontextmanager
 async def _protocol(traces: TraceOptions, *parts: Any) -> AsyncIterator[Protocol]:
-    """The protocol of these parts; it exports traces if there is an endpoint for them."""
+    """The protocol of these parts, which exports traces if they have an endpoint."""
     if traces.traces_endpoint is None:
         yield Protocol(*parts)
         return
@@ -184,7 +184,7 @@ async def _protocol(traces: TraceOptions, *parts: Any) -> AsyncIterator[Protocol
 
 
 def _fault_injector(host: DatabaseHost, protocol: Protocol) -> FaultInjector:
-    """Rules of faults. Operations are wrapped only while there are some."""
+    """Make the injector of faults. Operations are wrapped only while rules exist."""
 
     def changed() -> None:
         faulty = partial(with_faults, injector=injector)
@@ -213,7 +213,7 @@ def _broker(options: ServeOptions) -> Broker | None:
     settings = options.kafka.broker_settings
     if settings is None:
         return None
-    # Whoever publishes nothing pays nothing for the client library.
+    # The client library is loaded only if changes are published.
     from dynactor.streams.kafka.aiokafka_broker import Kafka  # noqa: PLC0415
 
     return Kafka(settings)
@@ -234,7 +234,7 @@ def _admin_listener(options: ServeOptions) -> Iterator[socket.socket | None]:
 
 
 def _listen_for_admin(options: ServeOptions) -> socket.socket:
-    """On the port that is given, or on the first free one of a few."""
+    """Listen on the given port, or on the first free one of the default ports."""
     if options.admin_port is not None:
         ports = [options.admin_port]
     elif options.port == 0:

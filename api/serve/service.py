@@ -1,4 +1,4 @@
-"""The server as a process: started, announced, and stopped by a signal."""
+"""The server process: start, announcement, and stop by a signal."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dynactor.storage.open_files import open_files_limit, raise_open_files_limit
 from dynactor.storage.store import CannotOpen, Damaged, Full, Unavailable
 from dynactor.streams.kafka.broker import Refused
 
-# As many as a few hundred connections and the files of a large store take.
+# Enough for a few hundred connections and the files of a large store.
 _FEW_FILES: Final = 4_096
 
 _log = structlog.get_logger(__name__)
 
 
 class _EndedUnasked(Exception):
-    """The server has ended, and nobody had asked it to."""
+    """The server has ended without a signal."""
 
 
 def run(options: ServeOptions) -> None:
@@ -71,10 +71,11 @@ async def serve_until_signal(options: ServeOptions) -> None:
 
     Raises:
         _EndedUnasked: the server ended without a signal.
-        CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: as ``running_server``.
+        CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: the errors of
+            ``running_server``.
     """
     is_asked = False
-    # Signals are received from the start: whoever has read the announcement may send one.
+    # Signals are received from the start, because a process may send one after the announcement.
     with anyio.open_signal_receiver(*_stop_signals()) as signals:
         async with running_server(options) as running:
             set_interpreter()
@@ -85,7 +86,7 @@ async def serve_until_signal(options: ServeOptions) -> None:
                 tell_service_manager("STOPPING=1")
                 is_asked = True
                 break
-    # A task group that one of its tasks has cancelled ends as if it were done.
+    # A task group that one of its tasks has cancelled ends without an error.
     if not is_asked:
         raise _EndedUnasked
 
@@ -93,7 +94,7 @@ async def serve_until_signal(options: ServeOptions) -> None:
 def _stop_signals() -> list[signal.Signals]:
     """The signals that end the server.
 
-    SIGHUP comes when the server's terminal is closed, unless nohup or the like has it ignored.
+    Closing the server's terminal sends SIGHUP, unless nohup makes the server ignore it.
     """
     hang_up = signal.getsignal(signal.SIGHUP)
     stopping = [signal.SIGTERM, signal.SIGINT]

@@ -1,4 +1,4 @@
-"""Messages to a service manager, as systemd expects them of a unit with Type=notify.
+"""Messages to a service manager, in the form of systemd's units with Type=notify.
 
 Source: sd_notify(3).
 """
@@ -15,9 +15,9 @@ _VARIABLE: Final = "NOTIFY_SOCKET"
 
 
 def tell_service_manager(state: State) -> None:
-    """Tell the service manager that started this process, if there is one; never fails."""
+    """Notify the service manager that started this process, if any; never fails."""
     address = os.environ.get(_VARIABLE, "")
-    # An abstract address begins with @ in the variable and with a null byte in the kernel.
+    # An abstract address starts with @ in the variable and with a null byte in the kernel.
     if not address.startswith(("/", "@")):
         return
     try:
@@ -26,5 +26,5 @@ def tell_service_manager(state: State) -> None:
             manager.connect(address.replace("@", "\0", 1) if address[0] == "@" else address)
             manager.send(state.encode())
     except OSError:
-        # A server that nobody waits for serves all the same.
+        # The server runs without a service manager too.
         return
