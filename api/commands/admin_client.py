@@ -1,6 +1,6 @@
-"""A client of the admin listener, for the commands of dynactor that work on a running server.
+"""A client of the admin listener, for commands that use a running server.
 
-It uses the standard library alone: a command that asks one question has no time to import more.
+It uses only the standard library, so that short commands start fast.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _TIMEOUT_SECONDS: Final = 300.0
 
 
 class AdminRequestFailed(Exception):
-    """The admin listener's refusal, in its words."""
+    """The admin listener refused a request; the message is the listener's."""
 
 
 class AdminClient:
-    """Asks one server, over a connection for each question."""
+    """Sends requests to one server, each on a new connection."""
 
     def __init__(
         self,
@@ -36,9 +36,9 @@ class AdminClient:
         parameters: Mapping[str, str] | None = None,
     ) -> None:
         self._endpoint = endpoint.rstrip("/")
-        # What every question carries.
+        # The query parameters of every request.
         self._parameters = parameters or {}
-        # The kind of server that is expected, as error messages name it.
+        # The expected kind of server, for error messages.
         self._kind = kind
 
     def ask(
@@ -51,11 +51,11 @@ class AdminClient:
         body: dict[str, Any] | None = None,
         timeout_seconds: float | None = _TIMEOUT_SECONDS,
     ) -> AnswerT:
-        """The server's answer, which it may take this long to begin; None waits forever.
+        """The server's answer, which must start within this time; None waits forever.
 
         Raises:
-            AdminRequestFailed: it refuses.
-            CannotCall: nobody answers, or not as an admin listener does.
+            AdminRequestFailed: the server refuses the request.
+            CannotCall: no server answers, or another kind of server.
         """
         parameters = {**self._parameters, **(parameters or {})}
         if parameters:
@@ -75,8 +75,8 @@ class AdminClient:
         """The text at a path of the server.
 
         Raises:
-            AdminRequestFailed: it refuses.
-            CannotCall: nobody answers.
+            AdminRequestFailed: the server refuses the request.
+            CannotCall: no server answers.
         """
         status, content = self._exchange("GET", path, None, _TIMEOUT_SECONDS)
         text = content.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The command ``dynactor backup``: has a running server back up all its tables."""
+"""The command ``dynactor backup``: makes a running server back up all its tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILED: Final = 1
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class BackupOptions:
-    """What to call it."""
+    """The name of the backup."""
 
     name: str | None = None
     """Name of the backup and of its directory. Default: the time."""
@@ -42,6 +42,6 @@ def backup(options: BackupOptions | None = None) -> int:
 
 def _ask(options: BackupOptions) -> BackupAnswer:
     body = {} if options.name is None else {"name": options.name}
-    # It may have to wait until what deleted tables have left is gone.
+    # The server may first have to remove the rows of deleted tables.
     server = options.server.admin_client()
     return server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body, timeout_seconds=None)

@@ -1,6 +1,6 @@
 """The region and the access key of a command, from its options and from AWS's variables.
 
-They choose the tables where a server keeps regions, or access keys, apart.
+They select the tables of a server with separate regions or access keys.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class CallerScope(NamedTuple):
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The same, for the admin listener."""
+        """The scope as query parameters of the admin listener."""
         return {REGION_PARAMETER: self.region, KEY_ID_PARAMETER: self.access_key_id}
 
 
 def caller_scope(
     region: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> CallerScope:
-    """The given region, or that of the environment; the key is the environment's."""
+    """The given region or the environment's, and the environment's key."""
     return CallerScope(
         region
         or environment.get("AWS_REGION")

@@ -1,7 +1,7 @@
-"""A client of DynamoDB's API, for the commands of dynactor that work on a running server.
+"""A client of DynamoDB's API, for commands that use a running server.
 
-It signs with the key that is in the environment, where AWS's own tools look first. Without one it
-shows a signature, as every request must, and makes none: of a server that takes any that is enough.
+It signs with the key in the environment, like AWS's own tools. Without a key it sends a
+placeholder, which is enough for a server that accepts any signature.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class Client:
         self._scope = caller_scope(region, environment)
 
     async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request, sent again while the server has no room for it.
+        """The answer to a request; retries transient errors, such as throttling.
 
         Raises:
-            Refused: the server answered with an error.
-            CannotCall: it did not answer.
+            RequestFailed: the server answered with an error.
+            CannotCall: the server did not answer.
         """
         pause_seconds = _FIRST_PAUSE_SECONDS
         for _ in range(_ATTEMPTS - 1):
@@ -134,7 +134,7 @@ class Client:
             scope = self._scope
             unsigned = _UNSIGNED.format(scope.access_key_id, scope.region)
             return headers | {"authorization": unsigned}
-        # A name and password in an address are no part of the host.
+        # The Host header has no user name and password.
         headers["host"] = urlsplit(self._endpoint).netloc.rpartition("@")[2]
         if self._session_token:
             headers["x-amz-security-token"] = self._session_token
@@ -144,10 +144,10 @@ class Client:
 
 @contextmanager
 def _reaching(endpoint: str) -> Iterator[None]:
-    """Call a server within the context.
+    """Convert errors of the connection within the context.
 
     Raises:
-        CannotCall: it can't be reached, or does not answer.
+        CannotCall: the server is unreachable or does not answer.
     """
     try:
         yield
@@ -161,6 +161,6 @@ def _reaching(endpoint: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def open_client(endpoint: str, region: str | None = None) -> AsyncIterator[Client]:
-    """A client, which keeps its connections open until this ends."""
+    """A client, which keeps its connections open within the context."""
     async with ClientSession() as session:
         yield Client(endpoint, session, region)

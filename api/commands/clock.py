@@ -72,7 +72,7 @@ def speed(speed: float, /, *, server: ServerAddress | None = None) -> None:
 def _carry_out(
     server: ServerAddress | None, method: str, path: str, body: dict[str, Any] | None = None
 ) -> None:
-    """Ask the server, and print how the clock stands then."""
+    """Send a request, and print the new state of the clock."""
     try:
         client = (server or ServerAddress()).admin_client()
         standing = client.ask(method, path, ClockAnswer, body=body)

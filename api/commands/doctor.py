@@ -26,7 +26,7 @@ from dynactor.api.commands.server_address import ServerAddress
 _DONE: Final = 0
 _FAILED: Final = 1
 
-# The values of these tell how a server was started; of others only the names are told.
+# Variables whose values are reported: options of the server. Others are reported by name only.
 _TOLD_VARIABLES: Final = re.compile(
     r"DYNACTOR_(?!.*(PASSWORD|SECRET|CREDENTIALS|FILE|DIR|HOST|ORIGIN|SERVERS|ENDPOINT|TABLE)).*"
 )
@@ -37,7 +37,7 @@ _REQUIREMENT: Final = re.compile(r"[A-Za-z0-9_.-]+")
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions:
-    """Where to look, and where to write."""
+    """The sources of the report, and its file."""
 
     data_dir: Path | None = None
     """Data directory whose files are listed with their sizes."""
@@ -76,7 +76,7 @@ def doctor(options: DoctorOptions | None = None) -> int:
 
 
 def _packages() -> dict[str, str | None]:
-    """The installed versions of what dynactor requires."""
+    """The installed versions of dynactor's dependencies."""
     try:
         required = distribution("dynactor").requires or []
     except PackageNotFoundError:
@@ -93,7 +93,7 @@ def _version(name: str) -> str | None:
 
 
 def _limits() -> dict[str, Any]:
-    """What the machine and the shell grant a process."""
+    """The limits of the machine and of the shell."""
     names = {"open_files": resource.RLIMIT_NOFILE, "address_space": resource.RLIMIT_AS}
     return {
         "processors": os.cpu_count(),
@@ -111,7 +111,7 @@ def _environment() -> dict[str, str]:
 
 
 def _server(address: ServerAddress) -> dict[str, Any]:
-    """What a running server tells of itself, with numbers instead of names."""
+    """The state of a running server, with numbers instead of names."""
     try:
         found = address.identity()
     except (CannotCall, AdminRequestFailed) as error:

@@ -1,6 +1,6 @@
 """The command ``dynactor insights``: the busiest and the most throttled keys of the last hour.
 
-AWS shows in CloudWatch what Contributor Insights counts; a dynactor server tells it on its admin
+AWS shows the counts of Contributor Insights in CloudWatch; a dynactor server has them on its admin
 listener.
 """
 
@@ -31,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class InsightsOptions:
-    """What to tell of."""
+    """The table or index, and the form of the output."""
 
     table: str
     """Table whose keys are shown."""
@@ -81,7 +81,7 @@ def _ask(options: InsightsOptions) -> InsightsAnswer:
 
 _CHANCE: Final = 3
 
-# As DynamoDB's rules: PKC, SKC, PKT, SKT.
+# The rules of DynamoDB: PKC, SKC, PKT, SKT.
 _RULES: Final[tuple[tuple[str, tuple[Kind, ...], bool], ...]] = (
     ("Most accessed partition keys", ACCESSES, False),
     ("Most accessed items", ACCESSES, True),
@@ -95,7 +95,7 @@ _RULES: Final[tuple[tuple[str, tuple[Kind, ...], bool], ...]] = (
 def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -> list[Any]:
     total = traffic.total(*kinds)
     is_sampled = traffic.answer.recording == "some" and total > WHOLE_REQUESTS
-    # What is no more than the error, or than a few of a sample, is chance.
+    # Counts below the error, or of a few samples, are chance.
     least = EVERY * _CHANCE if is_sampled else 0.0
     by_kind = [
         {_encode(each.key): each.weight for each in traffic.top([kind], KEPT_KEYS, items=items)}

@@ -8,7 +8,7 @@ class CannotCall(Exception):
 
 
 def no_address(endpoint: str) -> CannotCall:
-    """The error for an endpoint that is no URL."""
+    """The error for an endpoint that is not a URL."""
     return CannotCall(f"{endpoint} is not an address: give http://HOST:PORT")
 
 

@@ -1,4 +1,4 @@
-"""The command ``dynactor replay``: has a running server publish a table's changes once more."""
+"""The command ``dynactor replay``: makes a running server publish a table's changes again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions:
-    """What to publish, and where."""
+    """The changes to publish, and the topic."""
 
     table: str
     """Table whose changes are published."""
@@ -76,7 +76,7 @@ def _run(options: ReplayOptions) -> int:
         "follow": options.follow,
     }
     server = options.server.admin_client()
-    # Signals are received from the start: no job is left behind.
+    # Signals are received from the start, so that every started job is canceled.
     with _stop_signal() as stop:
         replay = server.ask("POST", REPLAYS_PATH, ReplayAnswer, body=body)
         stopped = False
@@ -119,7 +119,7 @@ def _reporting(options: ReplayOptions) -> Iterator[_Report]:
     if options.json:
         yield _JsonLines()
     elif sys.stderr.isatty():
-        # A command whose output is read by a program need not import a library for terminals.
+        # Imported only for a terminal.
         from dynactor.api.commands.replay_bars import ReplayBars  # noqa: PLC0415
 
         with ReplayBars.shown() as bars:
@@ -129,13 +129,13 @@ def _reporting(options: ReplayOptions) -> Iterator[_Report]:
 
 
 class _JsonLines:
-    """A JSON object a line."""
+    """Writes one JSON object per line."""
 
     def __init__(self) -> None:
         self._last: ReplayAnswer | None = None
 
     def __call__(self, replay: ReplayAnswer) -> None:
-        """Write a line if there is news."""
+        """Write a line if the progress has changed."""
         if replay != self._last:
             self._last = replay
             sys.stdout.write(_encode(replay).decode() + "\n")
@@ -143,20 +143,20 @@ class _JsonLines:
 
 
 class _ProblemLines:
-    """A line on standard error for each problem that keeps the replay waiting."""
+    """Writes a line to standard error for each problem that delays the replay."""
 
     def __init__(self) -> None:
         self._problem: str | None = None
 
     def __call__(self, replay: ReplayAnswer) -> None:
-        """Write a line if the problem is another one."""
+        """Write a line if the problem has changed."""
         if replay.problem != self._problem and replay.state not in ENDED:
             self._problem = replay.problem
             sys.stderr.write(f"waiting: {replay.problem}\n" if replay.problem else "on\n")
 
 
 def _summary(replay: ReplayAnswer) -> str:
-    """What was done, in a line."""
+    """The result in one line."""
     items = f"{replay.items:,} items and " if replay.start == "snapshot" else ""
     ended = {
         "DONE": "",
@@ -170,7 +170,7 @@ def _summary(replay: ReplayAnswer) -> str:
 
 
 def _remarks(replay: ReplayAnswer) -> str:
-    """What somebody may not expect."""
+    """Remarks about unexpected parts of the result."""
     remarks = ""
     if replay.start == "beginning" and not replay.whole:
         remarks += (

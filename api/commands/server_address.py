@@ -26,7 +26,7 @@ class ServerAddress:
         """A client of the server's admin listener.
 
         Raises:
-            CannotCall: there is no server at the endpoint, or it has no admin listener.
+            CannotCall: no server is at the endpoint, or it has no admin listener.
         """
         if self.admin_endpoint is not None:
             return AdminClient(self.admin_endpoint, parameters=self.parameters())
@@ -38,14 +38,14 @@ class ServerAddress:
         return AdminClient(identity.admin_endpoint, parameters=self.parameters())
 
     def parameters(self) -> dict[str, str]:
-        """What every question to the admin listener carries."""
+        """The query parameters of every request to the admin listener."""
         return {}
 
     def identity(self) -> ServerIdentity:
-        """What the server tells of itself.
+        """The server's identity.
 
         Raises:
-            CannotCall: there is no server at the endpoint, or one of another kind.
+            CannotCall: no server is at the endpoint, or another kind of server.
         """
         server = AdminClient(self.endpoint, "dynactor")
         try:

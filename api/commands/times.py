@@ -1,4 +1,4 @@
-"""Times and lengths of time as people write them for a virtual clock."""
+"""Parses and prints times and durations for a virtual clock."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _LENGTH: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)\Z")
 
 
 def parse_time(text: str) -> float:
-    """Epoch seconds of such a number or of an ISO 8601 time, in UTC where it names no zone.
+    """Parse epoch seconds or an ISO 8601 time, in UTC unless the text has a zone.
 
     Raises:
-        ValueError: it is neither; the message says what would be.
+        ValueError: the text is neither; the message lists the valid forms.
     """
     try:
         return float(text)
@@ -31,10 +31,10 @@ def parse_time(text: str) -> float:
 
 
 def parse_length(text: str) -> float:
-    """Seconds of a number of them, or of a number with s, m, h or d behind it.
+    """Parse seconds, or a number followed by s, m, h or d.
 
     Raises:
-        ValueError: it is neither; the message says what would be.
+        ValueError: the text is neither; the message lists the valid forms.
     """
     found = _LENGTH.match(text)
     if found is None:
@@ -43,7 +43,7 @@ def parse_length(text: str) -> float:
 
 
 def is_length(text: str) -> bool:
-    """Whether the text is a length of time with its unit behind it."""
+    """Whether the text is a duration with a unit."""
     found = _LENGTH.match(text)
     return found is not None and found[2] != ""
 
@@ -55,5 +55,5 @@ def iso_time(epoch_seconds: float) -> str:
 
 
 def pace(speed: float) -> str:
-    """How a clock of that speed runs, in words."""
+    """The speed of a clock in words."""
     return f"running at speed {speed:g}" if speed else "standing still"

@@ -1,4 +1,4 @@
-"""A steady rate of units, for commands that work on a table in use."""
+"""A steady rate of units, for commands that use a table beside its applications."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import anyio
 class UnitRate:
     """Spreads units over time, at a rate per second.
 
-    Invariant: at ``_free_at``, in the clock's seconds, all units that were used so far are paid.
+    Invariant: at ``_free_at``, in the clock's seconds, the rate covers all units used so far.
     """
 
     def __init__(self, units_per_second: float) -> None:
@@ -17,10 +17,10 @@ class UnitRate:
         self._free_at = 0.0
 
     def delay_seconds(self, units: float, now: float) -> float:
-        """How long to wait after a request that used so many units and ended at this time."""
+        """Seconds to wait after a request that used these units and ended at this time."""
         self._free_at = max(self._free_at, now) + units / self._units_per_second
         return self._free_at - now
 
     async def wait_after(self, units: float) -> None:
-        """Wait until the units of a request are paid."""
+        """Wait until the rate covers the units of a request."""
         await anyio.sleep(self.delay_seconds(units, anyio.current_time()))

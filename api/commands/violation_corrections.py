@@ -1,7 +1,7 @@
-"""Corrections of violations, from a report of ``dynactor violations`` that somebody has edited.
+"""Corrections of violations, from an edited report of ``dynactor violations``.
 
-A line gets a new value in ``correction``, or a Y in ``delete``, as in AWS's violation detector. A
-line without either is left alone.
+A line has a new value in ``correction``, or a Y in ``delete``, as in AWS's violation detector. A
+line without either is skipped.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from dynactor.model.values.item import Item
 
 _YES: Final = frozenset({"y", "yes", "true"})
 _NO: Final = frozenset({"", "n", "no", "false"})
-# JSON of an item's largest value, with what may be escaped in it.
+# The JSON of the largest value, with escapes.
 _FIELD_CHARACTERS: Final = 6 * ITEM_SIZE_BYTES
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class BadCorrection(Exception):
-    """A line of the file can't be read; the message names it."""
+    """A line of the file is invalid; the message names the line."""
 
 
 class Corrections(Struct, frozen=True):
-    """What the file says, by item: the violations as they were found, and their new values."""
+    """The contents of a file, by item: violations as found, and their new values."""
 
     violations: Sequence[list[Violation]]
     values: Mapping[tuple[bytes, str], AttributeValue]
 
     def new_value(self, violation: Violation) -> AttributeValue | None:
-        """The value that the file gives; empty to remove the attribute, None to leave it."""
+        """The new value; empty to remove the attribute, None to keep it."""
         return self.values.get((_encode(violation.key), violation.attribute.name))
 
 
 def read_corrections(path: Path, form: Literal["csv", "json"], target: Target) -> Corrections:
-    """The corrections in a file, which is checked as a whole before anything is changed.
+    """Read the corrections in a file; checks the whole file before any change.
 
     Raises:
         OSError: the file can't be read.
-        BadCorrection: a line of it is no violation, or its correction is no possible value.
+        BadCorrection: a line is not a violation, or its correction can't be a key.
     """
     items: dict[bytes, list[Violation]] = {}
     values: dict[tuple[bytes, str], AttributeValue] = {}
@@ -84,7 +84,7 @@ def _lines(path: Path, form: Literal["csv", "json"]) -> Iterator[tuple[int, dict
 
 
 def _correction(line: Mapping[str, Any], target: Target) -> tuple[Violation, AttributeValue | None]:
-    """A violation, and its new value: empty to remove the attribute, None to leave it."""
+    """A violation and its new value: empty to remove the attribute, None to keep it."""
     key: Item = _value(line["key"])
     if key.keys() != set(target.table_key):
         raise ValueError(f"the key is not that of {target.table_name}")
@@ -95,7 +95,7 @@ def _correction(line: Mapping[str, Any], target: Target) -> tuple[Violation, Att
     value: AttributeValue = _value(line["value"])
     for content in (*key.values(), value):
         attribute_value.check(content)
-    # Only the value of one attribute is known here, so a part that is too long may look sound.
+    # Only one attribute is known here, so a key part that is too long may pass.
     found = violations_of(target, key | {attribute.name: value})
     reasons = [one.reason for one in found if one.attribute == attribute]
     violation = Violation(key, attribute, value, reasons[0] if reasons else "too long together")
@@ -123,7 +123,7 @@ def _new_value(
 
 
 def _value(text: Any) -> Any:
-    """A key or value: JSON in a CSV file, itself in a file of JSON."""
+    """A key or value: JSON text in a CSV file, JSON itself in a JSON file."""
     return msgspec.json.decode(text, type=dict[str, Any]) if isinstance(text, str) else text
 
 

@@ -1,7 +1,7 @@
 """The violation detector: finds the values in a table that can't be keys of an index (S188, S190).
 
-DynamoDB leaves items with such values out of an index that is made after them, and refuses every
-later write that would leave one. Source: "Detecting and correcting index key violations".
+A new index leaves out items with such values, and DynamoDB refuses later writes of such values.
+Source: "Detecting and correcting index key violations".
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _NO_VALUE: Final = "not mended: there is no value for it"
 
 
 class Target(Struct, frozen=True):
-    """What is looked at: a table, and the key of an index that it has or may get.
+    """A table, and the key of an index that it has or may get.
 
-    ``read_units`` and ``write_units`` are those a second that the table has.
+    ``read_units`` and ``write_units`` are the table's units per second.
     """
 
     table_name: str
@@ -45,9 +45,9 @@ class Target(Struct, frozen=True):
 
 
 class Violation(Struct, frozen=True):
-    """A value that can't be an attribute of the index's key, and whose it is.
+    """A value that can't be an attribute of the index's key, with its item's key.
 
-    ``outcome`` tells what was done about it; empty where nothing was to be done.
+    ``outcome`` is the outcome of the fix; empty without a fix.
     """
 
     key: Item
@@ -58,51 +58,51 @@ class Violation(Struct, frozen=True):
 
     @property
     def mended(self) -> bool:
-        """Whether it is one no more."""
+        """Whether the violation is fixed."""
         return self.outcome in (REMOVED, REWRITTEN)
 
 
 class Page(Struct, frozen=True):
-    """What a part of the table holds."""
+    """The violations and counts of one page of the table."""
 
     items: int
     violations: list[list[Violation]]  # of one item each
 
 
 class Fix(Protocol):
-    """What to do about a violation."""
+    """A way to fix violations."""
 
     def new_value(self, violation: Violation) -> AttributeValue | None:
-        """The value to be put in its place; None to leave it.
+        """The new value; None to keep the old one.
 
-        A value without a type, ``{}``, stands for none: the attribute is removed.
+        An empty value, ``{}``, removes the attribute.
         """
         ...
 
 
 class Delete:
-    """Remove the attribute; the item stays."""
+    """Remove the attribute from its item."""
 
     def new_value(self, violation: Violation) -> AttributeValue | None:  # noqa: ARG002 - as Fix
-        """No value at all."""
+        """Return the empty value."""
         return {}
 
 
 class Rewrite(Struct, frozen=True):
-    """Put fixed values, given by attribute name."""
+    """Put the given values, by attribute name."""
 
     values: Mapping[str, AttributeValue]
 
     def new_value(self, violation: Violation) -> AttributeValue | None:
-        """The value given for the attribute."""
+        """Return the given value of the attribute."""
         return self.values.get(violation.attribute.name)
 
 
 class Convert:
-    """Write a number as a string, and a string that is a number as a number."""
+    """Convert numbers to strings, and strings that are numbers to numbers."""
 
     def new_value(self, violation: Violation) -> AttributeValue | None:
-        """The same in the index's type, where it has one there."""
+        """Return the value in the index's type, if possible."""
         match violation.attribute.type, violation.value:
             case "S", {"N": str(text)}:
                 return {"S": text}
@@ -115,25 +115,25 @@ class Convert:
 
 
 class Allowance:
-    """How many items may still be looked at; None for all of them."""
+    """The number of items that may still be read; None for all."""
 
     def __init__(self, items: int | None) -> None:
         self._left = items
 
     @property
     def is_spent(self) -> bool:
-        """Whether no more items may be looked at."""
+        """Whether no more items may be read."""
         return self._left == 0
 
     def take(self) -> int | None:
-        """How many items the next page may have; None for any number."""
+        """Take the number of items for the next page; None for any number."""
         if self._left is None:
             return None
         taken, self._left = self._left, 0
         return taken
 
     def give_back(self, items: int) -> None:
-        """Of what was taken, so much was not used."""
+        """Return the unused part of a taken number."""
         if self._left is not None:
             self._left += items
 
@@ -147,10 +147,10 @@ async def pages(
     allowance: Allowance,
     rate: UnitRate | None,
 ) -> AsyncIterator[Page]:
-    """One segment of the table, some items at a time, while items may be looked at.
+    """Read one segment of the table page by page, while items may be read.
 
     Raises:
-        RequestFailed, CannotCall: as ``Client.call``.
+        RequestFailed, CannotCall: the errors of ``Client.call``.
     """
     wanted = dict.fromkeys(
         (*target.table_key, *(attribute.name for attribute in target.index_key.attributes))
@@ -182,7 +182,7 @@ async def pages(
 
 
 def violations_of(target: Target, item: Item) -> list[Violation]:
-    """What of an item can't be a key of the index; an attribute that is missing is no violation."""
+    """The values of an item that can't be in the index's key. A missing attribute is fine."""
     key = {name: item[name] for name in target.table_key}
     schema = target.index_key
     found = []
@@ -212,10 +212,10 @@ async def mend(
     fix: Fix,
     rate: UnitRate | None = None,
 ) -> list[Violation]:
-    """Mend one item in one step, unless a value has changed since; returns what became of each.
+    """Fix one item atomically unless a value has changed; returns the outcome of each.
 
     Raises:
-        RequestFailed, CannotCall: as ``Client.call``.
+        RequestFailed, CannotCall: the errors of ``Client.call``.
     """
     new_values = {
         at: value
@@ -241,7 +241,7 @@ async def mend(
 
 
 def is_possible(schema: KeySchema, attribute: KeyAttribute, value: AttributeValue) -> bool:
-    """Whether a value can be that attribute of the index's key."""
+    """Whether a value can be this attribute of the index's key."""
     return key_violation(schema, attribute, value) is None
 
 
@@ -252,7 +252,7 @@ async def _update(
     new_values: Mapping[int, AttributeValue],
     rate: UnitRate | None,
 ) -> str:
-    """Put new values in the place of old ones, or none of them; returns why not."""
+    """Replace all old values by new ones, or none; returns the reason if none."""
     sets = [f"#{at} = :new{at}" for at, value in new_values.items() if value]
     removes = [f"#{at}" for at, value in new_values.items() if not value]
     request = {

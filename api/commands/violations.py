@@ -1,4 +1,4 @@
-"""The command ``dynactor violations``: what is asked of it, what it prints, how it ends."""
+"""The command ``dynactor violations``: its options, output and exit codes."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Trouble(Exception):
-    """The command can't do what it is asked for; the message says what to do."""
+    """The command can't run; the message says what to do."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ViolationsOptions:
-    """What to look at, what to do about it, where to tell of it."""
+    """The table and index, the fix, and the output."""
 
     table: str
     """Table to search."""
@@ -118,7 +118,7 @@ def violations(options: ViolationsOptions) -> int:
     try:
         return anyio.run(_run, options)
     except BrokenPipeError:
-        # Who reads has read enough; Python would complain of it once more at its end.
+        # The reader has closed the pipe. Python would report the error again at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         place = options.output or "to standard output"
@@ -138,7 +138,8 @@ async def _run(options: ViolationsOptions) -> int:
             if corrections is not None:
                 await run.all_corrections(corrections)
             else:
-                # Segments that end early would leave their part of a limit unused.
+                # With a limit use one segment, because parallel ones could leave parts of the limit
+                # unused.
                 await run.all_segments(1 if options.max_items else options.segments)
     sys.stderr.write(run.summary())
     return SOME_LEFT if run.found > run.mended else NONE_LEFT
@@ -148,7 +149,7 @@ async def _run(options: ViolationsOptions) -> int:
 
 
 async def _target(client: Client, options: ViolationsOptions) -> Target:
-    """The table as it is there, and the key of the index."""
+    """The table's definition, and the key of the index."""
     if (options.index is None) == (not options.partition_key):
         raise _Trouble("Give either --index or --partition-key NAME:TYPE")
     if options.index is not None and options.sort_key:
@@ -240,7 +241,7 @@ def _fix(options: ViolationsOptions, schema: KeySchema) -> Fix | None:
 
 
 def _new_value(text: str, schema: KeySchema) -> tuple[str, AttributeValue]:
-    """An attribute's name and the value it is to get, which must be a possible key."""
+    """An attribute's name and its new value, which must be a valid key."""
     name, equals, content = text.partition("=")
     attribute = next((one for one in schema.attributes if one.name == name), None)
     if not equals or attribute is None:
@@ -268,7 +269,7 @@ class _Scanned(Protocol):
 
 
 class _Run:
-    """One pass over a table, its counts as far as it has come."""
+    """One pass over a table, with its counts so far."""
 
     def __init__(
         self,
@@ -294,10 +295,10 @@ class _Run:
         self.mended = 0
 
     async def all_segments(self, segments: int) -> None:
-        """Go over the whole table, its segments side by side.
+        """Read the whole table, its segments in parallel.
 
         Raises:
-            Refused, CannotCall, OSError: what ended it.
+            RequestFailed, CannotCall, OSError: the error that ended the pass.
         """
         failures: tuple[BaseException, ...] = ()
         try:
@@ -327,10 +328,10 @@ class _Run:
                 await self._tell(violations)
 
     async def all_corrections(self, corrections: Corrections) -> None:
-        """Make the corrections of a file, item by item.
+        """Apply the corrections of a file, item by item.
 
         Raises:
-            Refused, CannotCall, OSError: what ended it.
+            RequestFailed, CannotCall, OSError: the error that ended the pass.
         """
         for violations in corrections.violations:
             if self._has_enough:
@@ -340,7 +341,7 @@ class _Run:
 
     @property
     def _has_enough(self) -> bool:
-        """Whether as many violations were found as are wanted."""
+        """Whether the maximum number of violations is found."""
         return self._max_violations is not None and self.found >= self._max_violations
 
     async def _tell(self, violations: list[Violation]) -> None:
@@ -365,7 +366,7 @@ class _Run:
 
 
 def _rate(units_per_second: int, options: ViolationsOptions) -> UnitRate | None:
-    """The rate of units that may be used; None for any."""
+    """The maximum rate of units; None for no limit."""
     if options.units_percent is None:
         return None
     return UnitRate(units_per_second * options.units_percent / 100)
@@ -385,17 +386,17 @@ def _columns(violation: Violation) -> dict[str, Any]:
     }
     if violation.outcome:
         return columns | {"outcome": violation.outcome}
-    # To be filled in for --corrections.
+    # The user fills these columns in for --corrections.
     return columns | {"correction": "", "delete": ""}
 
 
 class _Csv:
-    """Comma-separated values; keys and values are in DynamoDB's JSON."""
+    """Writes comma-separated values; keys and values are in DynamoDB's JSON."""
 
     def __init__(self, file: IO[str], *, with_outcome: bool) -> None:
         names = ["key", "attribute", "expected_type", "found_type", "reason", "value"]
         names += ["outcome"] if with_outcome else ["correction", "delete"]
-        # Lines as the tools of Unix end them.
+        # The line ends of Unix tools.
         self._writer = csv.DictWriter(file, names, lineterminator="\n")
         self._writer.writeheader()
 
@@ -407,7 +408,7 @@ class _Csv:
 
 
 class _JsonLines:
-    """A JSON object a line."""
+    """Writes one JSON object per line."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -437,7 +438,7 @@ def _file(output: Path | None) -> AbstractContextManager[IO[str]]:
 
 @contextmanager
 def _progress(options: ViolationsOptions, item_count: int) -> Iterator[_Scanned]:
-    """A progress bar on a terminal where nothing else is written."""
+    """A progress bar on a terminal without other output."""
     console = Console(stderr=True)
     is_shown = console.is_terminal and (options.output is not None or not sys.stdout.isatty())
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -1,1 +1,1 @@
-"""The command ``dynactor advise``: facts gathered, findings, and their texts."""
+"""The command ``dynactor advise``: facts, findings and their texts."""

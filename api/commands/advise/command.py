@@ -1,4 +1,4 @@
-"""The command ``dynactor advise``: what the recorded use of a table says about its keys."""
+"""The command ``dynactor advise``: advice from the recorded use of a table's keys."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _encode = msgspec.json.Encoder().encode
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class AdviseOptions:
-    """What to give advice on."""
+    """The table and the questions about it."""
 
     table: str
     """Table to advise on."""
@@ -90,8 +90,8 @@ async def _gather(options: AdviseOptions) -> Facts:
 
 
 def _findings(facts: Facts, options: AdviseOptions) -> list[tuple[str, list[Finding]]]:
-    """What was found, under headlines; the worst first."""
-    # With an index's key, the writes are those to the table, and not to one key of it.
+    """The findings under headlines, most severe first."""
+    # With an index's key, the number of writes concerns the table rather than one of its keys.
     of_keys = options if options.index_key is None else replace(options, writes_per_second=None)
     parts = [
         ("Partition key", list(key_findings(facts, of_keys))),

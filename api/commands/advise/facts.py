@@ -1,4 +1,4 @@
-"""What advice on a table is made of: gathered from both listeners of a server."""
+"""The facts behind advice on a table, gathered from both listeners of a server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dynactor.model.values.item import Item
 
 
 class Wanted(Protocol):
-    """What is asked for."""
+    """The options that select the facts."""
 
     @property
     def table(self) -> str: ...  # noqa: D102 - the option's text says it
@@ -35,7 +35,7 @@ class Wanted(Protocol):
 
 
 class Facts(Struct, frozen=True):
-    """What is known; ``sample`` are some of the table's items."""
+    """The facts about a table; ``sample`` has some of its items."""
 
     description: dict[str, Any]
     use: UseAnswer
@@ -56,19 +56,19 @@ class Facts(Struct, frozen=True):
 
     @property
     def is_provisioned(self) -> bool:
-        """Whether the table has units of its own."""
+        """Whether the table has provisioned throughput."""
         return bool(self.description["ProvisionedThroughput"]["WriteCapacityUnits"])
 
     @property
     def recorded_seconds(self) -> float:
-        """For how long use was counted."""
+        """Seconds for which use was counted."""
         return self.use.now - self.use.since
 
     def asked(self, kind: Access, item_bytes: int | None = None) -> Factors:
-        """What makes up what was asked for: units that were taken, and throttled requests.
+        """The factors that convert counts of units and throttled requests to requested units.
 
-        A throttled request would have taken an item's units, by default one of the table's mean
-        size. Where limits only observe, it has taken its own. A client's retries are requests too.
+        A throttled request counts as the units of an item, by default of the table's mean size. If
+        limits only observe, the request has consumed its own units. A client's retries count too.
         """
         if self.use.throttling != "enforce":
             return {kind: 1.0}
@@ -78,7 +78,7 @@ class Facts(Struct, frozen=True):
         return {kind: 1.0, "throttled_reads": item_read_units(size_bytes, consistent=False)}
 
     def held_by(self, key: Item) -> BusyKey | None:
-        """How much a partition key holds, if it is one of the busiest."""
+        """The size of a partition key's items, if the key is one of the busiest."""
         return next((each for each in self.use.busy_keys if each.key == key), None)
 
 
@@ -100,11 +100,11 @@ def schema_of(description: dict[str, Any], resource: dict[str, Any]) -> KeySchem
 
 
 async def gather(admin: AdminClient, client: Client, wanted: Wanted) -> Facts:
-    """Ask for all of it.
+    """Request all facts.
 
     Raises:
-        Refused, CannotCall: as ``Client.call``.
-        AdminRefused: the admin listener refuses.
+        RequestFailed, CannotCall: the errors of ``Client.call``.
+        AdminRequestFailed: the admin listener refuses a request.
     """
     description = (await client.call("DescribeTable", {"TableName": wanted.table}))["Table"]
     names = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())]

@@ -1,4 +1,4 @@
-"""What the advisor finds about indexes: those that are there, and one that may be added."""
+"""Findings about existing indexes, and about an index that may be added."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from dynactor.model.limits import KIB, PARTITION_WRITE_UNITS
 from dynactor.model.values import attribute_value
 from dynactor.model.values.item import Item
 
-# Writes for one read, from where on an index is written much and read rarely.
+# The number of writes per read from which an index counts as rarely read.
 _RARELY_READ: Final = 20
-# Queries that ask for most of what there is, or fetch, are frequent from this share on.
+# The share from which queries of most attributes, or with fetches, count as frequent.
 _FREQUENT: Final = 0.1
 _MOST: Final = 0.8
 _SHOWN_VALUES: Final = 5
 _SHOWN_NAMES: Final = 8
 _MUCH_SCANNED: Final = 0.5
-# An index that nobody read for less may still be needed.
+# An index without reads for a shorter time may still be needed.
 _LONG_SECONDS: Final = 60 * 60
-# Fewer requests, or less time, say nothing about what a table is used for.
+# Fewer requests, or a shorter time, don't show the use of a table.
 _LEAST_REQUESTS: Final = 100
 _LEAST_SECONDS: Final = 10 * 60
 
 
 class _Index(Struct, frozen=True):
-    """An index, how it is used, and what it takes."""
+    """An index, its use and its costs."""
 
     name: str
     is_global: bool
@@ -51,28 +51,28 @@ class _Index(Struct, frozen=True):
 
     @property
     def reads(self) -> float:
-        """How often it was queried or scanned."""
+        """Number of queries and scans."""
         return self.use.queries + self.use.scans
 
     @property
     def keys(self) -> frozenset[str]:
-        """The attributes that it always holds."""
+        """The attributes that each entry holds."""
         attributes = self.schema.attributes + self.table_schema.attributes
         return frozenset(attribute.name for attribute in attributes)
 
     @property
     def partition_names(self) -> frozenset[str]:
-        """The attributes of its partition key, each of which a Query needs."""
+        """The attributes of its partition key; a Query needs all of them."""
         return frozenset(attribute.name for attribute in self.schema.partition)
 
     def holds(self, name: str) -> bool:
-        """Whether an attribute is in it."""
+        """Whether entries hold an attribute."""
         held = self.description["Projection"].get("NonKeyAttributes", ())
         return self.projection == "ALL" or name in self.keys or name in held
 
 
 def index_findings(facts: Facts) -> Iterator[Finding]:
-    """Indexes that nobody reads, that hold what nobody asks for, or lack what is asked for."""
+    """Indexes without reads, with attributes that no query needs, or without needed ones."""
     is_early = facts.recorded_seconds < _LEAST_SECONDS
     if not is_early:
         yield from _scans(facts)
@@ -117,7 +117,7 @@ def _indexes(facts: Facts) -> Iterator[_Index]:
 
 
 def _scans(facts: Facts) -> Iterator[Finding]:
-    """Scans that take most of the table's read units (S3)."""
+    """Scans that consume most of the table's read units (S3)."""
     use = facts.use.uses.get("", IndexUse())
     total = facts.use.consumed[""].read
     if not total or use.scans < _LEAST_REQUESTS or use.scan_units < total * _MUCH_SCANNED:
@@ -138,7 +138,7 @@ def _scans(facts: Facts) -> Iterator[Finding]:
 
 
 def _serving_index(facts: Facts, use: IndexUse) -> str | None:
-    """The global index whose partition key most of the scans look for; None if there is none."""
+    """The global index whose partition key most scans filter by; None if none."""
     served = {
         index.name: min(use.scanned_for[name] for name in index.partition_names)
         for index in _indexes(facts)
@@ -148,7 +148,7 @@ def _serving_index(facts: Facts, use: IndexUse) -> str | None:
 
 
 def _instead_of_scans(facts: Facts, use: IndexUse) -> str:
-    """What makes a Query of them: the table's own key, an index, or one that may be added."""
+    """The key for a Query instead: the table's key, an index, or an index that may be added."""
     own = {attribute.name for attribute in facts.key_schema.partition}
     if own <= use.scanned_for.keys():
         return f"They look for {_listed(sorted(own))}, the table's partition key: query it"
@@ -207,7 +207,7 @@ def _unused(facts: Facts, index: _Index) -> Finding:
 
 
 def _fetches(facts: Facts, index: _Index) -> Iterator[Finding]:
-    """Queries of a local index that read whole items besides (S21, S22, S37)."""
+    """Queries of a local index that fetch whole items too (S21, S22, S37)."""
     use = index.use
     if not use.fetches:
         return
@@ -239,7 +239,7 @@ def _fetches(facts: Facts, index: _Index) -> Iterator[Finding]:
 
 
 def _over_projected(facts: Facts, index: _Index) -> Iterator[Finding]:
-    """An index that holds what no query asks for (S21), or is hardly read (S24)."""
+    """An index with attributes that no query needs (S21), or with hardly any reads (S24)."""
     use = index.use
     if index.projection == "KEYS_ONLY":
         return
@@ -280,14 +280,14 @@ def _over_projected(facts: Facts, index: _Index) -> Iterator[Finding]:
 
 
 def _held_names(sample: Sequence[Item], index: _Index) -> set[str]:
-    """What the entries hold beside keys, as far as the sample tells."""
+    """The attributes of entries besides keys, according to the sample."""
     if index.projection == "INCLUDE":
         return set(index.description["Projection"]["NonKeyAttributes"]) - index.keys
     return {name for item in sample for name in item} - index.keys
 
 
 def _entry_units(sample: Sequence[Item], index: _Index, names: set[str]) -> float:
-    """The mean write units of an entry that holds these attributes beside its keys."""
+    """The mean write units of an entry with these attributes besides its keys."""
     wanted = names | index.keys
     entries = [write_units(sum(_size_bytes(name, item) for name in wanted)) for item in sample]
     return sum(entries) / len(entries) if entries else 0.0
@@ -313,7 +313,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def index_key_findings(facts: Facts, load: Load, name: str) -> Iterator[Finding]:
-    """What becomes of a global index with this partition key, before it exists (S152, S171)."""
+    """The expected load of a new global index with this partition key (S152, S171)."""
     of_items = distribution(facts.sample, name)
     of_writes = distribution(facts.use.written, name)
     told = of_writes if of_writes.values else of_items

@@ -1,4 +1,4 @@
-"""What the advisor finds about a table's partition key and its throughput."""
+"""Findings about a table's partition key and its throughput."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from dynactor.model.limits import KIB, PARTITION_READ_UNITS, PARTITION_WRITE_UNI
 from dynactor.model.tables.table import Throughput
 from dynactor.model.values import item as items
 
-# "problem": something is, or would be, refused or full; "hint": it could be better.
+# "problem": requests are or would be refused, or a limit is near; "hint": an improvement.
 Level: TypeAlias = Literal["problem", "hint", "fact"]
 
-# Of a limit, from where on it is worth a word.
+# The share of a limit from which it is reported.
 NEAR: Final = 0.5
 _SIMULATED_KEYS: Final = 16
 _SHOWN_KEYS: Final = 3
-# More than that of a key's units are most of them.
+# A larger share of a key's units counts as most of them.
 _MOST: Final = 0.5
 _NEXT_TO_NOTHING: Final = 0.001
 _NOTABLE: Final = 1.05
 _FEW_KEYS: Final = 10
-# Fewer conflicts are what clients retry without harm.
+# Clients retry fewer conflicts without harm.
 _LEAST_CONFLICTS: Final = 10
 _ENOUGH_ITEMS: Final = 100
 _ITEMS_PER_KEY: Final = 20
 
 
 class Finding(Struct, frozen=True):
-    """Something about the table: the rules that say so, what was found, what to do about it."""
+    """A finding about the table, with its rules and the advice."""
 
     level: Level
     rules: tuple[str, ...]
@@ -56,7 +56,7 @@ class Finding(Struct, frozen=True):
 
 
 class Load(Protocol):
-    """The load and the units that are asked about."""
+    """The load and the units in question."""
 
     @property
     def write_units(self) -> int | None: ...  # noqa: D102 - the option's text says it
@@ -69,7 +69,7 @@ class Load(Protocol):
 
 
 class _Side(NamedTuple):
-    """Reads, or writes."""
+    """Reads or writes, with their limits and words."""
 
     kind: Access
     throttled: Kind
@@ -84,7 +84,7 @@ _SIDES: Final = (
 
 
 def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
-    """How evenly the keys are used, which are hot, how many suffixes help."""
+    """The distribution of requests over keys, hot keys, and the number of suffixes to add."""
     if not facts.traffic.minutes:
         yield Finding("fact", (), "Nothing was read or written by key in the last hour")
     for side in _SIDES:
@@ -97,7 +97,7 @@ def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
 
 
 def _conflicts(facts: Facts) -> Iterator[Finding]:
-    """The keys whose requests met transactions that had their items."""
+    """Keys whose requests conflicted with transactions."""
     total = facts.traffic.total(*CONFLICTS)
     if total < _LEAST_CONFLICTS:
         return
@@ -171,7 +171,7 @@ def _hot_keys(facts: Facts, side: _Side) -> Iterator[Finding]:
 
 
 def index_key_loads(facts: Facts) -> Iterator[Finding]:
-    """Which keys of global indexes are hot: they throttle writes to the table (S110)."""
+    """Hot keys of global indexes, which throttle writes to the table (S110)."""
     for name, traffic in facts.index_traffic.items():
         for side in _SIDES:
             for load in traffic.top(facts.asked(side.kind), _SHOWN_KEYS):
@@ -227,7 +227,7 @@ def _spreading(held: BusyKey | None, suffixes: int) -> str:
 
 
 def _cost(held: BusyKey | None, suffixes: int) -> str:
-    """What suffixes cost who reads all of a key."""
+    """The cost of suffixes for reads of all items of a key."""
     told = f"Who reads all of it then makes {suffixes} queries instead of one"
     if held is None or not held.size_bytes:
         return f"{told} (S148, S150)"
@@ -242,7 +242,7 @@ def _cost(held: BusyKey | None, suffixes: int) -> str:
 
 
 def _suffixes(facts: Facts, load: Load, writes_per_second: float) -> Finding:
-    """A9's formula for what is planned."""
+    """The number of suffixes for a planned load, by A9's formula."""
     item_bytes = load.item_size_bytes or facts.average_item_bytes or KIB
     suffixes = suffixes_for_writes(writes_per_second, item_bytes)
     hottest = facts.traffic.top(["writes"], 1)
@@ -286,13 +286,13 @@ def _cardinality(facts: Facts) -> Iterator[Finding]:
 
 
 def throttling_findings(facts: Facts, load: Load) -> Iterator[Finding]:
-    """What was throttled, and what would be of the recorded load with given units."""
+    """Throttling so far, and expected throttling of the recorded load with given units."""
     yield from _refused(facts)
     is_asked = load.write_units is not None or load.read_units is not None
     for side in _SIDES:
         if facts.traffic.total(side.kind, side.throttled):
             units = _units_of(facts, load, side)
-            # Who asks about provisioned writes of an on-demand table asks nothing about reads.
+            # A question about provisioned writes of an on-demand table does not concern its reads.
             if units is not None or not is_asked:
                 yield _expected(facts, load, side, units)
 
@@ -363,7 +363,7 @@ def _expected(facts: Facts, load: Load, side: _Side, units: int | None) -> Findi
 
 
 def _causes(found: Expected, side: _Side) -> str:
-    """The three causes that are told apart (S140), and that of on-demand tables."""
+    """The causes of throttling: the three of S140, and the one of on-demand tables."""
     told = {
         "the request rate is above the units": found.over_rate,
         "the keys are uneven, and what other partitions leave is not enough": found.uneven,
@@ -377,7 +377,7 @@ def _causes(found: Expected, side: _Side) -> str:
 
 
 def _units_of(facts: Facts, load: Load, side: _Side) -> int | None:
-    """The units that are asked about, else the table's, else None: on demand."""
+    """The units in question, by default the table's; None for on-demand."""
     asked = load.write_units if side.operation == "write" else load.read_units
     if asked is not None:
         return asked
@@ -387,9 +387,9 @@ def _units_of(facts: Facts, load: Load, side: _Side) -> int | None:
 
 
 def _minutes(facts: Facts, side: _Side) -> Iterator[MinuteLoad]:
-    """The recorded load; a request that was throttled would have taken an item's units.
+    """The recorded load. A throttled request counts as the units of an item.
 
-    One that was only observed has taken its own.
+    A request over an observed limit has consumed its own units.
     """
     schema = facts.key_schema
     for minute in facts.traffic.minutes:
@@ -400,7 +400,7 @@ def _minutes(facts: Facts, side: _Side) -> Iterator[MinuteLoad]:
                 continue
             for at, units in enumerate(minute.seconds[kind]):
                 seconds[at] += units * factor
-            # Of a sample, what its keys stand for is not all that came.
+            # In a sample, the keys stand for a part of all requests only.
             scale = factor * sum(minute.seconds[kind]) / minute.partitions[kind].total
             for each in minute.partitions[kind].keys:
                 key = keys.encode_partition(schema, each.key)
@@ -419,7 +419,7 @@ _WARNED_SHARE: Final = 0.8
 
 
 def collection_findings(facts: Facts) -> Iterator[Finding]:
-    """How near the item collections of a table with local indexes are to their limit."""
+    """Item collections of a table with local indexes that are near their limit."""
     limit_bytes = facts.use.item_collection_limit_bytes
     collections = facts.use.collections
     if not facts.description.get("LocalSecondaryIndexes") or not collections:
@@ -457,14 +457,14 @@ def collection_findings(facts: Facts) -> Iterator[Finding]:
 
 _DAY: Final = 24 * 60 * 60
 _FAR: Final = 5 * 365 * _DAY
-# A growth that was watched for less says nothing about days.
+# Growth over a shorter time does not predict days.
 _WATCHED_SECONDS: Final = 60
 
 
 def _growth(
     now: float, first: float | None, first_bytes: int | None, size_bytes: int
 ) -> float | None:
-    """Bytes per second since a collection was first counted; None if that is too short."""
+    """Growth in bytes per second since a collection was first counted; None if too recent."""
     if first is None or first_bytes is None or now - first < _WATCHED_SECONDS:
         return None
     return max(0.0, (size_bytes - first_bytes) / (now - first))

@@ -17,7 +17,7 @@ _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
 def key_text(key: Item) -> str:
-    """The values of a key, shortened in the middle where they are long."""
+    """The values of a key; long ones are shortened in the middle."""
     text = " / ".join(map(value_text, key.values()))
     if len(text) <= _KEY_CHARACTERS:
         return text
@@ -35,7 +35,7 @@ def value_text(value: AttributeValue) -> str:
 
 
 def figure(number: float) -> str:
-    """A number with as many digits as anybody wants to read."""
+    """A number with few digits."""
     if abs(number) >= _SMALL:
         return f"{number:,.0f}"
     rounded = f"{number:.1f}".removesuffix(".0")
@@ -48,7 +48,7 @@ def percent(share: float) -> str:
 
 
 def size(size_bytes: float) -> str:
-    """A size, in the largest unit of which there is one."""
+    """A size in the largest suitable unit."""
     unit = 0
     while size_bytes >= _KIB and unit < len(_UNITS) - 1:
         size_bytes, unit = size_bytes / _KIB, unit + 1
@@ -56,7 +56,7 @@ def size(size_bytes: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A length of time, roughly."""
+    """An approximate duration."""
     for unit, name in ((_DAY, "days"), (_HOUR, "hours"), (_MINUTE, "minutes")):
         if seconds >= 2 * unit:
             return f"{figure(seconds / unit)} {name}"
@@ -74,7 +74,7 @@ def time_span(start_epoch_seconds: float, end_epoch_seconds: float) -> str:
 
 
 def table(headlines: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
-    """Lines of columns; the first is text, the others are figures."""
+    """Lines of a table: the first column is text, the others are numbers."""
     widths = [max(map(len, column)) for column in zip(headlines, *rows, strict=True)]
     return "".join(
         indent

@@ -1,4 +1,4 @@
-"""The traffic of a table's or index's keys as the admin listener tells it, put together."""
+"""The traffic of a table's or index's keys, added up from the admin listener's minutes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACCESSES: Final[tuple[Kind, ...]] = ("reads", "writes")
 CONFLICTS: Final[tuple[Kind, ...]] = ("conflicts",)
 THROTTLES: Final[tuple[Kind, ...]] = ("throttled_reads", "throttled_writes")
 
-# Kinds that are added up, and how many units each thing that was counted of them stands for.
+# The kinds of counts to add up, with the units per count.
 Factors: TypeAlias = Mapping[Kind, float]
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder(dict).decode
 
 
 class KeyLoad(Struct, frozen=True):
-    """A key: what was counted of it, how much more it may be, and what it had in a busy second."""
+    """A key, with its count, the possible error, and the load in its busiest second."""
 
     key: Item
     weight: float
@@ -36,33 +36,33 @@ class KeyLoad(Struct, frozen=True):
 
 
 class Traffic:
-    """What was counted in the last hour, in units, or in requests that were throttled."""
+    """The counts of the last hour, in units or throttled requests."""
 
     def __init__(self, answer: InsightsAnswer) -> None:
         self.answer = answer
 
     @property
     def minutes(self) -> list[Minute]:
-        """The minutes in which anything was counted."""
+        """The minutes with counts."""
         return self.answer.minutes
 
     @property
     def start_epoch_seconds(self) -> float:
-        """When the first of them began, or the counting."""
+        """The start of the first minute, or of counting."""
         if not self.minutes:
             return self.answer.now
         return max(self.minutes[0].start, self.answer.since)
 
     def total(self, *kinds: Kind) -> float:
-        """All together, those that no key was counted for too."""
+        """The sum of all requests, including those without a counted key."""
         return self.total_of(dict.fromkeys(kinds, 1.0))
 
     def total_of(self, factors: Factors) -> float:
-        """As ``total``, in units."""
+        """The sum of all requests, in units."""
         return sum(sum(_seconds(minute, factors)) for minute in self.minutes)
 
     def counted(self, factors: Factors) -> float:
-        """What keys were counted for, of which theirs are shares: in a sample about the total."""
+        """The sum that the shares of keys refer to; in a sample approximately the total."""
         return sum(
             minute.partitions[kind].total * factor
             for minute in self.minutes
@@ -71,13 +71,13 @@ class Traffic:
         )
 
     def busiest_second(self, factors: Factors) -> float:
-        """The most in a second."""
+        """The largest sum in one second."""
         return max((max(_seconds(minute, factors)) for minute in self.minutes), default=0.0)
 
     def top(
         self, kinds: Iterable[Kind] | Factors, count: int, *, items: bool = False
     ) -> list[KeyLoad]:
-        """So many of the partition keys, or of the items, with the most; the first has most."""
+        """The busiest partition keys or items, most first."""
         factors = kinds if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
         summaries: list[Summary] = []
         seconds: dict[bytes, float] = {}
@@ -91,8 +91,8 @@ class Traffic:
                     continue
                 summary = _summary(counted[kind], factor)
                 summaries.append(summary)
-                # The key's part of what came in the minute's busiest second, on average. What a
-                # sample's keys stand for is not all that came.
+                # The key's average share of the minute's busiest second. In a sample, the keys
+                # stand for a part of all requests only.
                 scale = sum(minute.seconds[kind]) / minute.partitions[kind].total
                 busiest_share = max(of_seconds) / of_minute
                 for key, weight in summary.keys:
@@ -111,7 +111,7 @@ class Traffic:
 
 
 def _seconds(minute: Minute, factors: Factors) -> list[float]:
-    """What came in each second of a minute, in units."""
+    """The units in each second of a minute."""
     seconds = [0.0] * MINUTE_SECONDS
     for kind, factor in factors.items():
         for at, counted in enumerate(minute.seconds.get(kind, ())):
