@@ -17,7 +17,7 @@ import anyio
 import structlog
 
 from dynactor.storage.postgresql.address import Address
-from dynactor.storage.postgresql.connections import close_connection, connect
+from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, close_connection, connect
 from dynactor.storage.postgresql.errors import FAILURES
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import CannotOpen, Closed
@@ -48,24 +48,30 @@ class Ownership:
     async def keep(self, lost: Callable[[Closed], None]) -> None:
         """Hold the lock, also after PostgreSQL was away, until another server has taken over."""
         beats = 0
+        is_locked = True
         while True:
             try:
                 if self._connection.is_closed():
                     self._connection = await connect(self._address)
-                    await self._connection.fetchval(self._statements.try_lock)
-                    beats = 0
-                owner = await self._connection.fetchrow(self._statements.owner)
-                if owner is None or owner["epoch"] != self.epoch:
+                    is_locked = False
+                if not is_locked:
+                    # PostgreSQL may not have noticed yet that the session before has ended.
+                    (is_locked,) = await self._ask(self._statements.try_lock)
+                (epoch,) = await self._ask(self._statements.epoch)
+                if epoch != self.epoch:
                     lost(Closed("another server has taken over the database: restart this one"))
                     return
                 if beats % _BEATS_PER_SIZE == 0:
-                    tables, log = await self._connection.fetchrow(self._statements.sizes)
+                    tables, log = await self._ask(self._statements.sizes)
                     self.sizes = EngineFigures(tables, log, 0, 0, None)
                 beats += 1
             except (*FAILURES, TimeoutError) as error:
                 _log.debug("beat_failed", error=str(error))
                 self._connection.terminate()
             await anyio.sleep(_BEAT_SECONDS)
+
+    async def _ask(self, query: str) -> Any:
+        return await self._connection.fetchrow(query, timeout=STATEMENT_SECONDS)
 
     async def end(self) -> None:
         """Let another server begin."""

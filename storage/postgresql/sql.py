@@ -122,7 +122,8 @@ class Statements:
             "$24::bytea[], $25::int[], $26::bytea[], $27::bytea[], $28::bytea[], $29::bytea[])"
         )
         self.try_lock = f"SELECT pg_try_advisory_lock('{nodes}'::regclass::oid::int, 1)"
-        self.owner = f"SELECT epoch, name, started_at FROM {nodes}"
+        self.epoch = f"SELECT epoch FROM {nodes}"
+        self.owner = f"SELECT name, started_at FROM {nodes}"
         # Behind every commit of the last owner that is under way.
         self.wait_for_commits = f"SELECT pg_advisory_xact_lock('{nodes}'::regclass::oid::int, 2)"
         self.take_over = (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from dynactor.storage.data_directory import FORMAT_VERSION
 from dynactor.storage.postgresql.address import parse_address
+from dynactor.storage.postgresql.connections import connect
 from dynactor.storage.postgresql.schema import open_schema
+from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import CannotOpen, Closed, Group
 from tests.support.servers.postgresql import Postgresql
 from tests.support.servers.server import run_command
@@ -170,3 +173,26 @@ def test_the_driver_is_an_extra(postgresql: Postgresql, tmp_path: Any) -> None:
     )
     assert ended.returncode == 1
     assert "--store needs asyncpg: install it by pip install 'dynactor[postgresql]'" in ended.stderr
+
+
+async def test_a_server_takes_its_lock_again_when_the_session_before_has_ended(
+    postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynactor.storage.postgresql.ownership._BEAT_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.storage.postgresql.ownership._LOCK_SECONDS", 0.0)
+    url = postgresql.url("kept")
+    async with postgresql_store(url):
+        # A session that PostgreSQL still takes for the one that is gone.
+        statements = Statements("kept")
+        lingering = await connect(parse_address(url))
+        postgresql.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid IN "
+            "(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted)"
+        )
+        while not await lingering.fetchval(statements.try_lock):
+            pass
+        await lingering.close()
+        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+        while await asyncio.to_thread(postgresql.sql, held) == "0":
+            pass
+        assert "is in use by" in await refusal(url)
