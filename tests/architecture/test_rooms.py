@@ -29,24 +29,24 @@ def files_in(room: str) -> list[Path]:
     return [path for path in (PROJECT / room).glob("*.py") if path.name != "__init__.py"]
 
 
-def test_a_room_has_few_enough_files_to_look_around_in():
+def test_a_folder_does_not_have_too_many_files():
     large = {room for room in rooms(*FLOORS, "tests") if len(files_in(room)) > MOST_FILES}
     assert large <= LARGE_ROOMS
 
 
-def test_a_room_has_enough_files_to_be_one():
+def test_a_folder_has_enough_files():
     # A floor holds folders, and may have no files of its own.
     below = [room for room in rooms(*FLOORS) if room not in FLOORS]
     assert [room for room in below if len(files_in(room)) < FEWEST_FILES] == []
 
 
-def test_a_room_says_what_belongs_in_it():
+def test_a_folder_describes_its_content():
     for room in rooms(*FLOORS):
         docstring = ast.get_docstring(tree_of(PROJECT / room / "__init__.py"))
         assert docstring is not None, room
         assert len(docstring.split()) >= 3, room
 
 
-def test_a_room_has_a_name_that_says_something():
+def test_a_folder_has_a_meaningful_name():
     names = {Path(room).name for room in rooms(*FLOORS, "tests")}
     assert names & EMPTY_NAMES == set()

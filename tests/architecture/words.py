@@ -361,7 +361,8 @@ def _marked_lines(path: Path) -> Iterator[Text]:
     for number, line in enumerate([*text_of(path).splitlines(), ""]):
         bare = line.strip()
         if bare.startswith("#"):
-            block.append(bare.lstrip("# "))
+            # An indented line is a command.
+            block.append("" if bare.startswith("#   ") else bare.lstrip("# "))
         elif block:
             yield Text(path, number - len(block) + 1, "comment", "\n".join(block))
             block = []

@@ -228,7 +228,7 @@ async def test_a_mark_that_is_damaged_twice_is_reported_at_the_start(
 async def test_a_torn_tail_of_the_log_is_no_error(
     written: Written, tmp_path: Path, tail: bytes
 ) -> None:
-    """As after a power cut: some data written after the last sync, or zeros in its place."""
+    """Like a power cut: some data written after the last sync, or zeros in its place."""
     torn = fresh_copy(written.in_log, tmp_path / "torn")
     with largest(torn, "*.log").open("ab") as log:
         log.write(tail)

@@ -82,7 +82,7 @@ def test_an_item_that_is_not_there_after_the_restart_is_found() -> None:
     assert violated(history)
 
 
-def test_an_item_that_nobody_wrote_is_found() -> None:
+def test_an_unwritten_item_is_found() -> None:
     history = History()
     history.observe({"k": item("1")})
 
@@ -263,7 +263,7 @@ def ran_on_one_store(seed: int) -> tuple[History, State]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_one_store_said_is_explained_and_any_other_end_is_not(seed: int) -> None:
+def test_the_history_of_one_store_is_explained_and_another_end_is_not(seed: int) -> None:
     history, state = ran_on_one_store(seed)
     history.observe({"k": state} if state else {})
     assert check(history) == []

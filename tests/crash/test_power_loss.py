@@ -31,7 +31,7 @@ async def test_every_answered_write_outlives_a_power_cut(
     assert await database.compare() == []
 
 
-async def test_what_a_start_after_a_kill_showed_outlives_a_power_cut(tmp_path: Path) -> None:
+async def test_data_shown_after_a_restart_survives_a_power_cut(tmp_path: Path) -> None:
     database = CrashingDatabase(tmp_path, Random(3), power=True)
     await database.make()
     assert await database.crash() == []

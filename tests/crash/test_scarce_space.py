@@ -140,7 +140,7 @@ async def test_reads_go_on_and_writing_comes_back(
 
 
 @shares
-async def test_what_was_answered_is_there_after_a_kill_and_nothing_else(
+async def test_exactly_the_acknowledged_writes_survive_a_kill(
     tmp_path: Path, rounds: int | None, percent: int
 ) -> None:
     database = CrashingDatabase(tmp_path, Random(percent), power=True)

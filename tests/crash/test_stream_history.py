@@ -136,7 +136,7 @@ def test_an_unanswered_write_is_in_the_stream_if_it_is_in_the_table(done: bool) 
     assert faults(records if done else records[:1], history, ONE if done else TWO)
 
 
-def test_what_was_shown_before_a_restart_must_be_shown_again() -> None:
+def test_records_shown_before_a_restart_must_be_shown_again() -> None:
     ledger = Ledger()
     assert ledger.violations(STREAM, {}, HISTORY.operations, {"k": THREE}) == []
     assert ledger.violations(STREAM, {"k": THREE}, {}, {"k": THREE}) == []

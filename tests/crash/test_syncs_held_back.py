@@ -182,7 +182,7 @@ async def test_no_write_is_answered_and_every_read_shows_the_old_value(tmp_path:
         assert_all(await everything_shown(here.reader), NEW)
 
 
-async def test_what_was_not_synced_was_shown_to_nobody(tmp_path: Path) -> None:
+async def test_an_unsynced_write_was_never_shown(tmp_path: Path) -> None:
     """A sync never ends during a crowd's writes and other clients' reads; then the power is cut."""
     database = CrashingDatabase(tmp_path, Random(6), power=True)
     await database.make()

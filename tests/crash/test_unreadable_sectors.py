@@ -101,7 +101,7 @@ def requests(number: int) -> list[tuple[str, dict[str, Any], str]]:
     ]
 
 
-def test_what_meets_an_unreadable_sector_fails_and_says_where(served, sectors):
+def test_a_request_that_reads_an_unreadable_sector_fails_and_names_the_file(served, sectors):
     server, wire, file = served
     spoil(sectors, file)
     lost = unreadable(wire)

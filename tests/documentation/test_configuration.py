@@ -16,7 +16,7 @@ def test_the_page_is_what_the_options_make_of_it():
     assert shown == configuration_page.page(), "write the page again with `make pages`"
 
 
-def test_every_option_stands_on_the_page_once():
+def test_every_option_is_on_the_page_once():
     shown = re.findall(r"^\| `--([a-z-]+)`", configuration_page.page(), re.MULTILINE)
     rooms = (ServeOptions, KafkaOptions, TraceOptions)
     options = {field.name for room in rooms for field in fields(room)} - {"kafka", "traces"}

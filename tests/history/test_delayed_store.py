@@ -21,7 +21,7 @@ def group(counter: int) -> Group:
     )
 
 
-async def test_what_was_answered_is_shown() -> None:
+async def test_acknowledged_writes_are_visible() -> None:
     async with memory_store() as inner:
         store = DelayedStore(inner, DELAYS)
         for counter in range(1, 20):
@@ -41,7 +41,7 @@ async def test_the_owner_sees_what_was_accepted_and_a_reader_does_not() -> None:
         await store.close()
 
 
-async def test_commits_are_told_in_the_order_in_which_they_were_accepted() -> None:
+async def test_commits_complete_in_the_order_of_their_acceptance() -> None:
     async with memory_store() as inner:
         store = DelayedStore(inner, DELAYS)
         told: list[int] = []

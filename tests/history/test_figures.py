@@ -10,7 +10,7 @@ def under_way(invoked: int, answered: float) -> Transaction:
     return Transaction("", invoked, answered=answered)
 
 
-def test_what_shares_a_moment_with_another_one_overlaps() -> None:
+def test_operations_with_a_common_moment_overlap() -> None:
     alone, one, other = under_way(1, 2), under_way(3, 6), under_way(4, 5)
     never_answered, late = under_way(7, float("inf")), under_way(8, 9)
 
@@ -25,7 +25,7 @@ def test_a_percentile_is_one_of_the_values() -> None:
     assert percentile([], 0.5) == 0
 
 
-def test_many_histories_are_told_in_two_lines() -> None:
+def test_many_histories_are_summarized_in_two_lines() -> None:
     figures = [
         Figures(2_000, 500, 1, 3, conflicts=40, fewest_commits=5, retries=(0, 0, 4)),
         Figures(2_100, 525, 0, 0, conflicts=10, fewest_commits=7, retries=(1,)),

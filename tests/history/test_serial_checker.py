@@ -193,7 +193,7 @@ def test_a_refused_transaction_that_is_there_is_found() -> None:
     assert kinds(history, x=value("1")) == ["failed and there"]
 
 
-def test_what_a_refusal_showed_is_a_read() -> None:
+def test_the_item_in_a_refusal_is_a_read() -> None:
     history = history_of("x", "y")
     do(history, "1", "x")
     history.failed(history.invoke("2", append("x", "y")), {"x": value()})
@@ -208,7 +208,7 @@ def test_a_write_that_was_done_twice_is_found() -> None:
     assert kinds(history, x=value("1", "1")) == ["done twice"]
 
 
-def test_a_write_of_nobody_is_found() -> None:
+def test_a_write_without_a_transaction_is_found() -> None:
     assert kinds(history_of("x"), x=value("1")) == ["nobody's"]
 
 
@@ -221,7 +221,7 @@ def test_a_wrong_sum_and_a_condition_that_did_not_hold_are_found() -> None:
 
 
 def ran_on_one_store(seed: int) -> SerialHistory:
-    """Random transactions of six clients, each of which takes effect at one moment."""
+    """Random transactions of six clients that each take effect at one moment."""
     draw = Random(seed)
     history = history_of(*"abcd")
     items = dict(history.initial)
@@ -303,7 +303,7 @@ def explains(history: SerialHistory, order: tuple[Transaction, ...]) -> bool:
     return True
 
 
-def test_the_circles_are_there_where_trying_every_order_finds_none() -> None:
+def test_there_is_a_cycle_exactly_if_no_order_exists() -> None:
     found = {True: 0, False: 0}
     for history in small_histories(400):
         expected = has_order(history)
@@ -313,7 +313,7 @@ def test_the_circles_are_there_where_trying_every_order_finds_none() -> None:
 
 
 @pytest.mark.parametrize("case", range(20))
-def test_what_one_store_said_is_explained(case: int) -> None:
+def test_the_history_of_one_store_is_explained(case: int) -> None:
     assert check(ran_on_one_store(case)) == []
 
 

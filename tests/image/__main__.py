@@ -2,8 +2,8 @@
 
 It reads compose/Dockerfile and executes its steps in Debian roots made by mmdebstrap, so the two
 can't differ. Then it measures the last root and starts the server there: with a read-only file
-system, as an arbitrary user, as process 1, which SIGTERM ends. mmdebstrap is a Debian package,
-which need not be installed: ``--mmdebstrap`` names the program.
+system, as an arbitrary user, as process 1, which SIGTERM ends. The Debian package mmdebstrap need
+not be installed: ``--mmdebstrap`` names the program.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _COMPOSE_IS_MISSING = not has_compose_client()
 
 _SYSTEMD_IS_MISSING = shutil.which("systemd-analyze") is None
 
-# A suite of somebody else, which test_moving_from_moto.py runs.
+# Another project's suite, which test_moving_from_moto.py runs.
 collect_ignore = ["shop_suite"]
 if _COMPOSE_IS_MISSING:
     collect_ignore.append("test_compose_client.py")

@@ -38,7 +38,7 @@ def test_the_server_and_kafka_come_without_being_asked_for_by_profile():
     ]
 
 
-def test_nobody_waits_for_anybody():
+def test_no_service_waits_for_another():
     assert all(service.depends_on == [] for service in COMPOSE.services.values())
 
 
@@ -57,7 +57,7 @@ def test_the_image_is_built_from_its_dockerfile_and_keeps_its_data_in_the_volume
     assert [volume.split(":")[1] for volume in DYNACTOR.volumes] == [declared]
 
 
-def test_every_service_tells_its_health():
+def test_every_service_reports_its_health():
     for service in (KAFKA, PROMETHEUS):
         assert service.healthcheck is not None
         assert service.healthcheck.test[0] == "CMD"

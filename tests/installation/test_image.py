@@ -42,7 +42,7 @@ def health(environment: dict[str, str]) -> int:
     return done.returncode
 
 
-def test_what_is_copied_into_the_image_is_the_whole_package(wheel: Path, tmp_path: Path):
+def test_the_image_contains_the_whole_package(wheel: Path, tmp_path: Path):
     source = tmp_path / "source"
     source.mkdir()
     for sources, target in BUILD.copied:
@@ -75,7 +75,7 @@ def is_ignored(name: str) -> bool:
     return ignored
 
 
-def test_its_command_serves_and_its_health_check_tells(installed: Path, tmp_path: Path):
+def test_its_command_serves_and_its_health_check_works(installed: Path, tmp_path: Path):
     environment = image_environment(installed, tmp_path / "data")
     assert health(environment) == 1
     with (

@@ -79,7 +79,7 @@ def test_several_runs_at_once_fetch_once_and_all_get_the_whole(machine: Machine)
     assert machine.calls == 1
 
 
-def test_a_changed_pom_is_fetched_anew_and_the_old_one_kept(machine: Machine):
+def test_a_changed_pom_is_fetched_and_the_old_one_kept(machine: Machine):
     machine.install_maven("")
     before = jars(machine.pom)
     assert jars(machine.pom) == before
@@ -90,7 +90,7 @@ def test_a_changed_pom_is_fetched_anew_and_the_old_one_kept(machine: Machine):
     assert machine.calls == 2
 
 
-def test_what_failed_half_way_is_no_cache(machine: Machine):
+def test_a_partial_download_is_not_cached(machine: Machine):
     machine.install_maven("echo 'no such artifact' >&2; exit 1")
     with pytest.raises(NotFetched, match="no such artifact"):
         jars(machine.pom)
@@ -99,7 +99,7 @@ def test_what_failed_half_way_is_no_cache(machine: Machine):
     assert names(jars(machine.pom)) == ["one.jar", "two.jar"]
 
 
-def test_a_machine_without_maven_is_told_what_is_missing(
+def test_the_error_without_maven_names_the_missing_program(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PATH", os.environ["PATH"].split(":")[0])

@@ -44,7 +44,7 @@ def test_a_version_is_found_once_and_the_own_one_is_left_out(tmp_path: Path):
     assert found(tmp_path) == ["3.98.1"]
 
 
-def test_what_is_no_cpython_or_can_not_run_is_left_out(tmp_path: Path):
+def test_other_interpreters_and_broken_ones_are_left_out(tmp_path: Path):
     fake(tmp_path / "a/python3.97", (3, 97, 1), "PyPy")
     executable(
         tmp_path / "a/python3.98", "echo 'pyenv: python3.98: command not found' >&2; exit 127"

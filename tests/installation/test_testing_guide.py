@@ -24,7 +24,7 @@ def test_a_suite_passes_with_what_is_pasted(tmp_path: Path):
     assert "7 passed" in told.stdout
 
 
-def test_the_plugins_options_are_those_that_are_told():
+def test_the_plugins_options_are_the_documented_ones():
     plugin = (PROJECT / "dynactor" / "pytest_plugin.py").read_text()
     options = set(re.findall(r'addini\(\s*"(dynactor_\w+)"', plugin))
     assert options == set(re.findall(r"^\| `(dynactor_(?!server)\w+)` \|", GUIDE, re.MULTILINE))

@@ -24,7 +24,7 @@ def delivery(request: pytest.FixtureRequest) -> tuple[str, str]:
     return ("--kafka-delivery", request.param)
 
 
-async def test_it_is_begun_anew_by_a_server_that_was_killed(
+async def test_it_is_restarted_after_a_kill_of_the_server(
     kafka_broker: BrokerAddress, tmp_path: Path, delivery: tuple[str, str]
 ):
     with running_server(data_dir=tmp_path) as server, closing(WireClient(server.endpoint)) as call:

@@ -71,7 +71,7 @@ async def seconds_of(work: Callable[[], Awaitable[object]]) -> float:
     return time.perf_counter() - began_at
 
 
-async def test_who_is_cancelled_leaves_no_connection_behind(kafka_broker: BrokerAddress):
+async def test_a_cancelled_call_leaves_no_connection_behind(kafka_broker: BrokerAddress):
     broker = kafka(kafka_broker)
     topic = await created(broker)
     told: list[object] = []
@@ -224,7 +224,7 @@ async def test_a_topic_that_is_not_there_fails(kafka_broker: BrokerAddress):
     await publisher.close()
 
 
-async def test_a_publisher_closes_in_time_though_nobody_answers(breakable_broker: KafkaBroker):
+async def test_a_publisher_closes_in_time_without_answers(breakable_broker: KafkaBroker):
     broker = kafka(breakable_broker)
     topic = await created(broker)
     publisher = await broker.open_publisher()
@@ -239,7 +239,7 @@ async def test_a_publisher_closes_in_time_though_nobody_answers(breakable_broker
             await publishing
 
 
-async def test_what_was_sent_into_silence_is_taken_once(breakable_broker: KafkaBroker):
+async def test_records_sent_to_a_silent_broker_are_accepted_once(breakable_broker: KafkaBroker):
     topic = await created(kafka(breakable_broker))
     broker = kafka(breakable_broker, request_timeout_seconds=2.0)
     publisher = await broker.open_publisher()

@@ -35,7 +35,7 @@ async def values(broker: BrokerAddress, topic: str) -> list[bytes | None]:
     return [record.value for record in await read_topic(broker, topic)]
 
 
-async def test_an_acknowledgement_that_is_lost_makes_no_second_record(own_broker: KafkaBroker):
+async def test_a_lost_acknowledgment_causes_no_second_record(own_broker: KafkaBroker):
     topic = await created_topic(own_broker)
     with own_broker.network() as (network, seen):
         async with producing(seen) as producer:
@@ -50,7 +50,7 @@ async def test_an_acknowledgement_that_is_lost_makes_no_second_record(own_broker
     assert await values(own_broker, topic) == [b"first", b"second", b"third"]
 
 
-async def test_what_was_sent_into_a_silent_network_arrives_once_it_speaks(
+async def test_records_sent_into_a_silent_network_arrive_when_it_recovers(
     own_broker: KafkaBroker,
 ):
     topic = await created_topic(own_broker)

@@ -108,7 +108,7 @@ async def test_recorded_changes_rebuild_it_too(kafka_broker: BrokerAddress):
         assert sum(replica.events.values()) == copy.last["changes"]
 
 
-async def test_a_broker_that_goes_away_in_the_midst_of_it_is_waited_for(
+async def test_a_replay_waits_for_a_broker_that_goes_away(
     breakable_broker: KafkaBroker, tmp_path: Path
 ):
     topic = unique_name("copy")

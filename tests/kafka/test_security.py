@@ -50,7 +50,9 @@ def kafka(broker: KafkaBroker, **settings) -> Kafka:
         ({"sasl_mechanism": "SCRAM-SHA-256"}, "UnsupportedSaslMechanism"),
     ],
 )
-async def test_who_is_not_let_in_is_told_why(strict_broker: KafkaBroker, settings, told: str):
+async def test_a_refused_login_is_reported_with_its_reason(
+    strict_broker: KafkaBroker, settings, told: str
+):
     broker = kafka(strict_broker, **settings)
     with pytest.raises(Refused, match=told):
         await broker.ensure_topic(Topic("topic", 1, 1))

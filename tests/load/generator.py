@@ -1,7 +1,7 @@
 """The load generator: one process, many keep-alive connections, one kind of request.
 
 ``python -m tests.load.generator`` reads a ``Plan`` as JSON from the first line of its standard
-input, connects and warms up, prints ``ready``, waits for a second line, then measures and prints a
+input, connects, warms up and prints ``ready``. After a second line, it measures and prints a
 ``Report``. ``Generator`` controls it from the benchmark's process, so a generator never shares an
 event loop with other code.
 """

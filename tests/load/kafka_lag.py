@@ -1,8 +1,8 @@
 """The age of changes when a consumer of their topic gets them.
 
 ``python -m tests.load.kafka_lag`` reads a ``Plan`` as JSON from the first line of its standard
-input, goes to the topic's end, prints ``ready``, reads until a second line comes, and prints a
-``Report``. ``Follower`` controls it from the benchmark's process.
+input, goes to the topic's end and prints ``ready``. It reads until a second line comes, and prints
+a ``Report``. ``Follower`` controls it from the benchmark's process.
 
 A change's age counts from its commit time, which its record has in microseconds: before it was
 durable and acknowledged. A sample of the records is inspected.

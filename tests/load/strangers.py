@@ -134,7 +134,7 @@ async def _too_large(stranger: Stranger) -> None:
 
 
 async def _almost_small(stranger: Stranger) -> None:
-    """As large as possible without needing admission, and never complete."""
+    """The largest request that needs no admission, never complete."""
     await stranger.send(stranger.head("Content-Length: 63000"), b"x" * 62_000)
     await asyncio.sleep(30)
 

@@ -1,7 +1,7 @@
 """The cost of accounting and throttling: ``python -m tests.load.throttling_cost --help``.
 
-It measures gets on one table with each way of enforcing its limits, refusals of an exhausted table,
-a table of 4 partitions beside one of 64 on two servers, and gets with counted keys on a third.
+It measures gets on one table with each mode of its limits, and refusals of an exhausted table. It
+also compares a table of 4 partitions with one of 64 on two servers, and counts keys on a third.
 Rounds alternate and medians are shown, because a machine's speed drifts by more than the
 differences. The result is the server's processor time per request; each line is compared with the
 first, round by round.

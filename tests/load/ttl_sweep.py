@@ -1,6 +1,6 @@
 """The speed of sweeping expired items beside gets: ``python -m tests.load.ttl_sweep --help``.
 
-The server runs on a virtual clock, so windows with and without a sweep alternate: the items of all
+The server runs on a virtual clock, so windows with and without a sweep alternate. The items of all
 rounds are due within one minute of it, those of one round when it is advanced.
 """
 

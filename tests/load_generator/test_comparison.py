@@ -77,7 +77,7 @@ def test_requests_that_failed_are_no_throughput():
     assert ours.rates == [75.0]
 
 
-def test_what_was_asked_differently_is_not_compared():
+def test_results_with_different_parameters_are_not_compared():
     results = [
         *(result("ours", 1), result("theirs", 1)),
         *(result("ours", 1, connections=64), result("theirs", 1, connections=64)),
@@ -86,13 +86,13 @@ def test_what_was_asked_differently_is_not_compared():
     assert [case.text for case in cases] == ["get, 16 connections", "get, 64 connections"]
 
 
-def test_results_of_which_none_are_alike_all_stand_beside_each_other():
+def test_results_without_common_parameters_form_one_case():
     ((case, rounds),) = by_case([result("a", 1), result("b", 2, workload="put")]).items()
     assert case.text == "different workloads"
     assert [each.label for each in rounds] == ["a: get, 16 connections", "b: put, 16 connections"]
 
 
-def test_a_row_tells_the_median_and_how_sure_it_is():
+def test_a_row_shows_the_median_and_its_spread():
     ((_, rounds),) = by_case(alternated([100, 300, 200], [100, 100, 100])).items()
     ours, theirs = rows(rounds)
     assert ours[:3] == ("ours", "200 (100 to 300)", "1")

@@ -95,7 +95,7 @@ def test_counts_of_any_size_come_back():
     assert Histogram.decode(histogram.encode()).counts == histogram.counts
 
 
-def test_what_hdrhistogram_has_written_is_read():
+def test_the_text_of_hdrhistogram_can_be_read():
     histogram = Histogram.decode(ENCODED)
     assert histogram.counts == recorded().counts
     assert {percent: histogram.percentile(percent) for percent in PERCENTILES} == PERCENTILES

@@ -47,7 +47,7 @@ def test_no_size_is_beyond_what_an_item_may_have():
 
 
 @pytest.mark.parametrize("specification", ["", "x", "0", "-5", "500-100", "lognormal:3", "1000000"])
-def test_a_size_that_is_none_is_refused(specification: str):
+def test_an_invalid_size_is_refused(specification: str):
     with pytest.raises(UnknownSizes):
         sizes(specification)
 
@@ -65,7 +65,7 @@ def test_an_item_has_about_the_size_that_was_asked_for(size: int):
     assert sum(map(len, item)) + sum(map(len, texts)) == pytest.approx(size, abs=12)
 
 
-def test_an_item_is_recognised_by_what_is_in_it():
+def test_an_item_is_recognized_by_its_content():
     records = Records(plan(item_size="100-2000"))
     item = msgspec.json.decode(records.item(1_234, 7, (7, 3, 0, 7, 5)))
     assert records.recognise(item) == (1_234, 7, (7, 3, 0, 7, 5))
@@ -82,13 +82,13 @@ def test_an_item_is_recognised_by_what_is_in_it():
         ("more", {"S": "than was written"}),
     ],
 )
-def test_an_item_that_was_changed_is_not_recognised(name: str, value: dict[str, str]):
+def test_a_changed_item_is_not_recognized(name: str, value: dict[str, str]):
     records = Records(plan(item_size="300"))
     item = msgspec.json.decode(records.item(1_234, 7, (7, 3, 0, 7, 5)))
     assert records.recognise(item | {name: value}) is None
 
 
-def test_an_item_without_one_of_its_fields_is_not_recognised():
+def test_an_item_without_one_of_its_fields_is_not_recognized():
     records = Records(plan(item_size="300"))
     item = msgspec.json.decode(records.item(1_234, 7, (7,) * 5))
     del item["field4"]

@@ -28,7 +28,7 @@ def put(of: Ledger, number: int = _ITEM) -> int:
     return write.version
 
 
-def test_what_was_loaded_is_there_and_nothing_else():
+def test_exactly_the_loaded_items_are_there():
     assert read(ledger(), seen(0)) == {}
     assert read(ledger(), None, _ABSENT) == {}
     assert read(ledger(), None) == {"stale": 1}
@@ -61,14 +61,14 @@ def test_a_slow_read_beside_a_write_excuses_no_later_one():
     assert of.findings.counts == {"stale": 1}
 
 
-def test_what_a_read_has_shown_does_not_go_away_again():
+def test_a_version_that_a_read_showed_stays():
     of = ledger()
     of.begin_put(_ITEM)
     assert read(of, seen(1)) == {}
     assert read(of, seen(0)) == {"stale": 1}
 
 
-def test_a_version_that_nobody_wrote_is_foreign():
+def test_an_unwritten_version_is_foreign():
     of = ledger()
     put(of)
     assert read(of, seen(2)) == {"foreign": 1}
@@ -125,7 +125,7 @@ def test_a_deleted_item_is_not_there():
     assert read(of, seen(0)) == {"stale": 1}
 
 
-def test_what_is_missing_after_the_run_is_lost():
+def test_an_item_missing_after_the_run_is_lost():
     of = ledger()
     put(of)
     assert read(of, seen(0), at_end=True) == {"lost": 1}
@@ -153,7 +153,7 @@ def test_a_condition_on_the_last_version_does_not_fail():
     assert of.findings.counts == {"condition": 1}
 
 
-def test_what_no_read_may_show_any_more_is_forgotten():
+def test_versions_that_no_read_may_show_are_dropped():
     of = ledger()
     reading = of.begin_read(_ITEM)
     for _ in range(100):
@@ -163,7 +163,7 @@ def test_what_no_read_may_show_any_more_is_forgotten():
     assert len(of._histories[_ITEM].states) == 1
 
 
-def test_findings_are_counted_all_and_told_in_part():
+def test_all_findings_are_counted_and_some_are_printed():
     of = ledger()
     for _ in range(100):
         read(of, None)

@@ -94,7 +94,7 @@ def test_requests_are_sent_when_they_are_due_whether_or_not_others_are_answered(
     assert driven.under_way == 11
 
 
-def test_what_a_stalled_server_keeps_waiting_counts_from_when_it_was_due():
+def test_requests_delayed_by_a_stalled_server_count_from_their_scheduled_time():
     driven = Driven(rate=100, lanes=1)
     # It answers nothing for a second, then everything.
     driven.go_to(1.0)
@@ -122,7 +122,7 @@ def test_a_request_is_late_by_the_generators_fault_only_if_a_connection_was_free
     assert dict(driven.recorder.lateness) == {0: 1, 2_500: 1}
 
 
-async def test_what_was_never_sent_has_waited_to_the_end():
+async def test_an_unsent_request_has_waited_to_the_end():
     driven = Driven(rate=10, lanes=1)
     driven.go_to(0.95)
     stopping = asyncio.ensure_future(driven.loop.stop())

@@ -21,7 +21,7 @@ def printed(*arguments: object) -> str:
     return done.stdout
 
 
-def test_a_servers_features_are_told(tmp_path: Path):
+def test_a_servers_features_are_printed(tmp_path: Path):
     told = printed("features", "--servers", "dynactor", "--directory", tmp_path).splitlines()
     assert told[0] == "dynactor: stream: INSERT, MODIFY, REMOVE"
     assert told[1].startswith("dynactor: throttling: ProvisionedThroughputExceededException after ")
@@ -32,7 +32,7 @@ def test_a_servers_features_are_told(tmp_path: Path):
     assert told[4] == "dynactor: kill -9: the write is there"
 
 
-def test_start_and_memory_are_told(tmp_path: Path):
+def test_start_and_memory_are_printed(tmp_path: Path):
     servers = ("--servers", "dynactor-memory")
     told = printed(
         *("footprints", *servers, "--rounds", 1, "--filled-rounds", 1, "--directory", tmp_path)

@@ -45,7 +45,7 @@ def test_credentials_come_from_the_environment_first():
     assert find_credentials(environment) == ("a", "b", None)
 
 
-def test_where_there_are_no_credentials_it_says_where_to_put_them(monkeypatch: pytest.MonkeyPatch):
+def test_the_error_without_credentials_says_where_to_put_them(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dynactor.load.wire.signing.find_spec", lambda _: None)
     with pytest.raises(NoCredentials, match="AWS_ACCESS_KEY_ID"):
         find_credentials({})
@@ -82,7 +82,7 @@ def test_an_endpoint_is_taken_apart(url: str, host_header: str | None, region: s
 @pytest.mark.parametrize(
     "url", ["", "localhost:8000", "ftp://localhost", "http://", "http://h:x", "http://h/path"]
 )
-def test_what_is_no_endpoint_is_refused(url: str):
+def test_an_invalid_endpoint_is_refused(url: str):
     with pytest.raises(NotAnEndpoint):
         parse_endpoint(url)
 
@@ -107,7 +107,7 @@ def test_an_answer_is_whole_when_its_last_byte_is_there(received: bytes, status:
     "received",
     [b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n", _PLAIN + b"more"],
 )
-def test_what_is_no_answer_to_a_request_is_refused(received: bytes):
+def test_bytes_other_than_an_answer_are_refused(received: bytes):
     with pytest.raises(BadAnswer):
         take_answer(received)
 

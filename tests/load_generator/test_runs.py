@@ -127,7 +127,7 @@ def test_results_are_set_beside_each_other_and_drawn(
     assert "http" not in page.replace("http://www.w3.org", "").split("<svg")[0]
 
 
-async def test_requests_that_fail_are_counted_shown_and_told_by_the_exit_code(tmp_path: Path):
+async def test_failed_requests_are_counted_and_set_the_exit_code(tmp_path: Path):
     kept = tmp_path / "failed.json"
     # This server supports only puts and gets.
     async with FaultyDynamoDB().serving() as server:
@@ -160,7 +160,7 @@ async def test_requests_that_fail_are_counted_shown_and_told_by_the_exit_code(tm
         (("compare", PROJECT / "pyproject.toml"), "is no result of a load run"),
     ],
 )
-def test_what_can_not_be_run_is_told_in_a_line(
+def test_an_impossible_run_is_reported_in_one_line(
     arguments: tuple[object, ...], told: str, capsys: pytest.CaptureFixture[str]
 ):
     assert app(list(map(str, arguments)), result_action="return_value") == 2

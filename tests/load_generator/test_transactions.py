@@ -23,12 +23,12 @@ def test_a_part_of_a_transaction_is_torn():
     assert len(list(transactions().torn({1: 4, 2: 8, 3: 1}))) == 2
 
 
-def test_what_was_written_or_deleted_since_is_not_torn():
+def test_a_later_write_or_delete_is_not_torn():
     assert not list(transactions().torn({1: 5, 2: 9}))
     assert not list(transactions().torn({1: 5}))
 
 
-def test_what_was_written_together_is_read_together():
+def test_items_written_together_are_read_together():
     made = transactions()
     assert set(made.items_beside(2)) == {1, 2, 3}
     assert not made.items_beside(4)

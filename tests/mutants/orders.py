@@ -361,7 +361,7 @@ ORDERS: Final = (
 """,
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_readers_are_told_that_records_are_trimmed_before_these_are_gone",
+            "test_readers_are_notified_of_trimming_before_records_are_deleted",
         ],
     ),
     Fault(
@@ -771,7 +771,7 @@ ORDERS: Final = (
         "if False:",
         "tests/actors/derived/test_trim_delay.py",
         [
-            "test_a_log_is_trimmed_past_a_sink_that_may_miss_changes_and_takes_none",
+            "test_a_log_is_trimmed_past_a_blocked_sink_that_may_miss_changes",
         ],
     ),
     Fault(
@@ -785,7 +785,7 @@ ORDERS: Final = (
 """,
         "tests/actors/kafka/test_publishing_steps.py",
         [
-            "test_a_snapshot_tells_where_the_logs_stood_when_its_items_were_read",
+            "test_a_snapshot_has_the_positions_of_the_logs_at_its_reads",
         ],
     ),
     Fault(

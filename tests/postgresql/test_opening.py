@@ -35,7 +35,7 @@ async def refusal(url: str) -> str:
         ("postgresql://host/database?schema=pg_catalog", "can't use the schema 'pg_catalog'"),
     ],
 )
-def test_a_malformed_url_is_told(url: str, told: str) -> None:
+def test_a_malformed_url_is_reported(url: str, told: str) -> None:
     with pytest.raises(CannotOpen, match=told):
         parse_address(url)
 
@@ -45,17 +45,17 @@ def test_messages_show_no_password() -> None:
     assert address.shown == "PostgreSQL at one:5432,two, database data, schema s"
 
 
-async def test_a_server_that_is_not_there_is_told(postgresql: Postgresql) -> None:
+async def test_a_missing_server_is_reported(postgresql: Postgresql) -> None:
     url = postgresql.url().replace(f":{postgresql.port}/", ":1/")
     assert "PostgreSQL at 127.0.0.1:1 can't be used" in await refusal(url)
 
 
-async def test_a_missing_database_is_told(postgresql: Postgresql) -> None:
+async def test_a_missing_database_is_reported(postgresql: Postgresql) -> None:
     told = await refusal(postgresql.url(database="nowhere"))
     assert told == "PostgreSQL has no database nowhere. Make it by: createdb nowhere"
 
 
-async def test_a_wrong_password_is_told(postgresql: Postgresql) -> None:
+async def test_a_wrong_password_is_reported(postgresql: Postgresql) -> None:
     rules = postgresql.data / "pg_hba.conf"
     before = rules.read_text()
     postgresql.sql("CREATE ROLE locked LOGIN PASSWORD 'right'")
@@ -69,7 +69,7 @@ async def test_a_wrong_password_is_told(postgresql: Postgresql) -> None:
         postgresql.sql("SELECT pg_reload_conf(); DROP ROLE locked")
 
 
-async def test_missing_permission_is_told(postgresql: Postgresql) -> None:
+async def test_missing_permission_is_reported(postgresql: Postgresql) -> None:
     postgresql.sql("CREATE ROLE guest LOGIN")
     told = await refusal(postgresql.url().replace("postgres@", "guest@"))
     assert "User guest may not use or make what dynactor needs" in told

@@ -347,7 +347,7 @@ def test_s126_a_filter_hides_expired_items(slow: Place, expired: tuple[str, Item
     "change",
     ["SET ExpirationTime = :later", "REMOVE ExpirationTime", "SET ExpirationTime = :text"],
 )
-def test_s127_an_update_of_an_expired_items_time_is_honoured(
+def test_s127_an_update_of_an_expired_items_time_is_honored(
     slow: Place, expired: tuple[str, Item], change: str
 ):
     name, item = expired

@@ -78,7 +78,7 @@ async def partitions_after(offered: Sequence[Item], names: Sequence[str]) -> tup
 async def test_two_items_in_turn_are_put_apart_whatever_their_size(
     size_kib: int, puts: int, names: Sequence[str]
 ):
-    """Of 98 KiB puts, eleven are accepted in most seconds, six of them of the first item."""
+    """Most seconds accept eleven puts of 98 KiB, six of them of the first item."""
     both = [item(names, value, size_kib) for value in "ab"]
 
     assert await partitions_after(both * (puts // 2), names) == (2, puts)

@@ -97,7 +97,7 @@ def test_a_warmed_table_takes_what_it_is_warmed_for_at_once():
     assert units_of(outcomes) == [20_000] * 5
 
 
-def test_a_table_at_the_quota_of_the_account_is_told_so():
+def test_the_error_at_the_accounts_quota_names_the_quota():
     load = [Writes(partition, 10, 100) for partition in range(50)]
 
     outcomes = offer(limits(on_demand(warm_writes=40_000), 50), load, range(5))

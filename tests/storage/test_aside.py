@@ -93,7 +93,7 @@ async def test_a_checkpoint_does_not_wait_for_a_reclaim(
     assert await keys_in(tmp_path / "copies" / "copy") == [b"a"]
 
 
-async def test_closing_ends_both_and_leaves_a_whole_checkpoint_or_none(
+async def test_closing_ends_both_and_leaves_a_whole_backup_or_none(
     store: Store, engine: HeldEngine, tmp_path: Path
 ) -> None:
     await put(store, b"a")
@@ -113,7 +113,7 @@ async def test_closing_ends_both_and_leaves_a_whole_checkpoint_or_none(
     assert await keys_in(tmp_path / "data") == [b"a"]
 
 
-async def test_after_a_full_disk_the_engine_is_reopened_when_neither_is_at_work(
+async def test_after_a_full_disk_the_engine_is_reopened_when_neither_is_running(
     store: Store, engine: HeldEngine, tmp_path: Path
 ) -> None:
     await put(store, b"a")

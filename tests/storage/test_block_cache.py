@@ -21,7 +21,7 @@ def test_it_has_its_size_whenever_the_database_is_opened(tmp_path: Path) -> None
             assert found == size_bytes
 
 
-async def test_a_server_without_one_reads_all_the_same(tmp_path: Path) -> None:
+async def test_a_server_without_a_cache_reads_correctly(tmp_path: Path) -> None:
     store = await open_rocks(tmp_path, RocksOptions(block_cache_bytes=0))
     await (await store.commit([Group(b"head", None, b"1", [(b"key", b"value")])]))
     await store.close()

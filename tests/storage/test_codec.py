@@ -20,7 +20,7 @@ def fields(stored: StoredItem) -> tuple[int, int, bytes]:
 
 
 @given(st.lists(items))
-def test_what_is_decoded_is_what_was_encoded(stored):
+def test_an_encoded_item_is_decoded_unchanged(stored):
     values = [codec.encode(each) for each in stored]
     assert [fields(codec.decode(value)) for value in values] == [fields(each) for each in stored]
     assert [fields(each) for each in codec.decode_all(values)] == [fields(each) for each in stored]

@@ -24,7 +24,7 @@ class FailingEngine(MemoryEngine):
         super().sync(sequence)
 
 
-async def test_it_tells_on_a_full_disk_too() -> None:
+async def test_it_answers_on_a_full_disk_too() -> None:
     engine = FailingEngine()
     store = _RocksStore(engine, RocksOptions())
     group = Group(b"head", None, b"1", puts=[(b"key", b"value")])

@@ -114,7 +114,7 @@ async def test_a_mark_that_is_damaged_in_both_slots_is_reported(data: Path) -> N
     ("name", "hint"),
     [("CURRENT", "can't be opened"), ("MANIFEST-*", r"The file \S+/MANIFEST-\d+ may be corrupted")],
 )
-async def test_a_damaged_catalogue_of_the_engine_is_reported(
+async def test_a_damaged_manifest_of_the_engine_is_reported(
     data: Path, name: str, hint: str
 ) -> None:
     [path] = (data / "rocksdb").glob(name)

@@ -90,7 +90,7 @@ async def test_a_name_is_given_once(store: Store, backups: Backups) -> None:
     assert await keys_in(made.directory) == [b"a"]
 
 
-async def test_of_two_asked_for_at_once_each_is_whole(
+async def test_two_concurrent_backups_are_both_whole(
     store: Store, backups: Backups, tmp_path: Path
 ) -> None:
     await put(store, b"a")
@@ -100,7 +100,7 @@ async def test_of_two_asked_for_at_once_each_is_whole(
     assert len(names(tmp_path)) == 4
 
 
-async def test_what_a_crash_left_is_removed_with_the_next(
+async def test_the_remains_of_a_crash_are_removed_with_the_next_backup(
     store: Store, backups: Backups, tmp_path: Path
 ) -> None:
     left = tmp_path / "backups" / ".unfinished"
@@ -112,7 +112,7 @@ async def test_what_a_crash_left_is_removed_with_the_next(
     assert names(tmp_path) == ["first"]
 
 
-async def test_what_is_not_ours_is_not_removed(backups: Backups, tmp_path: Path) -> None:
+async def test_foreign_files_are_not_removed(backups: Backups, tmp_path: Path) -> None:
     theirs = tmp_path / "backups" / ".unfinished" / "thesis.txt"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("mine")
@@ -121,7 +121,7 @@ async def test_what_is_not_ours_is_not_removed(backups: Backups, tmp_path: Path)
     assert theirs.read_text() == "mine"
 
 
-async def test_another_server_at_work_there_is_left_alone(
+async def test_a_concurrent_backup_of_another_server_is_left_alone(
     store: Store, backups: Backups, tmp_path: Path
 ) -> None:
     await put(store, b"a")
@@ -134,7 +134,7 @@ async def test_another_server_at_work_there_is_left_alone(
     assert names(tmp_path) == ["first", "others"]
 
 
-async def test_whoever_is_cancelled_leaves_it_to_be_made(
+async def test_a_backup_is_completed_after_its_caller_is_cancelled(
     store: Store, backups: Backups, tmp_path: Path
 ) -> None:
     await put(store, b"a")
@@ -149,7 +149,7 @@ async def test_whoever_is_cancelled_leaves_it_to_be_made(
     assert await keys_in(tmp_path / "backups" / "first") == [b"a"]
 
 
-async def test_a_store_that_is_closed_meanwhile_leaves_a_whole_one_or_none(tmp_path: Path) -> None:
+async def test_a_store_closed_meanwhile_leaves_a_whole_backup_or_none(tmp_path: Path) -> None:
     async with disk_store(tmp_path / "data") as store:
         await put(store, b"a")
         waiting = asyncio.create_task(Backups(store, tmp_path / "backups").make("first"))
@@ -161,7 +161,7 @@ async def test_a_store_that_is_closed_meanwhile_leaves_a_whole_one_or_none(tmp_p
         assert await keys_in(tmp_path / "backups" / "first") == [b"a"]
 
 
-def test_of_one_that_fails_nothing_is_left(tmp_path: Path) -> None:
+def test_a_failed_backup_leaves_nothing(tmp_path: Path) -> None:
     def fill() -> None:
         with whole_directory(tmp_path / "backups" / "first") as unfinished:
             open_data_directory(unfinished).close()
@@ -172,9 +172,7 @@ def test_of_one_that_fails_nothing_is_left(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-async def test_who_may_look_into_it_is_who_may_look_into_the_data(
-    backups: Backups, tmp_path: Path
-) -> None:
+async def test_a_backup_has_the_permissions_of_the_data(backups: Backups, tmp_path: Path) -> None:
     (tmp_path / "data").chmod(0o700)
     made = await backups.make("first")
     assert made.directory.stat().st_mode & 0o777 == 0o700

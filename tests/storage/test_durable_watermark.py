@@ -45,7 +45,7 @@ def test_a_mark_is_read_back_as_it_was_left(path: Path) -> None:
     assert read(path) == (2**40, False)
 
 
-def test_what_must_not_come_back_is_remembered_until_the_log_is_settled(path: Path) -> None:
+def test_changes_that_must_not_come_back_are_marked_until_the_log_is_settled(path: Path) -> None:
     with closing(DurableMark(path)) as mark:
         mark.advance(6)
         mark.keep_only_synced()
@@ -67,7 +67,7 @@ class WatchedMark(DurableMark):
         self.durable = self.path.read_bytes()
 
 
-def test_what_is_answered_is_kept_by_a_mark_that_cuts_the_log(path: Path) -> None:
+def test_a_mark_that_cuts_the_log_keeps_acknowledged_changes(path: Path) -> None:
     with closing(WatchedMark(path)) as mark:
         mark.advance(6)
         mark.keep_only_synced()
@@ -77,7 +77,7 @@ def test_what_is_answered_is_kept_by_a_mark_that_cuts_the_log(path: Path) -> Non
 
 
 @pytest.mark.parametrize("at", OFFSETS)
-def test_what_is_answered_is_kept_where_such_a_mark_is_damaged(path: Path, at: int) -> None:
+def test_acknowledged_changes_are_kept_if_such_a_mark_is_damaged(path: Path, at: int) -> None:
     with closing(DurableMark(path)) as mark:
         mark.keep_only_synced()
         mark.advance(7)
@@ -184,7 +184,7 @@ def test_a_slot_is_left_alone_while_the_other_one_is_not_durable(path: Path) -> 
 
 @pytest.mark.parametrize("at", OFFSETS)
 @pytest.mark.parametrize("keeps", [False, True])
-def test_what_is_remembered_of_the_log_is_in_both_slots(path: Path, at: int, keeps: bool) -> None:
+def test_both_slots_hold_the_flags_of_the_log(path: Path, at: int, keeps: bool) -> None:
     with closing(DurableMark(path)) as mark:
         mark.advance(7)
         mark.keep_only_synced()

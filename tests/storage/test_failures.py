@@ -64,7 +64,7 @@ def test_after_a_failed_sync_nothing_is_written_and_reads_go_on(
 
 
 @pytest.mark.parametrize("ending", ["close", "kill"])
-def test_what_a_failed_sync_left_behind_is_not_there_after_a_restart(
+def test_changes_of_a_failed_sync_are_gone_after_a_restart(
     power: PowerLoss, data: Path, ending: str
 ) -> None:
     with StoreProcess(data, power) as process:
@@ -136,7 +136,7 @@ def test_writing_comes_back_when_the_engine_itself_found_the_disk_full(
         assert process.ask("count", "filler") == str(rows)
 
 
-def test_who_holds_a_view_for_long_does_not_keep_writing_from_coming_back(
+def test_a_view_held_for_long_does_not_prevent_writes_from_resuming(
     power: PowerLoss, data: Path
 ) -> None:
     with StoreProcess(data, power) as process:

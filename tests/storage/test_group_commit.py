@@ -94,7 +94,7 @@ async def test_a_commit_during_a_sync_is_covered_by_the_next() -> None:
         assert it.published == [0, 1, 3]
 
 
-async def test_what_a_sync_covered_is_published_before_its_commits_complete() -> None:
+async def test_covered_changes_are_published_before_their_commits_complete() -> None:
     async with disk() as it:
         future = it.commit()
         seen: list[int] = []
@@ -143,7 +143,7 @@ async def test_a_mark_is_let_go_of_without_waiting_for_garbage_collection(
         gc.enable()
 
 
-async def test_who_asks_for_what_was_accepted_waits_for_its_sync_and_causes_none() -> None:
+async def test_waiting_for_accepted_commits_waits_for_their_sync_and_causes_none() -> None:
     async with disk() as disk_:
         group_commit = disk_.synchronizer
         assert group_commit.behind_accepted().done()
@@ -173,7 +173,7 @@ async def test_who_asks_for_what_was_accepted_waits_for_its_sync_and_causes_none
         ]
 
 
-async def test_who_asks_for_what_was_accepted_is_told_of_a_sync_that_fails() -> None:
+async def test_waiting_for_accepted_commits_reports_a_failed_sync() -> None:
     async with disk() as disk_:
         committed = disk_.commit()
         behind = disk_.synchronizer.behind_accepted()
@@ -230,7 +230,7 @@ async def test_a_sync_begins_when_turns_of_the_loop_bring_no_more_commits(
             await second
 
 
-async def test_who_writes_alone_waits_for_nobody() -> None:
+async def test_a_single_writer_does_not_wait() -> None:
     async with disk() as it:
         for accepted in range(1, 4):
             alone = it.commit()
@@ -271,7 +271,7 @@ async def test_more_of_them_are_not_waited_for_long() -> None:
         it.end_sync()
 
 
-async def test_who_goes_on_alone_after_others_waits_once() -> None:
+async def test_a_writer_left_alone_waits_once() -> None:
     async with disk() as it:
         shared = [it.commit(), it.commit()]
         it.end_sync()

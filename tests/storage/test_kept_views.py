@@ -39,7 +39,7 @@ def accounts() -> int:
     return sum(isinstance(each, ChangedKeys) for each in gc.get_objects())
 
 
-async def test_what_changes_is_not_counted_for_it() -> None:
+async def test_changes_are_not_recorded_for_it() -> None:
     async with opened() as store:
         await write(store, 0)
         view = store.durable()
@@ -50,7 +50,7 @@ async def test_what_changes_is_not_counted_for_it() -> None:
         assert await view.load(KEYS) == VALUES
 
 
-async def test_it_shows_its_state_all_the_same() -> None:
+async def test_it_still_shows_its_state() -> None:
     async with opened() as store:
         await write(store, 0)
         view = store.durable()

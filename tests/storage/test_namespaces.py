@@ -102,7 +102,7 @@ async def test_the_namespaces_with_a_catalog_are_found(filled: list[Store]) -> N
     assert set(await stored_namespaces(filled[0].latest)) == set(NAMESPACES)
 
 
-def test_a_key_tells_its_namespace() -> None:
+def test_a_key_contains_its_namespace() -> None:
     prefixes = key_layout.namespace_prefixes("us-east-1/key")
     assert key_layout.namespace_of(prefixes[3] + b"\x00rest") == ("us-east-1/key", b"\x03\x00rest")
     assert key_layout.namespace_of(b"\x03rest") == ("", b"\x03rest")

@@ -54,7 +54,7 @@ def test_a_file_is_cut_to_what_its_last_sync_covered(power: PowerLoss, data: Pat
     assert (data / "a").read_text() == "whole\n"
 
 
-def test_what_was_written_in_place_is_taken_back_to_its_last_sync(data: Path) -> None:
+def test_in_place_writes_are_reverted_to_the_last_sync(data: Path) -> None:
     data.mkdir()
     (data / "a").write_text("0123456789")
     power = PowerLoss(data.parent / "power", data)
@@ -85,7 +85,7 @@ def test_a_random_cut_may_leave_the_first_of_what_was_written_in_place(data: Pat
     assert found == {(0, 0), (100, 0), (100, 412), (100, 924), (100, 1_100)}
 
 
-def test_of_two_syncs_at_a_time_the_later_one_counts_though_the_other_ends_last(
+def test_the_later_of_two_concurrent_syncs_counts_even_if_the_other_ends_last(
     power: PowerLoss, data: Path
 ) -> None:
     write = ["open('a', 'w').close()", "names = os.open('.', 0)", "os.fsync(names)"]

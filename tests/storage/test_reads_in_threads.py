@@ -112,7 +112,7 @@ async def begun(
     return task
 
 
-async def test_what_is_not_in_memory_is_not_at_hand_and_can_be_loaded(tmp_path: Path) -> None:
+async def test_a_value_outside_memory_is_not_at_hand_and_can_be_loaded(tmp_path: Path) -> None:
     async with stored_rows(tmp_path, HeldReads()) as (store, writer):
         for view, number in ((store.latest, 10), (store.durable(), 20)):
             one, other = key(number), key(number + 1)
@@ -223,7 +223,7 @@ async def test_every_load_shows_the_state_of_its_view(tmp_path: Path, seed: int)
             assert await load == expected
 
 
-async def test_closing_waits_for_no_reader_and_tells_each(tmp_path: Path) -> None:
+async def test_closing_waits_for_no_reader_and_fails_each(tmp_path: Path) -> None:
     reads = HeldReads()
     async with stored_rows(tmp_path, reads) as (store, _):
         reads.hold()
@@ -243,7 +243,7 @@ async def test_many_reads_share_few_threads(tmp_path: Path) -> None:
         assert await asyncio.gather(*map(view.load, wanted)) == [[OLD, OLD]] * len(wanted)
 
 
-async def test_what_one_reader_cannot_read_is_no_other_ones_trouble(tmp_path: Path) -> None:
+async def test_a_failed_read_does_not_affect_other_readers(tmp_path: Path) -> None:
     async with stored_rows(tmp_path, HeldReads()) as (store, _):
         (file,) = (tmp_path / "rocksdb").glob("*.sst")
         with file.open("r+b") as opened:
@@ -257,7 +257,7 @@ async def test_what_one_reader_cannot_read_is_no_other_ones_trouble(tmp_path: Pa
         assert read.count([OLD]) == STORED - 1
 
 
-async def test_a_reader_that_is_gone_takes_nobody_along(tmp_path: Path) -> None:
+async def test_a_cancelled_reader_does_not_affect_others(tmp_path: Path) -> None:
     reads = HeldReads()
     async with stored_rows(tmp_path, reads) as (store, _):
         reads.hold()

@@ -97,7 +97,7 @@ async def test_writing_comes_back_with_the_space(store: Store, engine: FullEngin
         assert await value(store, b"other") == (None, None)
 
 
-async def test_what_was_refused_is_not_there_after_a_restart(
+async def test_refused_writes_are_gone_after_a_restart(
     store: Store, engine: FullEngine, tmp_path: Path
 ) -> None:
     await put(store, b"key", b"old")
@@ -130,7 +130,7 @@ async def test_pages_that_have_begun_go_on(store: Store, engine: FullEngine) -> 
         assert len(await page) == ROWS
 
 
-async def test_who_holds_a_view_puts_writing_off_for_as_long_as_a_read_may_last(
+async def test_a_held_view_delays_writing_for_at_most_the_longest_read(
     tmp_path: Path,
 ) -> None:
     options = RocksOptions(longest_read_seconds=0.5)
@@ -149,9 +149,7 @@ async def test_who_holds_a_view_puts_writing_off_for_as_long_as_a_read_may_last(
             await held.load([b"key"])
 
 
-async def test_what_no_sync_covered_is_written_into_no_table(
-    store: Store, engine: FullEngine
-) -> None:
+async def test_changes_without_a_sync_are_never_flushed(store: Store, engine: FullEngine) -> None:
     await put(store, b"key", b"old")
     engine.is_full = True
     with pytest.raises(Unknown):
@@ -191,7 +189,7 @@ async def test_work_that_a_failed_sync_stopped_may_be_tried_again(
     assert not (tmp_path / "copy").exists()
 
 
-async def test_what_needs_the_engine_for_writing_is_told_that_the_disk_is_full(
+async def test_work_that_writes_fails_because_the_disk_is_full(
     store: Store, engine: FullEngine, tmp_path: Path
 ) -> None:
     engine.is_full = True

@@ -61,7 +61,7 @@ async def test_a_commit_is_seen_by_its_owner_at_once_and_by_readers_once_durable
     assert await before.load([b"a"]) == [None]
 
 
-async def test_what_is_at_hand_is_what_loading_shows(store: Store) -> None:
+async def test_values_at_hand_equal_loaded_ones(store: Store) -> None:
     before = store.durable()
     future = await store.commit([group({b"a": b"1"})])
     assert store.latest.at_hand(b"a") == b"1"

@@ -57,7 +57,7 @@ async def test_pages_on_one_view_at_the_same_time_do_not_disturb_each_other():
         assert len(first) == 1000
 
 
-async def test_what_is_held_back_is_in_no_page():
+async def test_changes_without_a_sync_are_on_no_page():
     async with memory_store() as real:
         store = HeldStore(real)
         await (await store.commit([group(0, [(b"k1", b"old")])]))

@@ -49,13 +49,13 @@ async def test_a_log_that_was_kept_from_the_first_change_on_has_lost_nothing():
     assert await reach({}, 0) == LogReach(PARTITION, 0, 0, None)
 
 
-async def test_a_trimmed_log_tells_when_the_last_change_was_made_that_is_gone():
+async def test_a_trimmed_log_has_the_time_of_the_last_trimmed_change():
     trim = change_log.encode_trim(4, 55)
     assert await reach({5: 60, 6: 70}, 6, trim) == LogReach(PARTITION, 4, 6, 55)
     assert await reach({}, 4, trim) == LogReach(PARTITION, 4, 4, 55)
 
 
-async def test_where_the_time_is_not_known_a_later_one_is_told():
+async def test_a_later_time_replaces_an_unknown_one():
     old_form = (4).to_bytes(8, "big")
     assert await reach({5: 60}, 5, old_form) == LogReach(PARTITION, 4, 5, 59)
     assert await reach({}, 4, old_form) == LogReach(PARTITION, 4, 4, NOW_US)

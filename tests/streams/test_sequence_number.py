@@ -32,7 +32,7 @@ def test_texts_sort_as_the_numbers_do(left: SequenceNumber, right: SequenceNumbe
     "text",
     ["", "x" * 21, "-" + "1" * 20, "9" * 21, "9" * 40, "\N{ARABIC-INDIC DIGIT ONE}" * 21, "1 "],
 )
-def test_what_is_no_number_of_ours_is_none(text: str):
+def test_an_invalid_number_is_not_parsed(text: str):
     assert sequence_number.parse(text) is None
 
 

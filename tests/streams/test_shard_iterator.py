@@ -27,7 +27,7 @@ def test_it_fits_the_longest_names():
 
 
 @given(st.data())
-def test_an_iterator_that_was_touched_is_none(data: st.DataObject):
+def test_a_modified_iterator_is_invalid(data: st.DataObject):
     text = shard_iterator.encode(PLACE)
     at = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(at, len(text)))
@@ -37,7 +37,7 @@ def test_an_iterator_that_was_touched_is_none(data: st.DataObject):
 
 
 @given(st.text())
-def test_garbage_is_none(text: str):
+def test_garbage_is_invalid(text: str):
     assert shard_iterator.parse(text) is None
     assert shard_iterator.parse(f"{ARN}|1|{text}") is None
 
@@ -45,7 +45,7 @@ def test_garbage_is_none(text: str):
 @pytest.mark.parametrize(
     "hidden", [(), ("shard",), ("shard", -1, 0), ("shard", 1 << 38, 0), (1, 2, 3)]
 )
-def test_what_is_forged_and_makes_no_sense_is_none(hidden: tuple[object, ...]):
+def test_a_forged_iterator_with_impossible_values_is_invalid(hidden: tuple[object, ...]):
     body = msgpack.encode(hidden)
     checksum = blake2b(f"{ARN}|".encode() + body, digest_size=8).digest()
     assert shard_iterator.parse(f"{ARN}|1|{urlsafe_b64encode(checksum + body).decode()}") is None

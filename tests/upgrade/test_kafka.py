@@ -75,7 +75,7 @@ async def test_keys_stay_in_their_partitions_of_the_topic(written: Written, dire
     assert sum(map(bool, found)) > 1
 
 
-async def test_what_is_published_is_not_published_again(written: Written, directory: Path):
+async def test_published_changes_are_not_published_again(written: Written, directory: Path):
     broker = FakeBroker()
     async with publishing(written, directory, broker):
         await broker.wait_messages("events", PENDING)
@@ -87,7 +87,7 @@ async def test_what_is_published_is_not_published_again(written: Written, direct
     assert numbers_in(messages) == [99]
 
 
-async def test_a_topic_that_was_cut_off_is_told_and_gets_every_item(
+async def test_a_topic_that_was_cut_off_gets_a_gap_and_every_item(
     written: Written, directory: Path
 ):
     items = written.items["CutOff"]

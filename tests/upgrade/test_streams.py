@@ -54,7 +54,7 @@ def images(record: dict[str, Any]) -> Change:
     return record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage")
 
 
-def test_what_time_to_live_has_deleted_says_so(opened: Upgraded, written: Written):
+def test_deletions_by_time_to_live_are_marked(opened: Upgraded, written: Written):
     for record in records_of(opened.streams, written.streams["Sessions"]["StreamArn"]):
         is_expired = record["eventName"] == "REMOVE"
         assert ("userIdentity" in record) == is_expired

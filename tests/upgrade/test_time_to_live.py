@@ -14,7 +14,9 @@ from tests.support.tables.ttl import wait_until
 NAME = "Sessions"
 
 
-def test_what_has_expired_goes_at_once_and_the_rest_in_its_time(written: Written, directory: Path):
+def test_expired_items_are_deleted_at_once_and_others_at_their_time(
+    written: Written, directory: Path
+):
     def lasting(items: list[Item], groups: tuple[str, ...]) -> list[Item]:
         return in_order([item for item in items if item["id"]["S"].startswith(groups)])
 

@@ -76,7 +76,7 @@ async def test_when_its_indexes_can_not_be_begun() -> None:
             await deleted(database, backup, inner)
 
 
-async def test_when_there_is_no_room_for_its_indexes() -> None:
+async def test_when_its_indexes_do_not_fit() -> None:
     async with memory_store() as inner:
         store = FullFor(inner)
         async with running_database(store) as database:

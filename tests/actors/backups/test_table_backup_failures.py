@@ -130,9 +130,7 @@ async def test_a_backup_that_was_given_up_can_be_deleted() -> None:
             assert database.table_backups.backups == [whole]
 
 
-async def test_a_backup_that_was_given_up_and_whose_table_is_gone_is_never_told_to_be_whole() -> (
-    None
-):
+async def test_a_failed_backup_of_a_deleted_table_is_never_shown_as_available() -> None:
     async with memory_store() as inner:
         store = FailingPages(inner)
         async with running_database(store) as database:

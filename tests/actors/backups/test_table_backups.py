@@ -190,7 +190,7 @@ async def refused(request: Awaitable[object]) -> DynamoDBError:
     return caught.value
 
 
-async def test_a_backup_for_which_there_is_no_room_is_taken_away_and_logged() -> None:
+async def test_a_backup_without_space_is_removed_and_logged() -> None:
     async with memory_store() as inner:
         store = HoldingCopies(inner)
         store.is_holding = False
@@ -207,7 +207,7 @@ async def test_a_backup_for_which_there_is_no_room_is_taken_away_and_logged() ->
 
 
 @pytest.mark.parametrize("definition", [table_definition(), indexed_definition()])
-async def test_a_table_for_which_there_is_no_room_can_be_deleted_while_it_is_restored(
+async def test_a_table_without_space_can_be_deleted_during_its_restore(
     definition: TableDefinition,
 ) -> None:
     async with memory_store() as inner:

@@ -207,7 +207,7 @@ async def test_a_table_of_before_balances_were_stored_is_full():
             assert units_left(database.table("Thread")) == {1: FULL}
 
 
-async def test_a_full_disk_is_told_in_the_log_and_stops_nobody():
+async def test_a_full_disk_is_logged_and_stops_no_server():
     async with watched() as store:
         clock = SetClock()
         async with running(store, clock) as database:
@@ -273,7 +273,7 @@ async def test_many_partitions_are_stored_in_batches():
         assert len((await stored(store)).popitem()[1]) == 1_000
 
 
-async def test_an_index_has_rows_of_its_own_and_a_deleted_one_none():
+async def test_an_index_has_its_own_rows_and_a_deleted_one_has_no_rows():
     async with watched() as store, running(store, None, provisioned(index_units=7)) as database:
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))

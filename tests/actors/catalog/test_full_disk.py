@@ -145,7 +145,7 @@ async def test_a_backfill_ends_quietly_when_the_server_is_stopped() -> None:
         assert not [each for each in logs if each["log_level"] == "error"]
 
 
-async def test_a_stream_for_which_there_was_just_room_is_shown() -> None:
+async def test_a_stream_that_just_fitted_on_the_disk_is_shown() -> None:
     async with memory_store() as inner:
         store = FullBehindTheCatalog(inner)
         async with running_database(store, partitions_per_table=1) as database:

@@ -376,7 +376,7 @@ async def test_a_query_of_a_collection_that_is_split_by_sort_key_is_in_order():
             assert len(subjects) == 30
 
 
-async def test_a_log_that_ended_is_taken_away_when_nobody_needs_it():
+async def test_an_ended_log_is_deleted_when_it_is_not_needed():
     definition = structs.replace(indexed(), stream=None)
     async with memory_store() as store:
         async with one_partition(definition, store) as (database, table):
@@ -419,7 +419,7 @@ async def test_a_log_that_ended_is_kept_while_a_stream_shows_it():
         await compare_stream(database, table, writers)
 
 
-async def test_the_children_of_a_partition_that_nobody_follows_leave_no_log():
+async def test_the_children_of_a_partition_without_followers_leave_no_log():
     async with one_partition() as (database, table):
         await table.write(put(thread("f", "a")))
         await database.split_partition("Thread", 1, MIDDLE)
@@ -427,7 +427,7 @@ async def test_the_children_of_a_partition_that_nobody_follows_leave_no_log():
         assert [feed.partition_number for feed in await table.followers.feeds()] == [2, 3]
 
 
-async def test_the_children_of_a_log_that_is_gone_tell_since_when_theirs_holds_all():
+async def test_the_children_of_a_deleted_log_have_the_time_since_which_they_are_complete():
     now_us = 1_795_175_136_489_000
     clock = SetClock(now_us / 1e6)
     for definition in (table_definition(), structs.replace(indexed(), stream=None)):

@@ -65,7 +65,7 @@ async def test_it_is_moved_in_every_way(store: HeldStore):
         assert control.state == stopped
 
 
-async def test_a_move_is_durable_before_it_is_answered_and_before_the_time_is_told(
+async def test_a_move_is_durable_before_it_is_answered_or_visible(
     store: HeldStore,
 ):
     clock = VirtualClock(START)
@@ -167,7 +167,7 @@ async def test_after_a_stop_it_goes_on_where_it_stood_as_fast_as_it_ran(store: H
         assert control.state.now_epoch_seconds >= before.now_epoch_seconds
 
 
-async def test_after_a_crash_it_goes_on_behind_every_time_it_told(store: HeldStore):
+async def test_after_a_crash_the_clock_continues_after_every_known_time(store: HeldStore):
     async with running_control(store) as control:
         await control.move(MoveClock(speed=3_600))
         (crashed,) = await store.latest.load([key_layout.VIRTUAL_CLOCK])

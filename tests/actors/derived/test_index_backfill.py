@@ -246,7 +246,7 @@ def _scan(
     )
 
 
-async def test_a_backfill_that_finds_no_entries_waits_until_a_full_disk_has_room():
+async def test_a_backfill_without_entries_waits_until_a_full_disk_has_space():
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store) as database:
@@ -323,7 +323,7 @@ async def test_progress_follows_the_entries_that_are_written():
     assert backfill.fraction_done == 1
 
 
-async def test_a_backfill_is_told_whether_its_table_is_in_use():
+async def test_a_backfill_knows_whether_its_table_is_in_use():
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")

@@ -155,7 +155,7 @@ async def test_a_roll_that_the_store_refuses_is_not_seen() -> None:
         assert it.stream == before
 
 
-async def test_readers_are_told_that_records_are_trimmed_before_these_are_gone() -> None:
+async def test_readers_are_notified_of_trimming_before_records_are_deleted() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         before = it.stream
         it.clock.step(DAY_SECONDS + 1)

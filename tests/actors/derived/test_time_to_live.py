@@ -330,7 +330,7 @@ async def test_a_deleted_table_leaves_no_rows():
         assert await nothing_left(store, table_id)
 
 
-async def test_times_that_are_never_due_wake_nobody():
+async def test_times_that_are_never_due_wake_no_sweeper():
     async def expire(_: tuple[bytes, ...]) -> Expired:
         raise AssertionError
 

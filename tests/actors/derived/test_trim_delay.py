@@ -101,7 +101,7 @@ async def first_counter(store: Store, table: Table) -> int | None:
     return key_layout.change_counter(rows[0].key) if rows else None
 
 
-async def test_a_log_is_trimmed_past_a_sink_that_may_miss_changes_and_takes_none() -> None:
+async def test_a_log_is_trimmed_past_a_blocked_sink_that_may_miss_changes() -> None:
     async with memory_store() as store, gated(store) as (database, table, gated_table):
         await write_threads(table, range(5))
         await soon(lambda: bool(gated_table.sink.counters))
@@ -153,7 +153,7 @@ class Promising(Gate):
 
 
 @pytest.mark.parametrize("kind", [Needing, Promising])
-async def test_a_contract_that_nobody_carries_out_is_refused(kind: type[Gate]) -> None:
+async def test_a_contract_without_an_implementation_is_refused(kind: type[Gate]) -> None:
     async with memory_store() as store:
         feed = ChangeFeed(1, store, RecentChanges())
         with pytest.raises(AssertionError):

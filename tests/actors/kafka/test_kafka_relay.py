@@ -170,7 +170,7 @@ async def test_a_topic_that_is_there_and_empty_has_nothing_to_forget(relays):
         assert {dict(message.headers)["event-name"] for message in messages} == {b"INSERT"}
 
 
-async def test_exactly_once_data_from_a_backup_are_told_as_a_gap():
+async def test_exactly_once_data_from_a_backup_causes_a_gap():
     broker = FakeBroker()
     async with memory_store() as backup:
         async with running_database(backup, broker=broker, relays=EXACTLY_ONCE) as database:
@@ -429,7 +429,7 @@ async def test_batches_become_smaller_where_the_broker_takes_no_large_ones(relay
         assert broker.largest_batches[TOPIC] > 1
 
 
-async def test_a_refusal_is_told_and_tried_again():
+async def test_a_refusal_is_reported_and_retried():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         with broker.away(Refused("who are you")):

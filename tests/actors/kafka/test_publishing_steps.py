@@ -154,7 +154,7 @@ async def test_a_replay_publishes_a_change_that_is_recorded_while_it_reads() -> 
         await soon(lambda: len(it.broker.messages(TOPIC)) == 1)
 
 
-async def test_a_snapshot_tells_where_the_logs_stood_when_its_items_were_read() -> None:
+async def test_a_snapshot_has_the_positions_of_the_logs_at_its_reads() -> None:
     async with stepped_database(partitions_per_table=1) as (store, database):
         await database.create_table(table_definition())
         table = database.table("Thread")

@@ -298,7 +298,7 @@ async def test_records_of_ended_logs_count_to_the_bound():
         assert len(told.snapshot) == ITEMS
 
 
-async def test_one_that_was_cut_off_is_not_told_of_what_ended_meanwhile(relays):
+async def test_a_destination_that_was_cut_off_is_not_notified_of_ended_logs(relays):
     broker = FakeBroker()
     relays = structs.replace(relays, retention_bytes=20_000)
     async with running_database(broker=broker, relays=relays) as database:

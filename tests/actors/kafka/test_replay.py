@@ -307,7 +307,7 @@ async def test_places_that_the_logs_do_not_have_are_refused():
         await wait_done(database, started.replay_id)
 
 
-async def test_a_table_that_nobody_followed_has_nothing_to_replay():
+async def test_a_table_without_followers_has_nothing_to_replay():
     async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
         table = await filled_table(database)
         for start in (BEGINNING, ReplayStart("time", 1)):
@@ -316,7 +316,7 @@ async def test_a_table_that_nobody_followed_has_nothing_to_replay():
         assert not table.definition.records_changes
 
 
-async def test_changes_that_nobody_recorded_are_counted_as_missing():
+async def test_unrecorded_changes_count_as_missing():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database, items=20)
@@ -440,7 +440,7 @@ async def test_a_broker_that_refuses_ends_it_and_says_why():
         await stopped_recording(table)
 
 
-async def test_a_broker_that_is_away_is_waited_for_and_told_of():
+async def test_an_unreachable_broker_is_awaited_and_reported():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database, items=5)

@@ -258,7 +258,7 @@ async def test_changes_before_a_split_are_missed_once_the_parents_log_is_gone():
         assert (await wait_done(database, started.replay_id)).changes == 100
 
 
-async def test_a_table_that_was_split_before_anybody_followed_it_is_not_whole():
+async def test_a_table_split_before_it_had_followers_is_not_whole():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         await database.create_table(table_definition())

@@ -95,7 +95,7 @@ async def test_a_partition_that_begins_while_nothing_can_be_read_is_not_given_up
         assert not [each for each in logs if each["event"] == "actor_crashed"]
 
 
-async def test_a_table_whose_catalog_entry_may_be_lost_is_told_as_unknown() -> None:
+async def test_a_table_whose_catalog_entry_may_be_lost_is_reported_as_unknown() -> None:
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store) as database:

@@ -38,7 +38,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_time_stands_still_until_it_is_moved():
+async def test_the_clock_stands_still_until_it_is_moved():
     clock = VirtualClock(START)
     assert clock.now_epoch_seconds() == START
     clock.step(90)

@@ -48,7 +48,7 @@ async def test_a_sender_that_found_a_mailbox_full_is_notified_of_room():
     assert drained.done()
 
 
-async def test_a_wait_for_room_ends_when_the_mailbox_is_closed():
+async def test_a_wait_for_space_ends_when_the_mailbox_is_closed():
     mailbox = Mailbox(1)
     mailbox.put_nowait(Note("a"))
     waiting, cancelled = mailbox.when_room(), mailbox.when_room()
@@ -89,7 +89,7 @@ async def test_closing_wakes_the_taker_that_waits():
     assert await taker == []
 
 
-async def test_a_reply_that_nobody_waits_for_is_no_error():
+async def test_a_reply_without_a_waiter_is_not_an_error():
     mailbox = Mailbox(10)
     reply = mailbox.put_nowait(Note("a"))
     reply.cancel()

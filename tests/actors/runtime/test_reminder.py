@@ -54,7 +54,7 @@ async def reminded(clock: Clock, work: Work) -> AsyncIterator[None]:
 
 
 @simulated
-async def test_it_is_done_at_once_and_again_while_domain_time_stands_still():
+async def test_it_runs_at_once_and_again_on_a_stopped_clock():
     work = Work(30)
     async with reminded(SetClock(), work):
         await work.until_done(3)

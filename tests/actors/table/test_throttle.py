@@ -215,7 +215,7 @@ async def delete_index(database: Database) -> None:
         await asyncio.sleep(0.001)
 
 
-async def test_a_table_that_nobody_uses_has_no_limits_made_for_it():
+async def test_an_unused_table_has_no_limits():
     async with running_database(throttling="auto") as database:
         await database.create_table(provisioned(5, index_units=5))
         table = database.table("Thread")

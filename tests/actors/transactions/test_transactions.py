@@ -606,7 +606,7 @@ def transfer(number: int, amount: int) -> Update:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_no_money_is_made_or_lost_and_nobody_waits_for_ever(seed: int) -> None:
+async def test_no_money_is_created_or_lost_and_no_client_waits_forever(seed: int) -> None:
     draw = Random(seed)
     async with memory_store() as store, running_database(store) as database:
         tables = await two_tables(database, local_sort_keys=("posts",) if seed % 2 else ())

@@ -65,7 +65,7 @@ def test_it_is_read_and_moved(port: int):
         ("POST", "/clock/step", {"seconds": 1e300}, "A time is a number of seconds"),
     ],
 )
-def test_what_it_refuses_is_explained_and_changes_nothing(
+def test_a_refusal_is_explained_and_changes_nothing(
     standing_port: int, method: str, path: str, body: Any, words: str
 ):
     answer = ask(standing_port, path, method, body)
@@ -100,7 +100,7 @@ def test_a_web_page_can_not_have_a_browser_move_it(standing_port: int, content_t
     assert ask(standing_port, "/clock").json == STANDING
 
 
-def test_a_server_in_real_time_says_that_it_has_none():
+def test_a_server_in_real_time_reports_no_virtual_clock():
     with running_server("--admin-port", "0") as server:
         port = admin_port(server)
         assert "Virtual clock" not in server.announcement
@@ -134,7 +134,7 @@ def test_the_command_finds_its_server_by_an_environment_variable(standing_port: 
     assert done.stdout.startswith("2030-01-31T12:00:00.000Z")
 
 
-def test_the_command_says_where_nobody_answers():
+def test_the_command_names_the_address_without_a_server():
     with running_server("--admin-port", "0") as server:
         place = f"http://127.0.0.1:{admin_port(server)}"
         assert_gives_up(run_command("clock", "--admin-endpoint", place), "--virtual-clock")

@@ -92,7 +92,7 @@ async def test_a_table_without_indexes_has_no_index_metrics():
     assert found["write_throttle_events"] == {OF_FULL_MAILBOXES: 0}
 
 
-async def test_a_virtual_clock_tells_its_time_and_real_time_needs_none():
+async def test_a_virtual_clock_is_shown_and_real_time_is_not():
     clock = SetClock()
     async with running_database(clock=clock) as database:
         clock.step(60)
@@ -211,7 +211,7 @@ async def test_a_backfill_takes_a_unit_for_each_kib_of_an_entry():
     assert found["online_index_consumed_write_capacity_units"] == {OF_INDEX: 3}
 
 
-async def test_a_backfill_that_must_wait_for_room_is_throttled_once_for_each_piece(
+async def test_a_backfill_that_waits_for_space_is_throttled_once_per_piece(
     monkeypatch: pytest.MonkeyPatch,
 ):
     async with running_database(partitions_per_table=1) as database:
@@ -273,7 +273,7 @@ async def test_writes_that_meet_a_full_mailbox_are_counted():
     assert found["write_throttle_events"] == {OF_FULL_MAILBOXES: 4}
 
 
-async def test_openmetrics_is_spoken_to_whom_it_is_asked_for():
+async def test_openmetrics_is_sent_to_clients_that_accept_it():
     async with running_database() as database:
         body, content_type = await exposition(
             database,

@@ -74,7 +74,7 @@ def test_a_server_on_a_backup_has_everything_and_writes(served: Served):
         assert put_and_get(restored.endpoint, name) == item
 
 
-def test_a_server_does_not_start_on_a_backup_itself_unless_it_is_told_to(served: Served):
+def test_a_server_does_not_start_on_a_backup_itself_without_the_option(served: Served):
     assert served.command("--name", "before").returncode == 0
     backup = served.backups / "before"
     files = sorted(path.name for path in backup.iterdir())
@@ -100,7 +100,7 @@ def test_without_a_name_it_is_called_by_the_time(served: Served):
     assert Path(made.json["directory"]).is_dir()
 
 
-def test_what_it_refuses_is_explained(served: Served):
+def test_a_refusal_is_explained(served: Served):
     assert ask(served.port, "/backups", "POST", {"name": "one"}).status == 201
     for body, status, words in (
         ({"name": "one"}, 409, "There is a backup of that name"),
@@ -180,7 +180,7 @@ class _Writer(threading.Thread):
                     self.answered[place] = round_number
 
 
-def test_a_backup_amid_writes_has_each_that_was_answered_before_and_indexes_that_agree(
+def test_a_backup_during_writes_has_all_acknowledged_ones_and_matching_indexes(
     tmp_path: Path,
 ):
     request = definition(

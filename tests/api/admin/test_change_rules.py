@@ -34,7 +34,7 @@ def test_another_machine_needs_the_secret(peer: str | None) -> None:
 @pytest.mark.parametrize(
     "authorization", ["", "Bearer", "Bearer ", SECRET, f"Basic {SECRET}", f"Bearer {SECRET[:-1]}"]
 )
-def test_what_is_not_the_secret_is_refused(authorization: str) -> None:
+def test_a_wrong_secret_is_refused(authorization: str) -> None:
     assert status(ELSEWHERE, SECRET, Authorization=authorization) == 401
 
 

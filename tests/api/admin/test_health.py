@@ -19,7 +19,7 @@ from tests.support.stores.power_loss import PowerLoss
 from tests.support.stores.store import memory_store
 
 
-def test_a_server_at_work_is_healthy_and_ready() -> None:
+def test_a_running_server_is_healthy_and_ready() -> None:
     with running_server("--admin-port", "0") as server:
         port = admin_port(server)
         assert ask(port, "/health").body == b"healthy\n"

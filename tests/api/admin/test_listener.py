@@ -35,7 +35,7 @@ def admin_port_beside(main_port: int) -> int:
     return int(found[1])
 
 
-def test_where_its_port_is_in_use_the_next_one_is_taken():
+def test_the_next_port_is_used_if_the_first_is_in_use():
     with socket.create_server(("127.0.0.1", 0)) as probe:
         main_port = probe.getsockname()[1]
     first = admin_port_beside(main_port)
@@ -65,7 +65,7 @@ def test_its_port_may_be_an_environment_variable():
         assert ask(admin_port(server), "/metrics").status == 200
 
 
-def test_it_answers_whom_the_main_listener_answers():
+def test_it_accepts_the_same_callers_as_the_main_listener():
     with running_server("--admin-port", "0", "--allowed-hosts", "db.test") as server:
         port = admin_port(server)
         assert ask(port, "/metrics?x=1", host="127.0.0.1:1").status == 200

@@ -219,7 +219,7 @@ def test_settings_change_under_the_tables_in_use(served: Served):
         ({"region": "eu-west-1"}, "unknown field"),
     ],
 )
-def test_a_setting_that_is_none_is_refused_and_changes_nothing(
+def test_an_unknown_setting_is_refused_and_changes_nothing(
     served: Served, setting: dict[str, Any], words: str
 ):
     before = served.admin("GET", "/settings")

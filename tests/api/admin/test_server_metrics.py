@@ -76,7 +76,7 @@ def test_a_request_that_is_refused_is_counted_by_its_error(
     )
 
 
-def test_what_is_no_operation_is_counted_without_its_name(server: Server, wire: WireClient) -> None:
+def test_an_unknown_operation_is_counted_without_its_name(server: Server, wire: WireClient) -> None:
     labels = {"operation": "", "code": "UnknownOperationException"}
     counted = sample(server, "user_errors_total", **labels)
     wire.refused("PutItems", {})
@@ -90,7 +90,7 @@ def test_each_write_waits_for_a_sync(server: Server, wire: WireClient) -> None:
     assert sample(server, "sync_seconds_sum") > 0
 
 
-def test_sizes_of_the_store_are_told(server: Server, wire: WireClient) -> None:
+def test_sizes_of_the_store_are_shown(server: Server, wire: WireClient) -> None:
     put(wire)
     assert sample(server, "store_bytes", kind="log") > 0
     assert sample(server, "store_bytes", kind="memtable") > 0
@@ -113,7 +113,7 @@ def test_the_lag_of_the_event_loop_is_counted_each_second(server: Server) -> Non
         pass
 
 
-def test_the_process_is_told_of(server: Server) -> None:
+def test_the_process_has_metrics(server: Server) -> None:
     text = ask(admin_port(server), "/metrics").body.decode()
     for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
         assert f"\nprocess_{name} " in text

@@ -24,12 +24,12 @@ def test_tables_that_are_not_named_are_added_up() -> None:
     assert shown(gauge("lag_records", samples)) == {("a", ""): 1.0, ("other", ""): 9.0}
 
 
-def test_of_ages_the_largest_one_is_told() -> None:
+def test_the_largest_of_several_ages_is_shown() -> None:
     samples = {("a", ""): 9.0, ("b", ""): 2.0, ("c", ""): 4.0}
     assert shown(gauge("lag_seconds", samples)) == {("a", ""): 9.0, ("other", ""): 4.0}
 
 
-def test_where_all_tables_are_named_nothing_changes() -> None:
+def test_nothing_changes_if_all_tables_are_named() -> None:
     assert shown(gauge("lag_records", {("a", "i"): 1.0})) == {("a", "i"): 1.0}
 
 

@@ -102,12 +102,12 @@ def about(findings: Any, rule: str) -> list[Finding]:
 # -- keys -----------------------------------------------------------------------------------
 
 
-def test_even_traffic_is_told_and_no_key_is_hot():
+def test_even_traffic_is_reported_and_no_key_is_hot():
     found = list(key_findings(facts(minute("writes", 2_000)), options()))
 
     (skew,) = about(found, "S76")
     assert skew.level == "fact"
-    # Of the thousand keys, those that are not among the busiest have equal shares.
+    # The other keys of the thousand have equal shares.
     assert skew.figures["effective_keys"] >= 1_000
     assert len(found) == 1
 
@@ -175,7 +175,7 @@ def test_a_key_near_its_ceiling_is_warm():
         ),
     ],
 )
-def test_what_can_not_be_divided_is_told(description, words):
+def test_a_key_that_can_not_be_divided_is_reported(description, words):
     known = facts(minute("writes", 4_000, acme=0.6), description=description)
 
     (hot,) = about(key_findings(known, options()), "S145")
@@ -183,7 +183,7 @@ def test_what_can_not_be_divided_is_told(description, words):
     assert words in hot.text
 
 
-def test_a_hot_item_is_told():
+def test_a_hot_item_is_reported():
     item = {"customer": {"S": "acme"}, "order": {"S": "counter"}}
     busy = minute("writes", 4_000, acme=0.6)
     of_items = Counted(240_000, 0.0, 0.0, [KeyWeight(item, 100_000)])
@@ -216,7 +216,7 @@ def test_planned_writes_need_suffixes_by_the_formula():
     assert "need 10 suffixes: 5,000 times 2 units over 1,000" in planned.text
 
 
-def test_few_values_of_the_partition_key_are_told():
+def test_few_values_of_the_partition_key_are_reported():
     few = [{"customer": {"S": f"{n % 3}"}, "order": {"S": f"{n}"}} for n in range(200)]
     many = [{"customer": {"S": f"{n}"}, "order": {"S": "1"}} for n in range(200)]
 
@@ -226,7 +226,7 @@ def test_few_values_of_the_partition_key_are_told():
     assert not about(key_findings(facts(sample=many), options()), "S157")
 
 
-def test_a_table_without_traffic_is_told():
+def test_a_table_without_traffic_is_reported():
     (none,) = key_findings(facts(), options())
 
     assert none.text == "Nothing was read or written by key in the last hour"
@@ -235,7 +235,7 @@ def test_a_table_without_traffic_is_told():
 # -- throughput -----------------------------------------------------------------------------
 
 
-def test_too_few_units_are_told_with_their_cause():
+def test_too_few_units_are_reported_with_their_cause():
     known = facts(minute("writes", 200))
 
     (enough,) = throttling_findings(known, options(write_units=200, read_units=5))
@@ -276,7 +276,7 @@ def test_a_hot_key_is_throttled_however_many_units_there_are():
     assert found.advice.endswith("as a hot key meets a partition's ceiling of 1,000")
 
 
-def test_what_was_refused_would_have_come_on_top():
+def test_refused_requests_add_to_the_accepted_ones():
     units = {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 100}}
     accepted = minute("writes", 100)
     refused = minute("throttled_writes", 100)
@@ -288,7 +288,7 @@ def test_what_was_refused_would_have_come_on_top():
     assert next(throttling_findings(observed, options())).figures["offered_units"] == 6_000
 
 
-def test_what_was_throttled_is_told_by_its_cause():
+def test_throttled_requests_are_reported_by_cause():
     known = facts(
         throttles=[
             ThrottleCount("TableReadProvisionedThroughputExceeded", "", 3, observed=False),
@@ -328,7 +328,7 @@ def test_a_collection_of_eight_gigabytes_is_warned_of_and_when_it_is_full():
     )
 
 
-def test_a_smaller_collection_is_only_told():
+def test_a_smaller_collection_is_only_reported():
     acme = of_acme(int(7.9 * GIB), NOW - 5, 0)
 
     (found,) = collection_findings(facts(description=WITH_LOCAL, collections=[acme]))
@@ -372,7 +372,7 @@ ITEMS = [
 ]
 
 
-def test_an_index_that_nobody_reads_is_told_with_what_it_cost():
+def test_an_index_without_reads_is_reported_with_its_cost():
     (found,) = index_findings(used(BY_STATUS, IndexUse(), 5_000))
 
     assert found.level == "hint"
@@ -399,7 +399,7 @@ def test_few_requests_or_little_time_say_nothing_about_a_projection(reads, secon
     assert len(about(index_findings(known), "S21")) == count
 
 
-def test_what_nobody_asks_for_need_not_be_projected():
+def test_an_attribute_without_reads_need_not_be_projected():
     use = IndexUse(queries=100, read_units=5_000, asked_names={"customer": 100, "day": 90})
 
     (found,) = about(index_findings(used(BY_STATUS, use, 5_000, sample=ITEMS)), "S21")
@@ -414,7 +414,7 @@ def test_an_index_that_is_asked_for_all_is_as_it_should_be():
     assert list(index_findings(used(BY_STATUS, use, 5_000, sample=ITEMS))) == []
 
 
-def test_an_index_that_is_written_much_and_read_rarely_is_told():
+def test_an_index_with_many_writes_and_few_reads_is_reported():
     use = IndexUse(queries=100, read_units=50, asked_all=100)
 
     (found,) = about(index_findings(used(BY_STATUS, use, 5_000, sample=ITEMS)), "S24")
@@ -423,7 +423,7 @@ def test_an_index_that_is_written_much_and_read_rarely_is_told():
 
 
 @pytest.mark.parametrize(("fetches", "level"), [(90, "hint"), (2, "fact")])
-def test_fetches_of_a_local_index_are_told(fetches, level):
+def test_fetches_of_a_local_index_are_reported(fetches, level):
     index = local_index("by-day", "customer", "day", "KEYS_ONLY")
     use = IndexUse(queries=100, read_units=100, fetches=fetches, fetch_units=400)
     use.asked_names = {"text": float(fetches), "day": 100.0}
@@ -440,7 +440,7 @@ def test_fetches_of_a_local_index_are_told(fetches, level):
     assert found.figures["missing"] == ["text"]
 
 
-def test_a_table_that_is_mostly_scanned_is_told():
+def test_a_table_that_is_mostly_scanned_is_reported():
     use = IndexUse(scans=400, scan_units=900, read_units=1_000)
 
     (found,) = index_findings(facts(consumed={"": Units(1_000.0, 0.0)}, uses={"": use}))
@@ -495,7 +495,7 @@ def test_a_hot_key_of_an_index_throttles_the_table():
 
 
 @pytest.mark.parametrize(("units", "told"), [(5, True), (10, False)])
-def test_an_index_with_fewer_write_units_than_its_table_is_told(units, told):
+def test_an_index_with_fewer_write_units_than_its_table_is_reported(units, told):
     index = BY_STATUS | {
         "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": units}
     }
@@ -528,7 +528,7 @@ def test_an_index_on_status_is_hot_before_it_exists():
     assert hot.advice.startswith("Put a number from 1 to 4 before status")
 
 
-def test_what_is_written_counts_more_than_what_is_there():
+def test_writes_count_more_than_existing_items():
     known = facts(
         sample=statuses(new=10, done=90),
         written=statuses(new=100),
@@ -563,7 +563,7 @@ def test_the_measured_rate_is_taken_where_none_is_given():
     assert found.figures["writes_per_second"] == 3_000
 
 
-def test_an_attribute_that_no_item_has_is_told():
+def test_a_missing_attribute_is_reported():
     (found,) = index_key_findings(facts(sample=statuses(new=3)), options(), "nothing")
 
     assert "None of 3 items of the sample has nothing as a possible key" in found.text
@@ -572,7 +572,7 @@ def test_an_attribute_that_no_item_has_is_told():
 # -- texts ----------------------------------------------------------------------------------
 
 
-def test_figures_have_as_many_digits_as_anybody_reads():
+def test_figures_have_few_digits():
     assert [figure(number) for number in (0, 0.004, 0.5, 1, 9.96, 12.3, 12_345.6)] == [
         *("0", "0.004", "0.5", "1", "10", "12", "12,346"),
     ]

@@ -47,7 +47,7 @@ def contents(directory: Path) -> dict[Path, bytes]:
     }
 
 
-def test_it_tells_what_a_directory_holds_and_changes_nothing(data: Path):
+def test_it_describes_a_directory_and_changes_nothing(data: Path):
     before = contents(data)
     done = run_command("check", str(data))
     assert (done.returncode, done.stderr) == (0, "")
@@ -74,7 +74,7 @@ def test_a_flipped_byte_is_found(data: Path):
         path.write_bytes(whole)
 
 
-def test_a_missing_mark_is_told(data: Path):
+def test_a_missing_mark_is_reported(data: Path):
     (data / "mark").unlink()
     done = run_command("check", str(data))
     assert (done.returncode, "The file mark is missing" in done.stdout) == (0, True)
@@ -86,7 +86,7 @@ def test_a_directory_in_use_is_left_alone(tmp_path: Path):
         assert_gives_up(run_command("check", str(tmp_path / "data")), "in use by process")
 
 
-def test_another_directory_is_none_of_ours(tmp_path: Path):
+def test_another_directory_is_not_a_data_directory(tmp_path: Path):
     assert_gives_up(run_command("check", str(tmp_path)), f"{tmp_path} is no data directory")
     missing = tmp_path / "missing"
     assert_gives_up(run_command("check", str(missing)), f"{missing} is no data directory")

@@ -55,7 +55,7 @@ def test_a_fault_of_native_code_leaves_the_stacks_of_all_threads():
         assert "in serve" in server.log
 
 
-def test_an_end_that_nobody_asked_for_is_told_and_is_no_success():
+def test_an_unrequested_end_is_logged_and_is_a_failure():
     with running_server(module=CANCELLED) as server:
         server.process.send_signal(CANCEL)
         assert server.process.wait(10) == 1
@@ -146,14 +146,14 @@ def test_every_option_may_be_an_environment_variable():
                 assert b"healthy: dynamodb.eu-west-3.amazonaws.com " in bare.recv(4096)
 
 
-def test_an_unknown_option_is_told_without_a_traceback():
+def test_an_unknown_option_is_reported_without_a_traceback():
     done = run_command("serve", "--no-such-option")
     assert done.returncode != 0
     assert "--no-such-option" in done.stderr + done.stdout
     assert "Traceback" not in done.stderr + done.stdout
 
 
-def test_the_version_is_told():
+def test_the_version_is_printed():
     assert run_command("--version").stdout.strip()
 
 

@@ -14,7 +14,7 @@ from tests.support.tables.tables import definition
 SECRET = "a-secret-of-mine"
 
 
-def test_a_running_server_and_its_files_are_told_without_names_and_data(tmp_path: Path):
+def test_a_running_server_and_its_files_are_described_without_names_and_data(tmp_path: Path):
     with (
         running_server("--admin-port", "0", data_dir=tmp_path / "data") as server,
         closing(WireClient(server.endpoint)) as call,
@@ -40,13 +40,13 @@ def test_a_running_server_and_its_files_are_told_without_names_and_data(tmp_path
     assert report["limits"]["open_files"]
 
 
-def test_without_a_server_the_rest_is_told_in_a_file(tmp_path: Path):
+def test_without_a_server_the_rest_of_the_report_is_in_a_file(tmp_path: Path):
     output = tmp_path / "report.json"
     done = run_command("doctor", "--endpoint", "http://127.0.0.1:9", "--output", str(output))
     assert (done.returncode, str(output) in done.stdout) == (0, True)
     assert "Cannot reach" in json.loads(output.read_text())["server"]["problem"]
 
 
-def test_a_file_that_can_not_be_written_is_told(tmp_path: Path):
+def test_a_failed_write_of_a_file_is_reported(tmp_path: Path):
     done = run_command("doctor", "--output", str(tmp_path), "--endpoint", "http://127.0.0.1:9")
     assert (done.returncode, str(tmp_path) in done.stderr) == (1, True)

@@ -18,7 +18,7 @@ def test_a_command_reads_variables_of_its_own():
         assert done.stdout.startswith("1970-01-01T01:00:00.000Z")
 
 
-def test_a_variable_of_the_server_is_none_of_another_command():
+def test_other_commands_ignore_a_variable_of_the_server():
     # The variables for a backup's name and for the directory of backups are unrelated.
     done = run_command(
         "backup", "--endpoint", "http://127.0.0.1:9", DYNACTOR_BACKUP_DIR="/", DYNACTOR_NAME="x"
@@ -28,7 +28,7 @@ def test_a_variable_of_the_server_is_none_of_another_command():
     assert "DYNACTOR_BACKUP_DIR" not in done.stderr
 
 
-def test_an_empty_variable_is_as_good_as_none():
+def test_an_empty_variable_counts_as_unset():
     with running_server(environment={"DYNACTOR_REGION": "", "DYNACTOR_TTL_DELAY_SECONDS": ""}) as (
         server
     ):
@@ -36,7 +36,7 @@ def test_an_empty_variable_is_as_good_as_none():
         assert b"dynamodb.us-east-1" in answer.body
 
 
-def test_an_unknown_variable_is_told_with_the_one_that_it_resembles():
+def test_an_unknown_variable_is_reported_with_a_similar_one():
     with (
         running_server(environment={"DYNACTOR_REGOIN": "eu-west-1"}) as server,
         closing(WireClient(server.endpoint)) as call,

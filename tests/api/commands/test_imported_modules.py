@@ -124,7 +124,7 @@ def test_options_that_are_refused_start_no_server():
     assert not modules & {"aiohttp", "anyio", "rocksdict", "structlog", "dynactor.storage.rocks"}
 
 
-def test_a_server_draws_nothing_and_publishes_nothing_unless_told():
+def test_a_server_traces_and_publishes_nothing_by_default():
     # A port that can't be opened ends the server after its imports.
     modules = loaded("serve", "--in-memory", "--host", "192.0.2.1", "--allow-open")
     assert modules >= {"aiohttp", "rocksdict", "structlog", "dynactor.actors.catalog.database"}

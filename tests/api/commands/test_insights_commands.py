@@ -118,7 +118,7 @@ def test_a_table_that_was_not_used_has_nothing_to_show(served):
 
 
 @pytest.mark.parametrize("name", ["insights", "advise"])
-def test_a_table_that_is_not_there_is_told(served, name):
+def test_a_missing_table_is_reported(served, name):
     code, told, errors = served.command(name, "--table", "Nowhere")
 
     assert (code, told) == (1, "")
@@ -127,14 +127,14 @@ def test_a_table_that_is_not_there_is_told(served, name):
 
 
 @pytest.mark.parametrize("name", ["insights", "advise"])
-def test_a_server_that_is_not_there_is_told(name):
+def test_a_missing_server_is_reported(name):
     done = run_command(name, "--table", "Orders", "--admin-endpoint", "http://127.0.0.1:9")
 
     assert done.returncode == 1
     assert "Cannot reach http://127.0.0.1:" in done.stderr
 
 
-def test_advise_tells_what_it_found_under_headlines(served):
+def test_advise_prints_its_findings_under_headings(served):
     code, told, errors = served.command(
         "advise", "--table", "Orders", "--index-key", "status", "--writes-per-second", "3000"
     )
@@ -195,7 +195,7 @@ def test_advise_takes_no_units_and_counts_for_no_key(served):
         ("/insights/sample?table=Orders&count=-1", "GET", 400, "Say how many items"),
     ],
 )
-def test_what_the_admin_listener_does_not_answer_is_told(served, path, method, status, words):
+def test_a_missing_answer_of_the_admin_listener_is_reported(served, path, method, status, words):
     answer = ask(served.port, path, method)
 
     assert answer.status == status
@@ -206,7 +206,7 @@ def test_the_admin_listener_answers_names_of_its_machine_alone(served):
     assert ask(served.port, "/insights?table=Orders", host="db.example").status == 403
 
 
-def test_the_values_of_the_items_that_were_written_last_are_told(served):
+def test_the_values_of_the_items_that_were_written_last_are_reported(served):
     told = ask(served.port, "/insights/use?table=Orders&attribute=status").json
 
     assert told["written"] == [{"status": {"S": "new"}}] * 40
@@ -231,7 +231,7 @@ def test_a_server_may_count_nothing():
     assert "not counted: Contributor Insights is off, and so is --key-traffic" in advice
 
 
-def test_what_scans_look_for_is_counted(served):
+def test_the_attributes_that_scans_compare_are_counted(served):
     filters = ("v = :v AND w > :v", ":v = v", "v = :v OR w = :v", "NOT v = :v")
     with closing(WireClient(served.server.endpoint)) as wire:
         for condition in filters:

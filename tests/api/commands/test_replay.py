@@ -158,7 +158,7 @@ async def test_a_replay_is_started_and_looked_after():
         (SequenceNumber(1, 1).wire(), SequenceNumber(1, 1).wire()),
     ],
 )
-async def test_it_begins_where_it_is_told_to(start: str, shown: str):
+async def test_it_begins_at_the_requested_position(start: str, shown: str):
     async with running_admin() as admin:
         for number in range(100):
             # So that the first partition is not empty.
@@ -184,7 +184,7 @@ async def test_it_begins_where_it_is_told_to(start: str, shown: str):
         ({"until": "now"}, 400, "unknown field `until`"),
     ],
 )
-async def test_what_it_refuses_is_explained(change: dict[str, Any], status: int, words: str):
+async def test_a_refusal_is_explained(change: dict[str, Any], status: int, words: str):
     async with running_admin() as admin:
         body = {"table": "Thread", "from": "beginning", "to_topic": COPY, **change}
         found, answer = await admin.ask("POST", "/replays", body)
@@ -214,14 +214,14 @@ def test_a_place_is_read_as_people_write_it():
             parse_start(text, 7_199)
 
 
-async def test_the_command_tells_what_it_has_published():
+async def test_the_command_reports_the_published_changes():
     async with running_admin() as admin:
         code, stdout, stderr = await admin.run("--from", "beginning")
         assert stdout == f"30 changes of table Thread were published to topic {COPY}\n"
         assert (code, stderr) == (0, "")
 
 
-async def test_the_command_tells_what_is_missing():
+async def test_the_command_reports_missing_arguments():
     async with running_admin() as admin:
         await admin.database.change_destination(DisableDestination("Thread", TOPIC))
         while any(each.status != "DISABLED" for each in admin.table.definition.destinations):
@@ -235,7 +235,7 @@ async def test_the_command_tells_what_is_missing():
         assert code == 0
 
 
-async def test_the_command_tells_that_older_changes_are_gone():
+async def test_the_command_reports_that_older_changes_are_gone():
     async with running_admin() as admin:
         await admin.broker.wait_messages(TOPIC, 30)
         await write_threads(admin.table, range(30, 5_000))
@@ -260,7 +260,7 @@ async def test_the_command_counts_the_items_of_a_snapshot():
         assert (code, stderr) == (0, "")
 
 
-async def test_bars_are_on_a_terminal_and_tell_of_a_broker_that_is_away():
+async def test_bars_are_on_a_terminal_and_show_an_unreachable_broker():
     async with running_admin() as admin:
         ours, its = os.openpty()
         with admin.broker.away(Unreachable("nobody is there")):
@@ -313,7 +313,7 @@ async def test_it_follows_until_it_is_stopped(signal_number: signal.Signals):
         assert [each.state for each in admin.database.replays.all()] == ["CANCELLED"]
 
 
-async def test_what_the_server_refuses_ends_the_command():
+async def test_a_refusal_by_the_server_ends_the_command():
     async with running_admin() as admin:
         code, stdout, stderr = await admin.run("--from", "yesterday")
         assert (code, stdout) == (1, "")

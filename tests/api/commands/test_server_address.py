@@ -20,7 +20,7 @@ def port_of(server: Server) -> int:
     return int(server.endpoint.rpartition(":")[2])
 
 
-def test_a_server_tells_its_version_its_store_and_its_admin_listener_and_nothing_else():
+def test_a_server_reports_only_its_version_store_and_admin_listener():
     with running_server("--admin-port", "0") as server:
         answer = ask(port_of(server), "/_dynactor")
         assert json.loads(answer.body) == {
@@ -59,19 +59,19 @@ def test_the_clock_and_insights_are_found_by_the_servers_address():
         assert "Missing" in done.stderr
 
 
-def test_a_server_without_an_admin_listener_is_told_what_to_start_it_with():
+def test_the_error_without_an_admin_listener_names_the_options():
     with running_server("--no-admin") as server:
         done = run_command("clock", "--endpoint", server.endpoint)
         assert_gives_up(done, f"{server.endpoint} has no admin listener", "without --no-admin")
 
 
 @pytest.mark.parametrize("command", [("clock",), ("insights", "--table", "T"), ("backup",)])
-def test_a_server_that_is_not_there_is_told_what_starts_one(command: tuple[str, ...]):
+def test_the_error_for_a_missing_server_says_how_to_start_one(command: tuple[str, ...]):
     done = run_command(*command, "--endpoint", "http://127.0.0.1:9")
     assert_gives_up(done, "http://127.0.0.1:9", "is the server running there?", "dynactor serve")
 
 
-def test_another_kind_of_server_is_told_from_a_dynactor():
+def test_another_kind_of_server_is_distinguished_from_dynactor():
     with running_server("--admin-port", "0") as server:
         place = f"http://127.0.0.1:{admin_port(server)}"
         done = run_command("clock", "--endpoint", place)
@@ -79,7 +79,7 @@ def test_another_kind_of_server_is_told_from_a_dynactor():
 
 
 @pytest.mark.parametrize("place", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://[::1"])
-def test_an_address_that_is_none_is_told_how_one_looks(place: str):
+def test_the_error_for_an_invalid_address_shows_a_valid_one(place: str):
     assert_gives_up(run_command("clock", "--endpoint", place), "give http://HOST:PORT")
 
 
@@ -91,7 +91,7 @@ def test_a_server_on_all_addresses_prints_one_that_can_be_used():
         assert ask(port_of(server), "/").status == 200
 
 
-def test_a_refused_host_is_told_the_option_that_allows_it():
+def test_the_error_for_a_host_names_the_option_that_allows_it():
     with running_server("--admin-port", "0") as server:
         for port in (port_of(server), admin_port(server)):
             body = ask(port, "/metrics", host="db.example:8000").body.decode()

@@ -52,6 +52,6 @@ def test_a_time_is_shown_in_utc_with_milliseconds():
     assert iso_time(math.nextafter(253_402_300_800, 0)) == "9999-12-31T23:59:59.999Z"
 
 
-def test_a_pace_is_told_in_words():
+def test_a_pace_is_described_in_words():
     assert pace(0) == "standing still"
     assert pace(60) == "running at speed 60"

@@ -106,7 +106,7 @@ async def test_a_request_that_is_throttled_for_ever_is_given_up():
     assert len(asked) == 8
 
 
-async def test_any_other_error_is_told_at_once():
+async def test_any_other_error_is_reported_at_once():
     async with answering(error("ValidationException")) as (client, asked):
         with pytest.raises(RequestFailed, match="ValidationException: m"):
             await client.call("Scan", {})
@@ -114,7 +114,7 @@ async def test_any_other_error_is_told_at_once():
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b""])
-async def test_what_is_no_answer_of_dynamodb_is_told(body: bytes):
+async def test_an_answer_of_another_server_is_reported(body: bytes):
     answer: Any = (200, body)
     async with answering(answer) as (client, _):
         with pytest.raises(CannotCall, match="does not answer as DynamoDB does"):

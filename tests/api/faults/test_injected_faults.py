@@ -339,7 +339,7 @@ def test_a_reset_removes_all_rules(suite: Suite):
     suite.add_one(suite.once)
 
 
-def test_a_request_that_is_wrong_is_told_so_and_meets_no_fault(suite: Suite):
+def test_an_invalid_request_is_refused_without_an_injected_fault(suite: Suite):
     suite.faults.add("throttling")
     with closing(WireClient(suite.server.endpoint)) as call:
         assert call.refused("GetItem", {"TableName": "Thread"}).type == "ValidationException"

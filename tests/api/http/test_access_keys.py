@@ -60,7 +60,7 @@ def test_one_key_may_be_in_two_profiles(write):
         (PROFILE.format("a", "A1", "top-secret\n region = b"), "[a] has more than one line"),
     ],
 )
-def test_a_file_that_is_of_no_use_is_told_without_its_secrets(write, text: str, words: str):
+def test_an_unusable_file_is_reported_without_its_secrets(write, text: str, words: str):
     with pytest.raises(BadCredentialsFile) as caught:
         read_access_keys(write(text))
     assert words in str(caught.value)
@@ -80,7 +80,7 @@ def test_the_file_is_read_once(write):
     assert options.access_keys == (AccessKey("A1", "one"),)
 
 
-def test_bytes_that_are_no_text_are_told(tmp_path: Path):
+def test_binary_data_is_reported(tmp_path: Path):
     path = tmp_path / "credentials"
     path.write_bytes(b"\xff\xfe[a]")
     with pytest.raises(BadCredentialsFile, match="can't be read"):

@@ -51,7 +51,7 @@ def paced_room() -> RequestRoom:
     return RequestRoom(100, grace_seconds=4, least_bytes_per_second=10)
 
 
-async def test_requests_are_let_in_in_their_order_while_they_fit() -> None:
+async def test_requests_are_admitted_in_order_while_they_fit() -> None:
     room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
     first, second, third, fourth = (enter(room, size) for size in (6, 4, 5, 1))
     assert [each.let_in.done() for each in (first, second, third, fourth)] == [
@@ -69,7 +69,7 @@ async def test_requests_are_let_in_in_their_order_while_they_fit() -> None:
     assert fourth.let_in.done()
 
 
-async def test_a_request_that_is_larger_than_the_room_is_let_in_alone() -> None:
+async def test_a_request_larger_than_the_memory_is_admitted_alone() -> None:
     room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
     small, large, other = enter(room, 1), enter(room, 20), enter(room, 1)
     assert not large.let_in.done()
@@ -80,7 +80,7 @@ async def test_a_request_that_is_larger_than_the_room_is_let_in_alone() -> None:
     assert other.let_in.done()
 
 
-async def test_whoever_no_longer_waits_holds_up_nobody() -> None:
+async def test_a_request_that_stopped_waiting_delays_no_other() -> None:
     room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
     first, large, small = enter(room, 5), enter(room, 10), enter(room, 5)
     room.leave(large)
@@ -90,7 +90,7 @@ async def test_whoever_no_longer_waits_holds_up_nobody() -> None:
     assert enter(room, 10).let_in.done()
 
 
-async def test_whoever_is_cancelled_and_has_not_left_yet_gives_its_place_up_when_it_does() -> None:
+async def test_a_cancelled_request_frees_its_memory_when_it_leaves() -> None:
     room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
     first, cancelled = enter(room, 10), enter(room, 10)
     cancelled.let_in.cancel()
@@ -102,7 +102,7 @@ async def test_whoever_is_cancelled_and_has_not_left_yet_gives_its_place_up_when
 
 
 @on_stepped_time
-async def test_whoever_sends_nothing_is_put_out_after_the_grace_while_another_one_waits() -> None:
+async def test_a_silent_sender_is_evicted_after_the_grace_while_another_waits() -> None:
     room = paced_room()
     enter(room, 100)
     waiting = enter(room, 100)
@@ -113,7 +113,7 @@ async def test_whoever_sends_nothing_is_put_out_after_the_grace_while_another_on
 
 
 @on_stepped_time
-async def test_what_has_arrived_earns_its_time() -> None:
+async def test_received_bytes_extend_the_deadline() -> None:
     room = paced_room()
     place = enter(room, 100)
     waiting = enter(room, 100)
@@ -125,7 +125,7 @@ async def test_what_has_arrived_earns_its_time() -> None:
 
 
 @on_stepped_time
-async def test_whoever_keeps_the_pace_is_not_put_out() -> None:
+async def test_a_sender_that_keeps_the_pace_is_not_evicted() -> None:
     room = paced_room()
     place = enter(room, 100)
     waiting = enter(room, 100)
@@ -140,7 +140,7 @@ async def test_whoever_keeps_the_pace_is_not_put_out() -> None:
 
 
 @on_stepped_time
-async def test_nobody_is_put_out_while_nobody_waits() -> None:
+async def test_no_sender_is_evicted_without_waiters() -> None:
     room = paced_room()
     slow = enter(room, 60)
     await pass_seconds(100)
@@ -154,7 +154,7 @@ async def test_nobody_is_put_out_while_nobody_waits() -> None:
 
 
 @on_stepped_time
-async def test_each_has_its_grace_from_when_it_was_let_in() -> None:
+async def test_each_has_its_grace_from_its_admission() -> None:
     room = paced_room()
     enter(room, 60)
     second, third = enter(room, 60), enter(room, 60)
@@ -167,7 +167,7 @@ async def test_each_has_its_grace_from_when_it_was_let_in() -> None:
 
 
 @on_stepped_time
-async def test_a_server_that_stood_still_puts_nobody_out_for_it() -> None:
+async def test_a_server_that_stalled_evicts_no_client_for_that() -> None:
     room = paced_room()
     enter(room, 100)
     waiting = enter(room, 100)
@@ -242,7 +242,7 @@ async def test_a_large_request_is_read_when_another_one_has_been_answered(more: 
 
 
 @both_lanes
-async def test_small_requests_are_not_held_up(more: More) -> None:
+async def test_small_requests_are_not_delayed(more: More) -> None:
     gate = Gate()
     small = b'{"Text":"%s"}' % (b"z" * 60_000)
     async with one_within(gate, more) as (_, other, endpoint):
@@ -280,9 +280,7 @@ async def test_many_large_requests_that_come_piece_by_piece_are_all_answered(mor
 
 
 @on_stepped_time
-async def test_a_small_request_that_is_unpacked_to_a_large_one_waits_for_room_as_that_does() -> (
-    None
-):
+async def test_a_compressed_large_request_waits_for_memory_like_a_plain_one() -> None:
     gate = Gate()
     packed, is_packed = gzip.compress(BODY), "Content-Encoding: gzip"
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(packed), packed)
@@ -318,7 +316,7 @@ async def test_many_requests_that_are_unpacked_are_all_answered() -> None:
 
 
 @both_lanes
-async def test_whoever_leaves_amid_a_large_request_makes_room(more: More) -> None:
+async def test_a_client_that_disconnects_during_a_large_request_frees_memory(more: More) -> None:
     async with (
         asyncio.timeout(30),
         echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
@@ -333,7 +331,7 @@ async def test_whoever_leaves_amid_a_large_request_makes_room(more: More) -> Non
 
 @both_lanes
 @on_stepped_time
-async def test_whoever_does_not_send_the_rest_is_closed_and_makes_room(more: More) -> None:
+async def test_a_client_that_does_not_send_the_rest_is_closed_and_frees_memory(more: More) -> None:
     async with (
         echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
         raw_connection(endpoint) as stalled,
@@ -350,7 +348,7 @@ async def test_whoever_does_not_send_the_rest_is_closed_and_makes_room(more: Mor
 
 @both_lanes
 @on_stepped_time
-async def test_whoever_does_not_send_the_rest_is_closed_in_the_end_if_nobody_waits(
+async def test_a_client_that_does_not_send_the_rest_is_finally_closed_without_waiters(
     more: More,
 ) -> None:
     async with (
@@ -366,7 +364,7 @@ async def test_whoever_does_not_send_the_rest_is_closed_in_the_end_if_nobody_wai
 
 @both_lanes
 @on_stepped_time
-async def test_a_slow_sender_is_given_its_time_while_nobody_waits(more: More) -> None:
+async def test_a_slow_sender_is_not_evicted_without_waiters(more: More) -> None:
     async with (
         echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
         raw_connection(endpoint) as slow,
@@ -383,7 +381,7 @@ async def test_a_slow_sender_is_given_its_time_while_nobody_waits(more: More) ->
 
 @both_lanes
 @on_stepped_time
-async def test_whoever_sends_at_the_least_pace_is_read_to_the_end_while_others_wait(
+async def test_a_client_at_the_lowest_pace_is_read_to_the_end_while_others_wait(
     more: More,
 ) -> None:
     pace = int(SETTINGS.least_bytes_per_second)
@@ -404,7 +402,7 @@ async def test_whoever_sends_at_the_least_pace_is_read_to_the_end_while_others_w
 
 @both_lanes
 @on_stepped_time
-async def test_clients_that_stall_one_after_the_other_hold_up_nobody_for_long(more: More) -> None:
+async def test_clients_that_stall_in_turn_delay_others_only_briefly(more: More) -> None:
     async with AsyncExitStack() as stack:
         endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=ROOM_BYTES))
         connections = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(6)]
@@ -433,7 +431,7 @@ async def is_let_go(connection: RawConnection) -> bool:
 
 @both_lanes
 @on_stepped_time
-async def test_the_time_for_which_a_client_waits_for_room_is_not_its_own(
+async def test_the_time_of_waiting_for_memory_does_not_count_as_the_clients(
     more: More, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate = Gate()

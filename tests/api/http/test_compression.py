@@ -21,13 +21,13 @@ from dynactor.model.limits import REQUEST_BYTES
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_what_is_compressed_is_decompressed(coding: Coding):
+def test_a_compressed_body_is_decompressed(coding: Coding):
     assert decompress(compress(b"abc" * 1000, coding), coding) == b"abc" * 1000
 
 
 @pytest.mark.parametrize("tail", [b"tail", b"\0" * 100, b"\x1f"])
 @pytest.mark.parametrize("coding", CODINGS)
-def test_what_follows_a_compressed_body_is_ignored(coding: Coding, tail: bytes):
+def test_bytes_after_a_compressed_body_are_ignored(coding: Coding, tail: bytes):
     assert decompress(compress(b"abc", coding) + tail, coding) == b"abc"
 
 
@@ -104,7 +104,7 @@ BARE_DEFLATE = zlib.compress(b"{}")[2:-4]
         "deflate without zlib's frame",
     ],
 )
-def test_what_is_not_compressed_so_is_refused(packed: bytes, coding: Coding):
+def test_a_body_with_the_wrong_compression_is_refused(packed: bytes, coding: Coding):
     with pytest.raises(SerializationException):
         decompress(packed, coding)
 

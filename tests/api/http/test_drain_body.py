@@ -42,7 +42,7 @@ async def test_all_together_are_read_at_one_pace():
 
 
 @on_stepped_time
-async def test_whoever_sends_no_end_is_read_for_a_while():
+async def test_an_endless_body_is_read_for_a_while():
     async with asyncio.TaskGroup() as tasks:
         dropping = tasks.create_task(BodyDrain(MOST_SECONDS).drop(content(MIB)))
         await pass_seconds(MOST_SECONDS - 1)
@@ -71,7 +71,7 @@ async def test_only_so_many_are_read_at_once():
 
 
 @on_stepped_time
-async def test_whoever_breaks_off_is_read_no_more():
+async def test_a_client_that_disconnects_is_not_read_any_more():
     drains = BodyDrain(MOST_SECONDS)
     for error in (ConnectionResetError(), RequestPayloadError()):
         body = content()

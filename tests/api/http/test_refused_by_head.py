@@ -155,7 +155,7 @@ async def test_the_rest_of_a_refused_request_goes_by(more: Headers):
         assert await connection.is_closed()
 
 
-async def test_who_asks_before_it_sends_a_large_body_is_told_at_once():
+async def test_a_client_that_expects_100_continue_is_refused_at_once():
     expects = {"expect": "100-continue"}
     async with full_server({}) as (_, endpoint, _), raw_connection(endpoint) as connection:
         headers = WRONG["an unknown key"]() | expects | {"Content-Length": f"{len(BODY)}"}
@@ -165,7 +165,7 @@ async def test_who_asks_before_it_sends_a_large_body_is_told_at_once():
 
 @both_lanes
 @pytest.mark.parametrize("tells_hash", [False, True])
-async def test_whoever_has_a_key_waits_for_room(more: Headers, *, tells_hash: bool):
+async def test_a_client_with_a_key_waits_for_memory(more: Headers, *, tells_hash: bool):
     async with full_server(more) as (within, endpoint, gate), raw_connection(endpoint) as other:
         headers = signed(BODY, tells_hash=tells_hash) | more
         other.send(request(BODY, headers))

@@ -75,7 +75,7 @@ def test_a_code_has_twenty_lines_a_second_and_one_with_the_number_left_out() -> 
     }
 
 
-def test_failed_conditions_are_for_whoever_debugs() -> None:
+def test_failed_conditions_are_logged_at_level_debug() -> None:
     put = {
         "TableName": "Thread",
         "Item": {"forum": {"S": "EC2"}},

@@ -261,7 +261,7 @@ async def test_a_body_that_does_not_end_is_not_waited_for():
         assert await connection.is_closed()
 
 
-async def test_a_body_that_does_not_end_is_told_so_in_the_plain_lane():
+async def test_an_endless_body_is_refused_in_the_plain_lane():
     async with (
         echo_server(transfer_seconds=0.2) as endpoint,
         raw_connection(endpoint) as connection,
@@ -364,7 +364,7 @@ async def test_a_client_that_does_not_take_the_rest_of_its_last_answer_is_let_go
 
 
 @both_lanes
-async def test_a_client_that_leaves_while_it_is_answered_harms_nobody(more: More):
+async def test_a_client_that_disconnects_during_its_answer_affects_no_other(more: More):
     gate = Gate()
     async with echo_server(gate.operation) as endpoint, raw_connection(endpoint) as other:
         async with raw_connection(endpoint) as leaving:

@@ -67,7 +67,9 @@ NOW = seconds_of("20260101T000000Z")
     spaces=st.integers(0, 5),
     token=st.sampled_from([None, "a+session/token=="]),
 )
-def test_what_botocore_signs_is_taken(body: bytes, words: str, spaces: int, token: str | None):
+def test_a_signature_of_botocore_is_accepted(
+    body: bytes, words: str, spaces: int, token: str | None
+):
     headers = by_botocore(body, token=token, Note=f"{words}{' ' * spaces}{words}")
     SIGNATURES.check(headers, "", body, time.time())
 
@@ -82,14 +84,14 @@ LINES = st.text(st.characters(min_codepoint=33, max_codepoint=126) | st.sampled_
     told=st.booleans(),
     query=st.lists(st.tuples(st.text(), st.text()), max_size=3),
 )
-def test_what_botocore_signs_is_taken_however_it_is_written(
+def test_a_signature_of_botocore_is_accepted_in_any_spelling(
     note: list[str], query: list[tuple[str, str]], *, dated: bool, told: bool
 ):
     url = f"{URL}?{urlencode(query, quote_via=quote)}" if query else URL
     request = AWSRequest("POST", url, headers={"X-Amz-Target": TARGET}, data=BODY)
     request.headers["hOST"] = "localhost:8000"
     for text in note:
-        # As often as it occurs.
+        # Repeated as often as it occurs.
         request.headers["Note"] = text
     if dated:
         request.headers["Date"] = "any"
@@ -98,7 +100,7 @@ def test_what_botocore_signs_is_taken_however_it_is_written(
     SigV4Auth(Credentials(*KEY), "dynamodb", "eu-west-1").add_auth(request)
     headers: dict[str, str] = {}
     for name, text in request.headers.items():
-        # As ``dynactor.api.http.aiohttp_lane`` reads them.
+        # The form in which ``dynactor.api.http.aiohttp_lane`` reads them.
         found, stripped = headers.get(name.lower()), text.strip(" \t")
         headers[name.lower()] = stripped if found is None else f"{found},{stripped}"
     assert ("x-amz-date" in headers) is not dated
@@ -185,7 +187,7 @@ def test_the_date_that_is_aws_s_own_counts_where_there_are_both():
 @pytest.mark.parametrize(
     "text", ["Thu, 01 Foo 2026 00:00:00 GMT", "Thu, 31 Feb 2026 00:00:00 GMT", "2026-01-01"]
 )
-def test_a_date_header_that_is_no_date_is_told(text: str):
+def test_an_invalid_date_header_is_reported(text: str):
     assert refused(dated(text), now=NOW).message == (
         f"Date must be in ISO-8601 'basic format'. Got '{text}'. "
         "See http://en.wikipedia.org/wiki/ISO_8601"
@@ -221,7 +223,7 @@ def test_a_body_that_is_not_signed_is_refused_whatever_the_header_says(payload: 
     SIGNATURES.check(told(payload, OF_BODY), "", BODY, NOW)
 
 
-def test_a_hash_that_is_told_and_signed_is_the_body_s():
+def test_a_signed_hash_must_match_the_body():
     SIGNATURES.check(told(OF_BODY, OF_BODY), "", BODY, NOW)
     for other in (OF_BODY, OF_ANOTHER):
         assert isinstance(refused(told(OF_ANOTHER, other), now=NOW), InvalidSignatureException)
@@ -235,7 +237,7 @@ def head_refused(headers: dict[str, str], *, query: str = "", now: float = NOW) 
     return caught.value
 
 
-def test_a_head_tells_all_but_the_body_where_it_tells_its_hash():
+def test_a_head_with_a_hash_can_be_checked_without_the_body():
     SIGNATURES.check_head(told(OF_BODY, OF_BODY), "", NOW)
     signed = told(OF_BODY, OF_BODY)
     for change in ({"host": "else"}, {"x-amz-content-sha256": OF_ANOTHER}):
@@ -244,7 +246,7 @@ def test_a_head_tells_all_but_the_body_where_it_tells_its_hash():
     assert changed.message == refused(signed | {"host": "else"}, now=NOW).message
 
 
-def test_a_head_tells_little_where_it_does_not_tell_the_body_s_hash():
+def test_a_head_without_a_hash_can_not_be_checked_without_the_body():
     for headers in (
         told(OF_ANOTHER, OF_BODY, is_signed=False),
         told("UNSIGNED-PAYLOAD", OF_ANOTHER),
@@ -255,7 +257,7 @@ def test_a_head_tells_little_where_it_does_not_tell_the_body_s_hash():
         refused(headers | {"host": "else"}, now=moment)
 
 
-def test_what_the_commands_sign_is_taken():
+def test_a_signature_of_the_commands_is_accepted():
     headers = {"host": "localhost:8000", "x-amz-target": TARGET}
     headers |= authorization(KEY, "local", headers, BODY, datetime.now(UTC))
     SIGNATURES.check(headers, "", BODY, time.time())
@@ -374,7 +376,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("header", "kind", "message"), REFUSALS)
-def test_what_is_wrong_is_told_in_the_words_of_aws(
+def test_a_faulty_signature_is_refused_with_the_message_of_aws(
     header: str, kind: type[DynamoDBError], message: str
 ):
     headers = {"x-amz-date": "20260101T000000Z", "x-amz-target": TARGET, "host": "localhost"}
@@ -386,7 +388,7 @@ def test_what_is_wrong_is_told_in_the_words_of_aws(
 
 
 @pytest.mark.parametrize("moment", ["201", "20260101T000000", "20261301T000000Z"])
-def test_a_date_that_is_none_is_told(moment: str):
+def test_an_invalid_date_is_reported(moment: str):
     headers = {"authorization": HEADER.format(f"a/{SCOPE}"), "x-amz-date": moment}
     error = refused(headers, now=NOW)
     assert type(error) is IncompleteSignatureException
@@ -396,7 +398,7 @@ def test_a_date_that_is_none_is_told(moment: str):
     )
 
 
-def test_a_request_without_a_date_is_told_so():
+def test_a_request_without_a_date_is_refused_clearly():
     header = HEADER.format(f"a/{SCOPE}")
     error = refused({"authorization": header}, now=NOW)
     assert error.message == (

@@ -88,7 +88,7 @@ def signed(server: Server, **more: str) -> dict[str, str]:
     return dict(request.headers.items())
 
 
-def test_whoever_has_a_key_is_let_in(server: Server):
+def test_a_client_with_a_key_is_accepted(server: Server):
     table = unique_name("signed")
     dynamodb = client(server, APP)
     dynamodb.create_table(**definition("pk:S", name=table))
@@ -222,14 +222,14 @@ def test_the_commands_sign_with_the_key_of_the_environment(server: Server):
     assert "InvalidSignatureException" in wrong.stderr
 
 
-def test_a_file_without_keys_is_told_at_start(tmp_path: Path):
+def test_a_file_without_keys_is_reported_at_start(tmp_path: Path):
     done = run_command("serve", "--in-memory", "--credentials-file", str(tmp_path / "none"))
     assert done.returncode == 1
     assert done.stderr.startswith("dynactor: --credentials-file: ")
     assert done.stderr.count("\n") == 1
 
 
-def test_the_admin_port_asks_nobody_and_stays_on_this_machine(keys_file: Path):
+def test_the_admin_port_needs_no_key_and_stays_on_this_machine(keys_file: Path):
     done = run_command(
         *("serve", "--in-memory", "--credentials-file", str(keys_file)),
         *("--admin-port", "0", "--admin-host", "0.0.0.0"),  # noqa: S104

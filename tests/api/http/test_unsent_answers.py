@@ -47,7 +47,7 @@ def aborted(transports: list[Unread]) -> list[bool]:
     return [transport.is_aborted for transport in transports]
 
 
-def test_clients_may_be_behind_as_long_as_there_is_room():
+def test_clients_may_be_behind_while_there_is_memory():
     assert aborted(stopped(UnsentAnswers(100), 50, 30, 20)) == [False, False, False]
 
 
@@ -55,11 +55,11 @@ def test_those_that_have_been_behind_for_longest_are_aborted():
     assert aborted(stopped(UnsentAnswers(100), 50, 40, 30, 45)) == [True, True, False, False]
 
 
-def test_one_answer_may_be_larger_than_the_room():
+def test_one_answer_may_be_larger_than_the_memory():
     assert aborted(stopped(UnsentAnswers(100), 50, 150)) == [True, False]
 
 
-def test_a_client_that_has_caught_up_takes_no_room():
+def test_a_client_that_has_caught_up_uses_no_memory():
     answers = UnsentAnswers(100)
     first = stopped(answers, 60)
     answers.went_on(first[0])
@@ -67,7 +67,7 @@ def test_a_client_that_has_caught_up_takes_no_room():
     assert aborted([*first, *stopped(answers, 50, 50)]) == [False, False, False]
 
 
-def test_what_clients_have_read_meanwhile_takes_no_room():
+def test_answers_that_clients_have_read_use_no_memory():
     answers = UnsentAnswers(100)
     first = stopped(answers, 60)
     first[0].unsent_bytes = 10
@@ -79,7 +79,7 @@ async def _large(_call: Call[EchoInput]) -> bytes:
 
 
 @both_lanes
-async def test_the_server_keeps_the_latest_of_many_answers_that_nobody_reads(more: tuple[str, ...]):
+async def test_the_server_keeps_the_latest_of_many_unread_answers(more: tuple[str, ...]):
     large = Operation("Large", EchoInput, _large)
     async with AsyncExitStack() as stack:
         endpoint = await stack.enter_async_context(

@@ -87,7 +87,7 @@ async def half_failed_batch(
     return batch
 
 
-async def test_an_error_of_one_table_is_told_once_the_writes_to_the_other_are_done() -> None:
+async def test_an_error_of_one_table_is_returned_after_the_writes_to_the_other() -> None:
     async with served() as given:
         batch = await half_failed_batch(given, "first")
         assert not batch.done()

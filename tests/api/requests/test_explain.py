@@ -63,7 +63,7 @@ DEFINITION = table_definition()
 
 
 @given(st.lists(st.tuples(NAMES, RECEIPTS), min_size=1, max_size=30))
-def test_whatever_was_done_is_told_in_one_line_of_bounded_length(done):
+def test_any_explanation_is_one_line_of_bounded_length(done):
     paid = [Paid(structs.replace(DEFINITION, name=name), receipt) for name, receipt in done]
 
     text = header_text("BatchGetItem", paid)

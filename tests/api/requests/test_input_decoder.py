@@ -63,7 +63,7 @@ def violations(data: bytes, decoder: InputDecoder[Any] = _thing) -> list[str]:
     return listed
 
 
-def test_violations_are_told_together():
+def test_violations_are_reported_together():
     assert violations(b'{"TableName":"a;"}') == [
         (
             "Value 'a;' at 'tableName' failed to satisfy constraint: "
@@ -77,7 +77,7 @@ def test_violations_are_told_together():
     ]
 
 
-def test_at_most_ten_violations_are_told():
+def test_at_most_ten_violations_are_reported():
     assert len(violations(body(Indexes=[{}] * 4))) == 10
 
 
@@ -241,7 +241,7 @@ def test_a_wrong_json_type_anywhere_comes_before_all_constraints(
     assert caught.value.message == message
 
 
-def test_what_dynamodb_converts_is_converted():
+def test_values_that_dynamodb_converts_are_converted():
     thing = _thing.decode(body(Limit=5.9, ConsistentRead="TRUE", Item={"a": {"S": "b"}}))
     assert (thing.Limit, thing.ConsistentRead, thing.Item) == (5, True, {"a": {"S": "b"}})
 
@@ -312,13 +312,13 @@ def test_an_empty_map_may_have_words_of_its_own():
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"5", b'{"TableName":"\xff"}', b"[" * 100_000])
-def test_what_is_no_json_object_is_a_serialization_error_without_a_message(data: bytes):
+def test_a_body_other_than_a_json_object_is_a_serialization_error_without_a_message(data: bytes):
     with pytest.raises(SerializationException) as caught:
         _thing.decode(data)
     assert caught.value.message == ""
 
 
-def test_a_serialization_fault_can_be_looked_for_after_another_was_found():
+def test_a_serialization_fault_can_be_searched_after_another_was_found():
     _thing.check_serialization(body(Item={"a": {"N": "no number"}}, Limit=0))
     with pytest.raises(SerializationException):
         _thing.check_serialization(body(Item={"a": {"N": "no number"}, "b": {"S": 1}}))

@@ -64,7 +64,7 @@ def test_any_json_is_an_input_or_dynamodb_s_error(name: str, data: st.DataObject
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_what_msgspec_accepts_the_walk_accepts(name: str, data: st.DataObject):
+def test_the_slow_path_accepts_everything_that_msgspec_accepts(name: str, data: st.DataObject):
     shape = OPERATIONS[name].input
     body = msgspec.json.encode(data.draw(_body(name)))
     try:

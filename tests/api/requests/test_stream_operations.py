@@ -156,7 +156,7 @@ async def test_a_record_that_is_durable_before_its_shard_is_closed_is_shown_once
             assert seen == ["a", "b"]
 
 
-async def test_a_record_that_is_durable_before_its_stream_is_disabled_is_shown_to_nobody():
+async def test_a_write_after_a_stream_begins_to_be_disabled_is_not_shown():
     async with memory_store() as store:
         held = HeldStore(store)
         async with running_reader(held) as reader:
@@ -249,7 +249,7 @@ async def test_an_iterator_expires_after_a_quarter_of_an_hour():
         assert await reader.records(following) != ([], None)
 
 
-async def test_what_is_trimmed_is_refused_and_the_horizon_moves():
+async def test_trimmed_records_are_refused_and_the_horizon_moves():
     async with running_reader() as reader:
         await reader.write("a", "b")
         (shard,) = await reader.shards()
@@ -282,7 +282,7 @@ async def test_what_is_trimmed_is_refused_and_the_horizon_moves():
             assert subjects == ["c"]
 
 
-async def test_what_a_full_disk_kept_from_being_trimmed_is_trimmed_and_refused_later():
+async def test_records_that_a_full_disk_kept_from_trimming_are_trimmed_later():
     clock = SetClock()
     never = StreamSettings(shard_roll_seconds=2 * DAY_SECONDS)
     async with memory_store() as inner:

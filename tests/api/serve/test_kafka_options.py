@@ -96,7 +96,7 @@ def test_a_password_is_read_from_its_file(tmp_path: Path):
     )
 
 
-def test_a_file_that_holds_no_text_is_told(tmp_path: Path):
+def test_a_binary_file_is_reported(tmp_path: Path):
     file = tmp_path / "password"
     file.write_bytes(b"\xff\xfe")
     options = KafkaOptions(
@@ -126,7 +126,7 @@ def test_a_server_without_its_broker_starts_and_stops():
         assert "Traceback" not in server.log
 
 
-def test_a_file_that_is_not_there_is_told_at_start(tmp_path: Path):
+def test_a_missing_file_is_reported_at_start(tmp_path: Path):
     with pytest.raises(AssertionError, match=r"TLS file"):  # noqa: SIM117 - which one fails
         with running_server(
             "--kafka-bootstrap-servers",

@@ -112,7 +112,7 @@ def test_a_count_is_not_below_zero():
 @pytest.mark.parametrize(
     "option", ["partition_limit_bytes", "split_heat_seconds", "split_check_seconds"]
 )
-def test_what_splits_partitions_is_more_than_nothing(option):
+def test_limits_that_split_partitions_are_more_than_zero(option):
     with pytest.raises(ConfigurationError, match=option.replace("_", "-")):
         ServeOptions(**{option: 0})
 

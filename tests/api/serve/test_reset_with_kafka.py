@@ -49,7 +49,7 @@ async def test_a_reset_stops_relays_and_closes_their_publishers(delivery: Delive
         assert not broker.open_publishers
         assert len(asyncio.all_tasks()) == idle_tasks
         before = len(broker.messages(TOPIC))
-        # A table of the same name begins anew, behind what the topic has.
+        # A table of the same name starts over, after the topic's present records.
         await publish(host.database, 3)
         await broker.wait_messages(TOPIC, before + 3)
     assert not broker.open_publishers

@@ -37,7 +37,7 @@ def test_a_closed_terminal_is_nothing_to_one_that_nohup_started():
 
 
 @pytest.mark.parametrize("kind", ["path", "abstract"])
-def test_its_service_manager_is_told_when_it_listens_and_when_it_stops(kind: str, tmp_path: Path):
+def test_its_service_manager_is_notified_when_it_listens_and_stops(kind: str, tmp_path: Path):
     path = f"{tmp_path}/notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(10)

@@ -93,7 +93,7 @@ def test_a_server_without_the_option_imports_nothing_for_traces():
     assert done.stdout.strip() == "[]"
 
 
-def test_one_request_of_a_hundred_is_traced_unless_told():
+def test_one_request_in_a_hundred_is_traced_by_default():
     assert ServeOptions(in_memory=True).traces == TraceOptions(traces_sampled=0.01)
 
 

@@ -257,7 +257,7 @@ def test_fails_at_once(dynactor_server):
     assert "The server ended with exit code 0. Its log ends with" in done.stdout
 
 
-def test_a_start_that_fails_is_told_once_for_every_test_and_not_waited_for_again(tmp_path: Path):
+def test_a_failed_start_is_reported_for_every_test_and_not_repeated(tmp_path: Path):
     test = """
 import pytest
 
@@ -371,13 +371,13 @@ def test_it(dynamodb, my_dynamodb, my_dynamodb_endpoint, my_dynactor_server, my_
 
 
 @pytest.mark.parametrize("ini", ["dynactor_scope = test", "dynactor_start = later"])
-def test_an_option_that_is_none_is_refused(tmp_path: Path, ini: str):
+def test_an_unknown_option_is_refused(tmp_path: Path, ini: str):
     done = run_suite(tmp_path, {"test_it.py": "def test_it(): pass"}, ini=ini)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "give one of" in done.stderr
 
 
-def test_without_boto3_the_line_to_install_is_told(tmp_path: Path):
+def test_without_boto3_the_error_shows_the_command_to_install_it(tmp_path: Path):
     files = {
         "conftest.py": "import sys\nsys.modules['boto3'] = None\n",
         "test_it.py": "def test_it(dynamodb): pass\ndef test_endpoint(dynamodb_endpoint): pass\n",

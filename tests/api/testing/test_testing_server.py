@@ -124,7 +124,7 @@ def test_the_region_is_in_arns():
     assert table["TableArn"].startswith("arn:aws:dynamodb:eu-west-1:")
 
 
-def test_what_the_admin_port_refuses_is_an_error_in_its_words():
+def test_a_refusal_of_the_admin_port_is_an_error_with_its_message():
     with dynactor.testing.server() as server, pytest.raises(dynactor.testing.AdminError) as raised:
         server.clock.set(0)
     assert "never goes back" in str(raised.value)

@@ -17,7 +17,7 @@ def test_a_header_names_the_trace_and_the_span():
 
 
 @pytest.mark.parametrize(("flags", "is_sampled"), [("00", False), ("02", False), ("03", True)])
-def test_the_last_bit_of_the_flags_tells_whether_it_is_sampled(flags: str, is_sampled: bool):
+def test_the_last_bit_of_the_flags_shows_whether_it_is_sampled(flags: str, is_sampled: bool):
     parent = trace_parent({"traceparent": f"00-{TRACE_ID}-{SPAN_ID}-{flags}"})
     assert parent is not None
     assert parent.is_sampled == is_sampled

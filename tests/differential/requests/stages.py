@@ -127,7 +127,7 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"ALL_PROJECTED_ATTRIBUTES can be used ",
         r"Expression size ",
         r"Conditions (must be at least|can be of length) ",
-        # Of statements.
+        # Faults of statements.
         r"Statement wasn't well formed",
         r"(Unsupported|Unexpected|Unrecognized|Aliasing|Invalid (list|syntax)|Expected '\*') ?",
         r"(Two document paths|The BETWEEN operator|Incorrect (operand|number)|MISSING must) ",

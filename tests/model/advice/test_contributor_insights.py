@@ -47,7 +47,7 @@ def test_it_is_switched_for_a_table_or_for_an_index_alone():
     assert of_resource(of_index, "other") is None
 
 
-def test_what_is_so_already_stays_as_it_was():
+def test_an_unnecessary_change_changes_nothing():
     on = changed(indexed(), None, "THROTTLED_KEYS", NOW, enabled=True)
 
     assert changed(on, None, "THROTTLED_KEYS", NOW + 1, enabled=True) is on
@@ -60,7 +60,7 @@ def test_what_is_so_already_stays_as_it_was():
     assert changed(never, None, None, NOW, enabled=False) is never
 
 
-def test_an_index_that_is_not_there_is_told():
+def test_a_missing_index_is_reported():
     with pytest.raises(ResourceNotFoundException, match="Index: by_votes of table: Thread"):
         changed(indexed(), "by_votes", None, NOW, enabled=True)
 

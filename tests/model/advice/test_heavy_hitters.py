@@ -63,7 +63,7 @@ def test_the_error_is_at_most_twice_the_total_over_the_keys(stream, most_keys):
     assert hitters.error <= 2 * hitters.total / most_keys
 
 
-def test_of_keys_that_all_come_once_nothing_is_certain():
+def test_nothing_is_certain_about_keys_that_each_occur_once():
     hitters = counted(((b"%d" % number, 1) for number in range(65_000)), 64)
 
     assert hitters.error == 1_000
@@ -84,7 +84,7 @@ def test_every_key_that_has_more_than_the_error_is_found_in_a_skewed_stream():
 
 
 @given(st.lists(STREAMS, max_size=5), st.integers(1, 20), st.integers(1, 20))
-def test_what_several_summaries_tell_together_holds_for_all_of_them(streams, most_keys, kept):
+def test_the_merged_summary_is_correct_for_all_of_them(streams, most_keys, kept):
     true = weights(each for stream in streams for each in stream)
     summaries = [counted(stream, most_keys).summary(kept) for stream in streams]
 

@@ -13,7 +13,7 @@ from dynactor.model.advice.index_distribution import (
 )
 
 
-def test_values_are_told_with_their_shares_of_all_items():
+def test_values_are_reported_with_their_shares_of_all_items():
     items = [{"status": {"S": "new"}}] * 6 + [{"status": {"S": "sent"}}] * 2 + [{}] * 2
 
     assert distribution(items, "status") == Distribution(
@@ -21,7 +21,7 @@ def test_values_are_told_with_their_shares_of_all_items():
     )
 
 
-def test_what_can_not_be_the_key_is_left_out():
+def test_values_that_can_not_be_the_key_are_left_out():
     items = [
         {"status": {"S": "new"}},
         {"status": {"S": "new"}},
@@ -42,7 +42,7 @@ def test_an_attribute_that_no_item_has_has_no_values():
     assert distribution([], "status") == Distribution(0, 0, (), 0.0)
 
 
-def test_only_the_most_frequent_values_are_told():
+def test_only_the_most_frequent_values_are_reported():
     items = [{"n": {"N": str(number)}} for number in range(50)]
 
     found = distribution(items, "n", most_values=3)

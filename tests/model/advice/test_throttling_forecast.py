@@ -43,7 +43,7 @@ def test_a_load_of_twice_its_units_is_throttled_by_half():
     assert shares(found) == {"over_rate": pytest.approx(0.5, abs=0.01)}
 
 
-def test_what_was_left_unused_is_there_for_a_burst():
+def test_unused_units_are_available_for_a_burst():
     quiet, burst = load(0, minutes=10), MinuteLoad(600, [400] * 60)
     quiet[0] = MinuteLoad(0, [1] * 60)
 

@@ -33,7 +33,7 @@ def test_a_partition_that_an_item_would_have_passed_gives_no_smaller_one():
     assert not took(room, FIRST, 1)
 
 
-def test_other_partitions_have_room_of_their_own():
+def test_other_partitions_have_limits_of_their_own():
     room = BatchRoom()
     assert took(room, FIRST, MIB)
     assert not took(room, FIRST, 1)
@@ -49,7 +49,7 @@ def test_an_answer_has_exactly_16_mb_and_nothing_behind_the_first_item_that_does
     assert not took(room, 17, 1)
 
 
-def test_an_item_that_was_not_taken_leaves_its_room():
+def test_an_item_that_did_not_fit_leaves_its_space():
     room = BatchRoom()
     assert room.fits(FIRST, MIB)
     assert took(room, FIRST, MIB)

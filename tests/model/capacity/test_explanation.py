@@ -117,7 +117,7 @@ def test_fetches_need_not_be():
 
 
 @pytest.mark.parametrize(("kind", "rule"), [(None, READ), (LOCAL, "S41"), (GLOBAL, "S106")])
-def test_what_a_filter_drops_need_not_be_read(kind, rule):
+def test_items_that_a_filter_drops_need_not_be_read(kind, rule):
     """A filter keeps a tenth of 40,000 bytes: one block instead of ten."""
     read = read_range(40_000, 5.0, index=kind and "index", kind=kind, returned=1)
 
@@ -166,7 +166,7 @@ def test_the_largest_saving_comes_first():
     assert saves(*work) == [("S57", 3.0), ("S42", 1.0), (READ, 1.0)]
 
 
-def test_parts_of_one_table_are_told_together():
+def test_parts_of_one_table_are_reported_together():
     paid = [Paid(TABLE, Receipt(write_units=1, work=(ItemWrite(None, 10, 1),)))] * 3
 
     explanation = explain("BatchWriteItem", paid)

@@ -8,9 +8,9 @@ by expressions, each with its outcome indented on the next line:
     a = :one and
         invalid: Syntax error; token: "<EOF>", near: "and"
 
-An outcome is the value of a condition, the changes of an update (null for a removal), the result of
-a projection, or the values and sort conditions of a key condition. Or it is ``error:`` with a
-message, or ``invalid:`` with a message after "Invalid <kind>: ". An expression gets the
+An outcome is the value of a condition, the changes of an update (null for a removal), or the result
+of a projection. For a key condition, it is the values and sort conditions. Or it is ``error:`` with
+a message, or ``invalid:`` with a message after "Invalid <kind>: ". An expression gets the
 placeholders that it mentions.
 """
 

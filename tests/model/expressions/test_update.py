@@ -104,7 +104,7 @@ def test_the_old_item_and_its_values_are_never_changed() -> None:
     }
 
 
-def test_what_is_not_changed_is_shared_with_the_old_item() -> None:
+def test_unchanged_parts_are_shared_with_the_old_item() -> None:
     result = apply("SET m.x = :v", ITEM, v={"N": "5"})
     assert result.item is not None
     assert result.item["l"] is ITEM["l"]

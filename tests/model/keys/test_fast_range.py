@@ -75,7 +75,7 @@ def slowly(
     {":a": {"N": "1"}, ":b": {"S": "x"}},
     KeySchema((KeyAttribute("pk", "S"),)),
 )
-def test_a_range_is_that_of_the_trees_or_none(text, of_names, of_values, schema):
+def test_a_range_equals_that_of_the_slow_path(text, of_names, of_values, schema):
     before = copy.deepcopy(of_values)
     found = fast_range.range_of(text, of_names, of_values, schema)
     assert of_values == before

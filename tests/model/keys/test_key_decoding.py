@@ -32,7 +32,7 @@ def keyed(draw: st.DrawFn) -> tuple[KeySchema, dict[str, dict[str, str]]]:
 
 
 @given(keyed(), st.binary())
-def test_a_key_comes_back_from_its_position_whatever_stands_behind_it(given_key, behind):
+def test_a_key_is_decoded_from_a_position_with_any_suffix(given_key, behind):
     schema, key = given_key
     position = keys.encode(schema, key) + behind
 

@@ -108,7 +108,7 @@ def test_requests_to_one_collection_are_halved_at_a_sort_key():
     assert by_heat(positions, divides_collections=False) is None
 
 
-def test_what_one_item_is_asked_for_can_not_be_divided():
+def test_the_requests_for_one_item_can_not_be_divided():
     positions = [at(1, 0), *([at(2, 0)] * 96), at(3, 0), at(4, 0), at(5, 0)]
 
     assert by_heat(in_turn(positions), divides_collections=True) is None

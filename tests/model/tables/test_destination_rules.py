@@ -61,13 +61,13 @@ def test_a_destination_in_use_can_be_switched_off(status: str):
 @pytest.mark.parametrize(
     ("status", "topic"), [("DISABLED", "topic"), ("DISABLING", "topic"), ("ACTIVE", "other")]
 )
-def test_what_is_not_in_use_can_not_be_switched_off(status: str, topic: str):
+def test_an_unused_destination_can_not_be_disabled(status: str, topic: str):
     with pytest.raises(ValidationException, match="must be ACTIVE to perform DISABLE"):
         rules.disabling(with_status(status), topic)
 
 
 @pytest.mark.parametrize("status", ["DISABLED", "DISABLING", "BROKEN"])
-def test_what_does_not_publish_can_not_be_updated(status: str):
+def test_an_inactive_destination_can_not_be_updated(status: str):
     with pytest.raises(ValidationException, match="No streaming destination"):
         rules.updated(with_status(status), "topic", "MICROSECOND")
 

@@ -533,7 +533,7 @@ OTHER = {
         ({"index_deletes": ("one",)}, (LimitExceededException, ONLY_ONE)),
     ],
 )
-def test_what_phase_1_refuses(table_status: Any, members: Any, error: Any):
+def test_phase_1_refuses_these_changes(table_status: Any, members: Any, error: Any):
     definition = replace(PHASE_1, status=table_status)
     assert refusal(definition, **members) == error
 

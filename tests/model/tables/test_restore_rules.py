@@ -108,7 +108,7 @@ def test_any_table_is_restored_as_a_provisioned_one(source: TableDefinition):
     assert copy.global_indexes[0].on_demand_throughput is None
 
 
-def test_what_an_edit_of_a_table_lowered_is_no_decrease_of_the_new_one():
+def test_a_decrease_of_the_source_does_not_count_for_the_new_table():
     source = edited(made("PROVISIONED"), throughput=Throughput(1, 1))
     assert source.throughput.decreases_today == 1
     assert restored(source, "copy", RestoreOverrides()).throughput == Throughput(1, 1)
@@ -151,7 +151,7 @@ def test_ids_of_indexes_that_are_gone_leave_no_gap():
     assert copy.next_index_id == 3
 
 
-def test_what_is_never_restored_is_not():
+def test_settings_that_are_never_restored_are_missing():
     source = replace(
         made("PROVISIONED"),
         stream=StreamSettings("label", "NEW_IMAGE"),
@@ -179,6 +179,6 @@ def test_what_is_never_restored_is_not():
         replace(BY_N, name="by_m"),
     ],
 )
-def test_an_index_that_is_none_of_the_sources_is_refused(wanted: NewGlobalIndex):
+def test_an_index_that_the_source_does_not_have_is_refused(wanted: NewGlobalIndex):
     with pytest.raises(ValidationException, match="does not match any index"):
         restored(made("PROVISIONED"), "copy", RestoreOverrides(global_indexes=(wanted,)))

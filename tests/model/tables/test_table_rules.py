@@ -292,7 +292,7 @@ def test_a_hundred_projected_attributes_are_the_most():
         ({"local_indexes": ()}, {"sse_specification": {"SSEType": "AES256"}}),
     ],
 )
-def test_of_two_faults_the_first_in_order_is_told(first: dict[str, Any], second: dict[str, Any]):
+def test_the_first_of_two_faults_is_reported(first: dict[str, Any], second: dict[str, Any]):
     assert refusal(**first, **second) == refusal(**first)
 
 

@@ -216,7 +216,7 @@ ANOTHER = "TimeToLive is active on a different AttributeName: current AttributeN
         (None, (False, "at"), 0, "TimeToLive is already disabled"),
     ],
 )
-def test_what_is_refused(
+def test_these_changes_are_refused(
     status: str | None, asked: tuple[bool, str], after_seconds: float, message: str
 ):
     current = None if status is None else TimeToLive("at", status, NOW)  # type: ignore[arg-type]

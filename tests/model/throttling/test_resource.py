@@ -58,7 +58,7 @@ def test_warm_throughput_and_maxima_are_taken_from_the_definition():
 
 
 @pytest.mark.parametrize("maximum", [-1, None])
-def test_a_maximum_that_was_taken_away_is_none(maximum):
+def test_a_removed_maximum_has_no_effect(maximum):
     members = {} if maximum is None else {"MaxReadRequestUnits": maximum}
 
     found = throughput_of("PAY_PER_REQUEST", index(on_demand_throughput=members))

@@ -87,7 +87,7 @@ def test_a_full_partition_has_nothing_stored():
     assert balance_of(disk.start(100), 100) == FULL
 
 
-def test_what_is_left_at_an_orderly_stop_is_there_at_the_next_start():
+def test_units_left_at_an_orderly_stop_are_there_at_the_next_start():
     disk = Disk(provisioned(RATE))
     disk.write(1_000, 0)
     disk.stop(0)
@@ -175,7 +175,7 @@ def test_a_partition_is_due_once_until_it_is_stored():
     assert disk.limits.take_due() == set()
 
 
-def test_what_falls_while_it_is_being_stored_is_due_again():
+def test_a_balance_that_falls_while_it_is_being_stored_is_due_again():
     disk = Disk(provisioned(RATE))
     disk.limits.writes.take(0, 100, 0)
     disk.limits.take_due()
@@ -217,7 +217,7 @@ def test_on_demand_nothing_is_stored():
     assert disk.limits.balances_of_children(0, (1, 2), 0) == {}
 
 
-def test_what_is_stored_for_a_resource_that_became_on_demand_is_ignored():
+def test_stored_balances_of_a_resource_that_became_on_demand_are_ignored():
     disk = Disk(on_demand())
     disk.stored[0] = Balance(-1_000, -1_000)
 
@@ -258,7 +258,7 @@ def test_only_more_provisioned_units_are_raised_ones(one, other):
     assert not one.is_raised_to(other)
 
 
-def test_lower_units_bound_what_is_left_and_what_is_stored():
+def test_lower_units_bound_the_balance_and_the_stored_one():
     disk = Disk(provisioned(RATE))
     disk.write(500, 0)
 

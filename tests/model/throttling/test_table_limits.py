@@ -121,7 +121,7 @@ def test_a_refusal_names_every_table_and_index_that_has_too_little():
     assert table.throttle_events == dict.fromkeys(refused.reasons, 1)
 
 
-def test_a_write_to_an_empty_partition_is_refused_before_it_is_looked_at():
+def test_a_write_to_a_partition_without_units_is_refused_before_its_decision():
     table = nearly_used(provisioned(100), 1)
     assert table.refuse_write(0, 0) is None
     table.take_write(0, receipt(100), NOTHING, 0)
@@ -293,7 +293,7 @@ def test_a_change_of_units_is_felt_at_once():
     assert table.table.reads.units_per_second == 500
 
 
-def test_a_change_of_billing_mode_changes_what_is_said():
+def test_a_change_of_billing_mode_changes_the_error():
     table = nearly_used(provisioned(10), 1)
     table.take_write(0, receipt(1_000), NOTHING, 0)
     before = table.refuse_write(0, 0)
@@ -401,7 +401,7 @@ def test_an_error_without_a_limit_has_no_reasons(error):
     assert error("Try again").members() == {"message": "Try again"}
 
 
-def test_a_write_that_came_to_nothing_gives_back_what_it_took_everywhere():
+def test_a_failed_write_returns_its_units_everywhere():
     table = with_index()
     before = balances(table, 0)
     cost = receipt(3, global_units=2, local_units=1)

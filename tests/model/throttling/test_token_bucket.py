@@ -42,7 +42,7 @@ def test_a_bucket_saves_300_seconds_and_no_more():
     assert [bucket.fill(100), bucket.fill(299), bucket.fill(10_000)] == [10_100, 30_000, 30_000]
 
 
-def test_a_request_larger_than_what_is_left_is_admitted_and_owed():
+def test_a_request_larger_than_the_balance_is_admitted_and_owed():
     bucket = empty_but_for_a_second(1)
     bucket.take(400, 0)
 
@@ -51,7 +51,7 @@ def test_a_request_larger_than_what_is_left_is_admitted_and_owed():
     assert bucket.fill(400) > 0
 
 
-def test_what_is_taken_of_a_full_bucket_is_not_made_good_by_the_time_before():
+def test_units_taken_from_a_full_bucket_are_not_restored_by_earlier_time():
     bucket = TokenBucket(100, 0)
     bucket.fill(300)
     bucket.take(500, 600)
@@ -84,7 +84,7 @@ def test_a_bucket_never_gives_more_than_came_in_and_one_request(rate, arrivals):
 
 
 @given(RATES, ARRIVALS)
-def test_what_a_bucket_gave_and_has_is_what_came_in(rate, arrivals):
+def test_the_units_taken_and_left_equal_those_that_came_in(rate, arrivals):
     bucket = empty_but_for_a_second(rate)
     accepted = accepted_units(bucket, arrivals)
 
@@ -134,7 +134,7 @@ def test_a_ceiling_saves_nothing():
 @pytest.mark.parametrize(
     ("units", "wait_seconds"), [(0, 0), (999, 0), (1_000, 0.75), (1_999, 0.75), (2_000, 1.75)]
 )
-def test_what_is_above_a_ceiling_is_taken_of_the_next_seconds(units, wait_seconds):
+def test_units_above_a_ceiling_are_taken_from_the_next_seconds(units, wait_seconds):
     ceiling = Ceiling(1_000, 7)
     ceiling.take(units, 7.25)
 
@@ -157,7 +157,7 @@ def test_a_ceiling_is_passed_by_one_request_at_most(arrivals):
     assert taken <= 100 * (int(now) + 1) + most
 
 
-def test_units_given_back_to_a_bucket_are_there_again_as_far_as_there_is_room():
+def test_units_returned_to_a_bucket_are_available_up_to_its_maximum():
     bucket = empty_but_for_a_second(10)
     bucket.take(25, 0)
     bucket.give_back(25, 0)

@@ -59,7 +59,7 @@ def test_all_partitions_together_never_take_more_than_came_in(rate, requests):
 
 
 @given(RATES, REQUESTS)
-def test_lending_makes_no_units_and_loses_none(rate, requests):
+def test_lending_neither_creates_nor_loses_units(rate, requests):
     units = provisioned(rate)
     taken = run(units, requests)
 
@@ -117,7 +117,7 @@ def test_a_split_makes_no_units(rate, requests, parent):
     assert sum(reading.units_per_second for reading in readings.values()) == pytest.approx(rate)
 
 
-def test_a_split_halves_what_was_saved_and_what_is_owed():
+def test_a_split_halves_savings_and_debts():
     units = provisioned(400)
     units.take(0, 1_000, 0)
     units.take(1, 20, 0)
@@ -230,7 +230,7 @@ def test_a_peak_is_previous_after_half_an_hour():
     assert rates == [100, 100, 200, 200]
 
 
-def test_what_was_taken_in_a_minute_long_ago_is_settled_when_somebody_looks():
+def test_the_use_of_a_past_minute_is_settled_on_access():
     units = on_demand(100)
     for second in range(60):
         units.take(0, 90, second)
@@ -295,7 +295,7 @@ def test_a_minute_after_a_long_rest_is_measured_as_any_other():
 
 @pytest.mark.parametrize("made", [lambda: provisioned(400), lambda: on_demand(maximum=200)])
 @given(requests=REQUESTS)
-def test_what_is_given_back_at_once_was_never_taken(made, requests):
+def test_units_returned_at_once_were_never_taken(made, requests):
     units, others = made(), made()
     now = 0.0
     for number, (wait, partition, size) in enumerate(requests):

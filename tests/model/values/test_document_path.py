@@ -35,7 +35,7 @@ ITEM: Item = {
         (("m", "y", 0, "z"), None),
     ],
 )
-def test_get_finds_what_stands_at_a_path(path: Path, value: AttributeValue | None) -> None:
+def test_get_returns_the_value_at_a_path(path: Path, value: AttributeValue | None) -> None:
     assert document_path.get(ITEM, path) == value
 
 
@@ -51,7 +51,7 @@ def test_a_projection_of_the_paths_of_one_attribute_joins_them() -> None:
     assert document_path.project(ITEM, wanted) == {"m": ITEM["m"]}
 
 
-def test_edited_changes_what_it_is_told_and_copies_only_the_way_there() -> None:
+def test_edited_copies_only_the_path_to_a_change() -> None:
     before = deepcopy(ITEM)
     new = document_path.edited(
         ITEM,

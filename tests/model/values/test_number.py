@@ -121,7 +121,7 @@ def test_canonical_text_has_the_value_of_what_came(digits, exponent):
         "1e9999999999",
     ],
 )
-def test_what_is_no_number_is_refused(text):
+def test_an_invalid_number_is_refused(text):
     with pytest.raises(ValidationException) as error:
         number.canonical(text)
 

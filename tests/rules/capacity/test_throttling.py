@@ -282,7 +282,7 @@ def test_s168_a_skewed_index_key_throttles_writes_to_the_table_during_the_backfi
     name = served.table(**units(50, 5_000))
     for number in range(15):
         served.put(name, item(f"{number}", LARGE_BYTES, status="new"))
-    # At least ten partitions, of which one has all entries.
+    # At least ten partitions; one has all entries.
     add_by_status(served, name, 10_000)
 
     refused = served.put(name, item("a", status="new"))

@@ -1,7 +1,7 @@
 """S179-S191, S196, S203-S206, A12: a global secondary index is added to a table in use.
 
 Separate servers hold an index in its first phase, by allocating for an hour, or in its second
-phase, by a lag: writes during the backfill take that long to reach the index.
+phase, by a lag. Writes during the backfill take that long to reach the index.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ async def write(store: Store, rows: list[Row], head: bytes = b"head") -> None:
 
 
 @pytest.mark.parametrize("medium", ["memory", "disk"])
-async def test_what_was_read_can_be_put_in_the_place_of_everything(medium: str, tmp_path: Path):
+async def test_the_rows_that_were_read_can_replace_everything(medium: str, tmp_path: Path):
     async with a_store(medium, tmp_path / "data") as store:
         await write(store, ROWS)
         contents = await read_contents(store, 1_000_000)
@@ -78,7 +78,7 @@ async def test_a_store_in_memory_can_be_cleared_again_at_once():
             assert kept is store.durable() or await kept.load([ROWS[0].key]) == [ROWS[0].value]
 
 
-async def test_what_is_on_disk_stays_replaced_over_a_restart(tmp_path: Path):
+async def test_replaced_rows_on_disk_survive_a_restart(tmp_path: Path):
     async with disk_store(tmp_path / "data") as store:
         await write(store, ROWS)
         await replace_contents(store, ROWS[:3])

@@ -25,11 +25,11 @@ async def failing() -> None:
 
 
 @pytest.mark.parametrize("closing", [cancelled_within, failing])
-async def test_what_fails_or_is_cancelled_within_is_no_failure_of_whoever_closes(closing):
+async def test_errors_and_cancellations_during_closing_do_not_reach_the_caller(closing):
     await _within(10, closing())
 
 
-async def test_what_does_not_end_is_left():
+async def test_work_that_does_not_end_is_abandoned():
     is_left = asyncio.Event()
 
     async def close() -> None:
@@ -43,7 +43,7 @@ async def test_what_does_not_end_is_left():
     is_left.set()
 
 
-async def test_whoever_is_cancelled_closes_all_the_same():
+async def test_a_cancelled_caller_still_closes():
     closed = False
 
     async def close() -> None:
@@ -57,7 +57,7 @@ async def test_whoever_is_cancelled_closes_all_the_same():
     assert closed
 
 
-async def test_a_bug_is_told():
+async def test_a_bug_is_reported():
     async def broken() -> None:
         raise ZeroDivisionError
 

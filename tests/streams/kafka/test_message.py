@@ -147,7 +147,7 @@ def test_a_gap_has_that_key_under_keys_of_collections_too():
     assert gap_message(SOURCE, KafkaForm(key="collection"), time_us=TAKEN_US).key == b"{}"
 
 
-def test_headers_tell_what_filters_ask_for():
+def test_headers_have_the_data_for_filters():
     assert only(EXPIRED).headers == (
         ("content-type", b"application/json"),
         ("event-name", b"REMOVE"),
@@ -177,7 +177,7 @@ def test_headers_of_cloud_events():
     assert headers["content-type"] == b"application/json"
 
 
-def test_cloud_events_tell_rows_of_a_snapshot_and_gaps_apart():
+def test_cloud_events_distinguish_rows_of_a_snapshot_and_gaps():
     form = KafkaForm(cloud_events=True)
     row = snapshot_message(stored(MODIFY), SOURCE, form, taken_us=TAKEN_US)
     gap = gap_message(SOURCE, form, time_us=TAKEN_US)
@@ -266,7 +266,7 @@ changes = st.builds(
 
 
 @given(changes)
-def test_the_default_format_tells_what_the_stream_of_dynamodb_tells(record: ChangeRecord):
+def test_the_default_format_has_the_data_of_dynamodbs_stream(record: ChangeRecord):
     streamed = json.loads(stream_record(record, "NEW_AND_OLD_IMAGES", "eu-west-1").json)
     body = told(only(record))
     for name in ("eventID", "eventName", "eventSource", "awsRegion"):
@@ -311,7 +311,7 @@ def test_a_row_of_a_snapshot_has_the_key_of_its_changes(record: ChangeRecord, fo
 
 
 @given(changes, st.sampled_from(FORMS))
-def test_what_is_left_without_images_is_small(record: ChangeRecord, form: KafkaForm):
+def test_a_record_without_images_is_small(record: ChangeRecord, form: KafkaForm):
     message = change_messages(record, SOURCE, form)[0]
     cut = without_images(message, SOURCE, form)
     assert cut.value is not None

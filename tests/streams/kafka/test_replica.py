@@ -83,7 +83,7 @@ def test_records_that_come_again_change_nothing_and_are_counted():
     assert replica.events.total() == 4
 
 
-def test_a_snapshot_stands_for_the_changes_before_it():
+def test_a_snapshot_replaces_the_changes_before_it():
     row = consumed([snapshot(NEW, SequenceNumber(1, 2))])
     replica = Replica.of([*row, *records(A_CHANGE[2])])
     assert replica.items == rows(NEWER)
@@ -94,7 +94,7 @@ def test_a_snapshot_stands_for_the_changes_before_it():
     assert late.items == rows(NEWER)
 
 
-def test_behind_a_gap_nothing_is_known_until_it_is_told_again():
+def test_after_a_gap_nothing_is_known_until_the_snapshot():
     gap = consumed([gap_message(SOURCE, FORM, time_us=TAKEN_US)])
     before = records(A_CHANGE[0])
     assert Replica.of([*before, *gap]).items == {}

@@ -1,10 +1,12 @@
 """An engine on a disk that is full when the test says so: a fake at the engine's port.
 
-engine = FullEngine(directory)
-async with store_on(engine) as store:
-    engine.is_full = True     # syncs fail, and the engine can't be opened again for writing
-    engine.is_full = False    # space is freed
-    engine.flush()            # as RocksDB does by itself when a disk that was full has space
+Use it as follows::
+
+    engine = FullEngine(directory)
+    async with store_on(engine) as store:
+        engine.is_full = True     # syncs fail, and the engine can't be opened again for writing
+        engine.is_full = False    # space is freed
+        engine.flush()            # as RocksDB does by itself when a disk that was full has space
 """
 
 from __future__ import annotations

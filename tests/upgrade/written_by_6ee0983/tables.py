@@ -21,7 +21,7 @@ IMAGES: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 KEYS_ONLY: Final = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
 READINGS: Final = 12
 
-# Of each key type: the ends of its order, and values that are difficult to encode.
+# For each key type: the ends of its order, and values that are difficult to encode.
 KEY_VALUES: Final = {
     "S": [text("a"), text("a\u0000b"), text("Zürich"), text("日本")],
     "N": [number(0), number("-12.5"), number("0.000001"), number("9" * 38)],

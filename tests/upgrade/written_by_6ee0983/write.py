@@ -1,10 +1,10 @@
 """Write the data directory beside this file with the server of commit 6ee0983.
 
-The server of that commit is started as a process, on a virtual clock, again and again with other
-options, and asked over HTTP. A real Kafka broker runs beside it, which needs Java 17 and Maven.
-The last server is killed. Two files are made: ``directory.tar.xz``, and ``written.json`` with what
-must be in the directory: items and changes as this script made them; ids, times and tokens as the
-server answered them.
+The server of that commit is started repeatedly as a process, on a virtual clock, with different
+options, and used over HTTP. A real Kafka broker runs beside it, which needs Java 17 and Maven.
+The last server is killed. The script makes two files: ``directory.tar.xz``, and ``written.json``
+with the expected content of the directory. Items and changes are those of this script; ids, times
+and tokens are those of the server's answers.
 
 Run it in a checkout of that commit, whose ``tests.support`` it uses:
 

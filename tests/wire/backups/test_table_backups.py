@@ -20,7 +20,7 @@ def put(call: WireClient, name: str, sort: str, **attributes: Any) -> None:
     call("PutItem", {"TableName": name, "Item": item})
 
 
-def test_a_restored_table_has_what_was_there_when_the_backup_was_made(wire: WireClient):
+def test_a_restored_table_has_the_items_at_the_time_of_the_backup(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         for sort in "abc":
             put(wire, name, sort, tags={"SS": ["x", "y"]}, at={"N": "1.50"}, none={"NULL": True})
@@ -100,7 +100,7 @@ def test_a_table_is_restored_under_its_own_name_once_that_is_free(wire: WireClie
     wire("DeleteBackup", {"BackupArn": arn})
 
 
-def test_a_restored_table_tells_where_it_comes_from(wire: WireClient):
+def test_a_restored_table_shows_its_source(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         put(wire, name, "a")
         arn = back_up(wire, name)
@@ -126,7 +126,7 @@ def test_a_restored_table_tells_where_it_comes_from(wire: WireClient):
         wire("DeleteBackup", {"BackupArn": arn})
 
 
-def test_a_deleted_backup_is_shown_once_more_and_then_not_found(wire: WireClient):
+def test_a_deleted_backup_is_shown_once_and_then_not_found(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         put(wire, name, "a")
         arn = back_up(wire, name)
@@ -172,7 +172,7 @@ def test_a_table_is_not_restored_over_another(wire: WireClient):
         "a text that is no name of any resource whatsoever",
     ],
 )
-def test_what_is_no_arn_of_a_backup_is_refused(wire: WireClient, arn: str):
+def test_an_arn_that_is_not_a_backups_is_refused(wire: WireClient, arn: str):
     assert wire.refused("DescribeBackup", {"BackupArn": arn}).type == "ValidationException"
 
 

@@ -207,7 +207,7 @@ def test_an_index_is_not_restored_twice(wire: WireClient, backup: str):
     assert wire.refused("RestoreTableFromBackup", asked).type == "ValidationException"
 
 
-def test_what_can_not_be_in_an_index_is_in_the_table_alone(wire: WireClient):
+def test_items_that_can_not_be_in_an_index_are_only_in_the_table(wire: WireClient):
     # A violation of an index that was added later: an attribute of another type.
     request = definition("pk:S", "sk:S")
     name = request["TableName"]

@@ -55,7 +55,7 @@ def test_a_table_may_be_named_by_its_arn(wire: WireClient, backups: tuple[str, l
     assert len(listed(wire, TableName=arn)) == len(arns)
 
 
-def test_a_summary_tells_what_is_backed_up(wire: WireClient, backups: tuple[str, list[str]]):
+def test_a_summary_describes_the_backup(wire: WireClient, backups: tuple[str, list[str]]):
     name, arns = backups
     [first] = [
         each
@@ -137,9 +137,7 @@ def test_a_table_that_never_was_has_no_backups(wire: WireClient):
         ({"BackupType": "MINE"}, "backupType"),
     ],
 )
-def test_what_can_not_be_asked_for_is_refused(
-    wire: WireClient, members: dict[str, Any], named: str
-):
+def test_invalid_requests_are_refused(wire: WireClient, members: dict[str, Any], named: str):
     refusal = wire.refused("ListBackups", members)
     assert refusal.type == "ValidationException"
     assert f"'{named}' failed to satisfy constraint" in refusal.message

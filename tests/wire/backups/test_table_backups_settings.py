@@ -83,7 +83,7 @@ def test_streams_tags_and_protection_are_not_restored(wire: WireClient, provisio
         assert tags == []
 
 
-def test_time_to_live_is_not_restored_and_told_of_the_backup(wire: WireClient):
+def test_time_to_live_is_not_restored_but_is_shown_for_the_backup(wire: WireClient):
     with table(wire, "pk:S") as name:
         settings = {"AttributeName": "at", "Enabled": True}
         wire("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": settings})
@@ -109,7 +109,7 @@ def test_the_sources_settings_are_described_with_the_backup(wire: WireClient, pr
     assert features["SSEDescription"]["Status"] == "ENABLED"
 
 
-def test_throughput_is_chosen_anew(wire: WireClient, provisioned: str):
+def test_throughput_can_be_overridden(wire: WireClient, provisioned: str):
     index = global_index("of-n", "n", ProvisionedThroughput=units(11, 12))
     with restored(
         wire,
@@ -148,7 +148,7 @@ def test_an_on_demand_table_keeps_its_limits(wire: WireClient, on_demand: str):
         assert whole["GlobalSecondaryIndexes"][0]["OnDemandThroughput"] == limits
 
 
-def test_limits_are_chosen_anew(wire: WireClient, on_demand: str):
+def test_limits_can_be_overridden(wire: WireClient, on_demand: str):
     limits = {"MaxReadRequestUnits": 20, "MaxWriteRequestUnits": 10}
     with restored(wire, on_demand, OnDemandThroughputOverride=limits) as name:
         assert described(wire, name)["OnDemandThroughput"] == limits
@@ -169,7 +169,7 @@ def test_an_on_demand_table_is_restored_as_a_provisioned_one(wire: WireClient, o
         assert "OnDemandThroughput" not in whole
 
 
-def test_encryption_is_chosen_anew(wire: WireClient, provisioned: str):
+def test_encryption_can_be_overridden(wire: WireClient, provisioned: str):
     with restored(wire, provisioned, SSESpecificationOverride={"Enabled": False}) as name:
         assert "SSEDescription" not in described(wire, name)
 

@@ -263,7 +263,7 @@ def test_switches_of_the_mode_fill_a_table_four_times_a_day(served):
     updated(served, name, BillingMode="PAY_PER_REQUEST")
 
 
-def test_more_units_keep_what_is_left_and_fewer_units_bound_it(served):
+def test_more_units_keep_the_balance_and_fewer_units_bound_it(served):
     name = served.table(**units(5, RATE))
     assert puts(served, name, FULL - 100) == FULL - 100
 

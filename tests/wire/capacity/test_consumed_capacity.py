@@ -36,7 +36,7 @@ def total(table_name: str, units: float) -> dict[str, Any]:
     return {"TableName": table_name, "CapacityUnits": units}
 
 
-def test_nothing_is_reported_unless_it_is_asked_for(wire: WireClient, composite: str, pk: str):
+def test_nothing_is_reported_unless_requested(wire: WireClient, composite: str, pk: str):
     request = {"TableName": composite, "Item": sized(pk, 100)}
     assert wire("PutItem", request) == {}
     assert wire("PutItem", request | {"ReturnConsumedCapacity": "NONE"}) == {}

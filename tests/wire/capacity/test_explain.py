@@ -132,7 +132,7 @@ def test_an_explanation_adds_up_to_the_consumed_capacity(endpoint, indexed, pk, 
 # -- who is told ----------------------------------------------------------------------------
 
 
-def test_nobody_is_told_who_does_not_ask(wire: WireClient, indexed: str, pk: str):
+def test_there_is_no_explanation_without_a_request(wire: WireClient, indexed: str, pk: str):
     request = {"TableName": indexed, "Key": key_of(0, pk)}
 
     assert TELLS not in wire.send("GetItem", request).headers
@@ -159,7 +159,7 @@ def test_both_ways_into_the_server_explain(wire: WireClient, indexed: str, pk: s
 # -- what is told ---------------------------------------------------------------------------
 
 
-def test_a_get_tells_its_blocks_and_what_a_smaller_item_costs(wire, indexed, pk):
+def test_a_get_explains_its_blocks_and_the_cost_of_a_smaller_item(wire, indexed, pk):
     item = key_of(0, pk) | text(4_200)
     wire("PutItem", {"TableName": indexed, "Item": item})
     request = {"TableName": indexed, "Key": key_of(0, pk), "ConsistentRead": True}
@@ -201,7 +201,7 @@ def test_a_get_tells_its_blocks_and_what_a_smaller_item_costs(wire, indexed, pk)
     }
 
 
-def test_a_put_tells_what_becomes_of_its_entry_in_each_index(wire, indexed, pk):
+def test_a_put_explains_the_change_of_its_entry_in_each_index(wire, indexed, pk):
     before = key_of(0, pk) | text(10, "a") | text(10, "k") | text(10, "g") | text(10, "j")
     after = before | {"a": {"S": "other"}} | text(1_200)
     after.pop("k")
@@ -230,7 +230,7 @@ def test_a_put_tells_what_becomes_of_its_entry_in_each_index(wire, indexed, pk):
     assert [each["Saves"] for each in explanation["Cheaper"] if each["Rule"] == "S57"] == [4, 1]
 
 
-def test_an_update_and_a_delete_tell_both_sizes(wire, indexed, pk):
+def test_an_update_and_a_delete_explain_both_sizes(wire, indexed, pk):
     request = {"TableName": indexed, "Key": key_of(0, pk)}
     wire("PutItem", {"TableName": indexed, "Item": key_of(0, pk) | text(1_000)})
     update = request | {"UpdateExpression": "REMOVE x"}
@@ -249,7 +249,7 @@ def test_an_update_and_a_delete_tell_both_sizes(wire, indexed, pk):
     assert advice(updated) == {}
 
 
-def test_a_write_whose_condition_is_false_tells_what_it_cost(wire, indexed, pk):
+def test_a_write_with_a_false_condition_explains_its_cost(wire, indexed, pk):
     item = key_of(0, pk) | text(2_000)
     wire("PutItem", {"TableName": indexed, "Item": item})
     condition = {"ConditionExpression": "attribute_not_exists(p)"}
@@ -279,7 +279,7 @@ def query(name: str, pk: str, **members: Any) -> dict[str, Any]:
     }
 
 
-def test_a_query_tells_its_fetches_and_what_the_filter_dropped(wire, indexed, pk):
+def test_a_query_explains_its_fetches_and_the_filtered_items(wire, indexed, pk):
     for number in range(4):
         item = key_of(number, pk) | text(100, "k") | text(5_000, "y")
         wire("PutItem", {"TableName": indexed, "Item": item})
@@ -310,7 +310,7 @@ def test_a_query_of_a_global_index_takes_the_indexs_units(wire, indexed, pk):
     assert read["Rules"] == ["S99", "S105", "S106"]
 
 
-def test_a_scan_tells_that_it_rounds_in_each_partition(wire: WireClient):
+def test_a_scan_explains_that_it_rounds_in_each_partition(wire: WireClient):
     with table(wire, "p:S") as name:
         wire("PutItem", {"TableName": name, "Item": {"p": {"S": "a"}}})
 
@@ -321,7 +321,7 @@ def test_a_scan_tells_that_it_rounds_in_each_partition(wire: WireClient):
     assert "S158" in advice(explanation)
 
 
-def test_a_batch_of_reads_tells_what_one_query_costs(wire, indexed, pk):
+def test_a_batch_of_reads_explains_the_cost_of_one_query(wire, indexed, pk):
     for number in range(5):
         wire("PutItem", {"TableName": indexed, "Item": key_of(number, pk) | text(100)})
     keys = [key_of(number, pk) for number in range(6)]
@@ -535,7 +535,7 @@ def test_a_transaction_of_writes_pays_each_item_twice(wire, indexed, simple, pk)
 
 
 @pytest.mark.parametrize("partitions", ["one", "several"])
-def test_a_cancelled_transaction_tells_what_it_took_all_the_same(wire, simple, pk, partitions):
+def test_a_cancelled_transaction_explains_its_cost(wire, simple, pk, partitions):
     keys = [f"{pk}-{number}" for number in range(1 if partitions == "one" else 6)]
     puts = [
         {"Put": {"TableName": simple, "Item": {"pk": {"S": key}} | text(1_500)}} for key in keys
@@ -568,7 +568,7 @@ def test_a_transaction_that_takes_nothing_is_not_explained(wire, simple):
     assert TELLS not in answer.headers
 
 
-def test_a_transaction_that_is_sent_again_tells_its_reads(wire, simple, pk):
+def test_a_retried_transaction_reports_its_reads(wire, simple, pk):
     action = {"Put": {"TableName": simple, "Item": {"pk": {"S": pk}} | text(5_000)}}
     token = {"ClientRequestToken": pk[:36]}
     transact(wire, action, **token)

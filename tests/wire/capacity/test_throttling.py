@@ -84,7 +84,7 @@ def test_units_come_in_with_time_and_those_of_300_seconds_are_saved(served):
     assert accepted == [2, 6, 598, 600]
 
 
-def test_in_real_time_boto3_is_throttled_and_told_why():
+def test_in_real_time_boto3_is_throttled_with_the_reason():
     with (
         running_server("--throttling", "auto", "--initial-burst-seconds", "1") as server,
         closing(boto3_client(server.endpoint)) as client,
@@ -273,7 +273,7 @@ def scanned(served: CapacityServer, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_failed_condition_takes_the_units_of_the_item_all_the_same(served):
+def test_a_failed_condition_still_takes_the_units_of_the_item(served):
     name = served.table(**units(5, 6))
     served.put(name, item("a", 2_500))
     failing = {"ConditionExpression": "attribute_not_exists(pk)"}
@@ -335,7 +335,7 @@ def test_a_batch_gives_back_the_writes_for_which_nothing_was_left(served):
     }
 
 
-def test_a_batch_of_which_nothing_was_written_fails(served):
+def test_a_batch_fails_if_nothing_was_written(served):
     name, other = served.table(**units(5, 1)), served.table(**units(5, 1))
     for each in (name, other):
         served.put(each, item("a", 3_000))
@@ -366,7 +366,7 @@ def test_a_batch_gives_back_the_keys_for_which_nothing_was_left(served):
     assert served.metrics("consumed_read_capacity_units", name) == {("",): 2}
 
 
-def test_a_batch_of_which_nothing_was_read_fails(served):
+def test_a_batch_fails_if_nothing_was_read(served):
     name = served.table(**units(1, 5))
     request = {"RequestItems": {name: {"Keys": [item("a"), item("b")], "ConsistentRead": True}}}
     assert served.wire("BatchGetItem", request)["UnprocessedKeys"][name]["Keys"] == [item("b")]
@@ -479,7 +479,7 @@ def test_new_units_hold_with_the_answer_to_update_table(served):
     assert served.puts_until_refused(name) == 2
 
 
-def test_what_was_saved_was_saved_at_the_old_rate(served):
+def test_units_were_saved_at_the_old_rate(served):
     name = served.table(**units(1, 1))
     served.clock.step(100)
     served.wire("UpdateTable", {"TableName": name, "ProvisionedThroughput": throughput(1, 50)})
@@ -575,7 +575,7 @@ def test_how_often_units_may_be_lowered_is_an_option():
 # -- metrics, restart -----------------------------------------------------------------------
 
 
-def test_metrics_tell_what_was_consumed_and_refused_of_table_and_index(served):
+def test_metrics_show_consumed_and_refused_units_of_table_and_index(served):
     index = global_index("by-v", "v", ProvisionedThroughput=throughput(1, 1))
     name = served.table("pk:S", "v:S", **one_key(), GlobalSecondaryIndexes=[index], **units(2, 9))
     served.put(name, item("a", v="1"))

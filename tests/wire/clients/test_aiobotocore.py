@@ -55,7 +55,7 @@ async def test_increments_in_flight_together_all_count(endpoint: str, simple: st
         assert sorted(totals) == list(range(1, 101))
 
 
-async def test_of_many_conditional_puts_in_flight_one_wins(endpoint: str, simple: str, pk: str):
+async def test_one_of_many_conditional_puts_in_flight_wins(endpoint: str, simple: str, pk: str):
     async with open_client(endpoint) as client:
 
         async def claim(owner: int) -> bool:

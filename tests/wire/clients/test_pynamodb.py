@@ -198,7 +198,7 @@ def test_pages_resume_where_they_ended(forum: str):
     assert found == [f"s{number}" for number in range(10)]
 
 
-def test_batches_get_what_is_there(forum: str):
+def test_batches_get_existing_items(forum: str):
     with Thread.batch_write() as batch:
         for number in range(120):
             batch.save(Thread(forum, f"s{number:03}"))

@@ -89,7 +89,7 @@ def test_models_are_written_and_read_together(connection: Connection, owner: str
         missing.get()
 
 
-def test_a_cancelled_transaction_tells_its_reasons(connection: Connection, owner: str) -> None:
+def test_a_cancelled_transaction_explains_its_reasons(connection: Connection, owner: str) -> None:
     Account(owner, balance=10).save()
     transaction = TransactWrite(connection=connection)
     transaction.save(Statement(owner, 1))

@@ -97,9 +97,7 @@ def test_requests_sent_ahead_are_answered_in_their_order(wire: WireClient):
         reader.close()
 
 
-def test_of_requests_sent_ahead_each_sees_the_writes_before_it(
-    wire: WireClient, simple: str, pk: str
-):
+def test_each_pipelined_request_sees_the_writes_before_it(wire: WireClient, simple: str, pk: str):
     key = {"TableName": simple, "Key": {"pk": {"S": pk}}}
     update = key | {
         "UpdateExpression": "ADD n :one",
@@ -156,7 +154,7 @@ def test_a_chunked_body_is_read(wire: WireClient):
         assert response(bare)[0] == 200
 
 
-def test_who_expects_100_continue_is_told_to_go_on(wire: WireClient):
+def test_a_client_that_expects_100_continue_gets_it(wire: WireClient):
     with connection(wire) as bare:
         bare.sendall(head(wire, 2, "Expect: 100-continue"))
         interim = bare.recv(4096)
@@ -165,7 +163,7 @@ def test_who_expects_100_continue_is_told_to_go_on(wire: WireClient):
         assert response(bare)[0] == 200
 
 
-def test_connection_close_is_honoured(wire: WireClient):
+def test_connection_close_is_honored(wire: WireClient):
     with connection(wire) as bare:
         bare.sendall(head(wire, 2, "Connection: close") + b"{}")
         received = b""
@@ -174,7 +172,7 @@ def test_connection_close_is_honoured(wire: WireClient):
         assert received.startswith(b"HTTP/1.1 200")
 
 
-def test_a_request_cut_off_in_its_head_harms_nobody(wire: WireClient):
+def test_a_request_cut_off_in_its_head_affects_no_other(wire: WireClient):
     with connection(wire) as bare:
         bare.sendall(head(wire, 2)[:40])
     assert is_alive(wire)
@@ -187,14 +185,14 @@ def test_a_write_cut_off_in_its_body_is_not_made(wire: WireClient, simple: str, 
     assert wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}}) == {}
 
 
-def test_a_client_that_leaves_before_its_answer_harms_nobody(wire: WireClient):
+def test_a_client_that_disconnects_before_its_answer_affects_no_other(wire: WireClient):
     for _ in range(20):
         with connection(wire) as bare:
             bare.sendall(head(wire, 2) + b"{}")
     assert is_alive(wire)
 
 
-def test_slow_clients_do_not_hold_up_others(wire: WireClient):
+def test_slow_clients_do_not_delay_others(wire: WireClient):
     with connection(wire) as slow, connection(wire) as slower:
         slow.sendall(head(wire, 2))
         slower.sendall(head(wire, 2)[:20])
@@ -203,7 +201,7 @@ def test_slow_clients_do_not_hold_up_others(wire: WireClient):
         assert response(slow)[0] == 200
 
 
-def test_a_hundred_idle_connections_do_not_hold_up_others(wire: WireClient):
+def test_a_hundred_idle_connections_do_not_delay_others(wire: WireClient):
     idle = [socket.create_connection((wire.host, wire.port)) for _ in range(100)]
     assert is_alive(wire)
     for bare in idle:
@@ -249,7 +247,9 @@ def test_a_body_just_under_16_mb_is_read(wire: WireClient):
         ),
     ],
 )
-def test_bytes_that_are_no_http_are_refused_and_harm_nobody(wire: WireClient, request_bytes: bytes):
+def test_bytes_other_than_http_are_refused_and_affect_no_other(
+    wire: WireClient, request_bytes: bytes
+):
     with connection(wire) as bare:
         bare.sendall(request_bytes)
         bare.shutdown(socket.SHUT_WR)

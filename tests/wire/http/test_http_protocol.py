@@ -75,7 +75,7 @@ def test_no_body_without_a_content_type_is_taken_for_json(endpoint: str, lane: d
 @differs_from_dynamodb_local("it looks at the target first")
 @pytest.mark.parametrize("target", ["", "DynamoDB_20120810.NoSuchOperation"])
 @pytest.mark.parametrize("lane", [{}, {"TE": "trailers"}], ids=["fast", "plain"])
-def test_a_body_that_is_no_json_is_told_before_an_unknown_target(
+def test_invalid_json_is_reported_before_an_unknown_target(
     endpoint: str, lane: dict[str, str], target: str
 ):
     with closing(WireClient(endpoint)) as wire:
@@ -95,7 +95,7 @@ def test_only_post_is_an_operation(wire: WireClient, method: str):
 
 
 @differs_from_dynamodb_local("it answers 400 to a GET")
-def test_get_tells_that_the_server_is_healthy(wire: WireClient):
+def test_get_reports_that_the_server_is_healthy(wire: WireClient):
     answer = wire.request("GET", "/", None, {})
     assert answer.status == 200
     assert re.match(rb"healthy: dynamodb\.[a-z0-9-]+\.amazonaws\.com \Z", answer.body)
@@ -209,7 +209,7 @@ def test_a_signature_may_stand_in_the_query_string(wire: WireClient):
 
 
 @differs_from_dynamodb_local("it answers 404 or 500")
-def test_a_cbor_client_is_told_cleanly_that_it_is_not_understood(wire: WireClient):
+def test_a_cbor_client_gets_a_clear_error(wire: WireClient):
     headers = {"Content-Type": "application/cbor", "Smithy-Protocol": "rpc-v2-cbor"}
     path = "/service/DynamoDB_20120810/operation/ListTables"
     answer = wire.request("POST", path, b"\xbf\xff", headers)

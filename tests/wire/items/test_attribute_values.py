@@ -218,12 +218,12 @@ def test_a_number_out_of_range_or_none_at_all_is_refused(
         ),
     ],
 )
-def test_a_value_that_is_none_is_refused(wire: WireClient, simple: str, value: Any, message: str):
+def test_an_invalid_value_is_refused(wire: WireClient, simple: str, value: Any, message: str):
     assert refused(wire, simple, value) == ("ValidationException", enveloped(message))
 
 
 @differs_from_dynamodb_local("other words")
-def test_of_two_faults_in_a_value_the_content_is_told_before_the_number_of_types(
+def test_a_fault_of_the_content_is_reported_before_the_number_of_types(
     wire: WireClient, simple: str
 ):
     assert refused(wire, simple, {"S": "a", "N": "x"}).message == enveloped(
@@ -360,7 +360,7 @@ LONG_NAME = "n" * 65_536
 
 
 @differs_from_dynamodb_local("fails on names that are so long")
-def test_a_name_has_less_than_64_kb_wherever_it_stands(wire: WireClient, simple: str):
+def test_a_name_is_shorter_than_64_kb_in_every_place(wire: WireClient, simple: str):
     too_large = (
         "ValidationException",
         enveloped(f"{INVALID}Attribute name is too large, must be less than 65536 bytes"),

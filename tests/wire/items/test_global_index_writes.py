@@ -122,7 +122,7 @@ def test_an_update_is_refused(
 
 
 @differs_from_dynamodb_local("it reads the item first")
-def test_a_value_of_the_wrong_type_is_told_before_the_condition(
+def test_a_value_of_the_wrong_type_is_reported_before_the_condition(
     wire: WireClient, indexed_twice: str
 ):
     request = update(indexed_twice, "SET a = :v", {"N": "1"})

@@ -25,7 +25,7 @@ def test_single_writes_report_the_collection(wire: WireClient, indexed: str, pk:
         assert answer == {"ItemCollectionMetrics": metrics(pk)}
 
 
-def test_nothing_is_reported_unless_it_is_asked_for(wire: WireClient, indexed: str, pk: str):
+def test_nothing_is_reported_unless_requested(wire: WireClient, indexed: str, pk: str):
     item = {"pk": {"S": pk}, "sk": {"S": "s"}}
     request = {"TableName": indexed, "Item": item}
     assert wire("PutItem", request) == {}

@@ -62,9 +62,7 @@ def test_a_false_condition_keeps_the_old_item(wire: WireClient, simple: str, pk:
     assert wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}})["Item"] == old
 
 
-def test_a_failed_condition_returns_the_item_where_it_is_asked_for(
-    wire: WireClient, simple: str, pk: str
-):
+def test_a_failed_condition_returns_the_item_on_request(wire: WireClient, simple: str, pk: str):
     old = {"pk": {"S": pk}, "v": {"S": "old"}}
     wire("PutItem", {"TableName": simple, "Item": old})
     request = {

@@ -74,7 +74,7 @@ def test_a_table_is_named_by_its_arn_too(wire: WireClient):
         assert status(wire, name) == "ENABLED"
 
 
-def test_what_is_so_already_is_refused(client, wire: WireClient):
+def test_a_change_without_effect_is_refused(client, wire: WireClient):
     with table(wire, "pk:S") as name:
         off = refused(client, name, "expires", enabled=False)
         assert off == ("ValidationException", "TimeToLive is already disabled")
@@ -127,7 +127,7 @@ def test_an_unknown_table_is_not_found(client):
         ),
     ],
 )
-def test_a_broken_specification_is_refused_before_the_table_is_looked_for(
+def test_a_broken_specification_is_refused_before_the_table_is_searched(
     wire: WireClient, asked: dict[str, Any] | None, fault: str
 ):
     request = {"TableName": unique_name(), "TimeToLiveSpecification": asked}

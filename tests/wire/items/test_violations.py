@@ -119,7 +119,7 @@ def test_a_table_without_violations_ends_with_0(endpoint: str, wire: WireClient)
     assert done.stderr == "0 violations in 1 items\n"
 
 
-def test_json_is_an_object_a_line_and_goes_where_it_is_told(
+def test_json_has_one_object_per_line_and_goes_to_the_given_file(
     endpoint: str, scores: str, tmp_path: Path
 ):
     output = tmp_path / "violations.json"
@@ -188,7 +188,7 @@ def test_fix_delete_removes_the_attribute_and_no_more(endpoint: str, wire: WireC
 
 def test_fix_rewrite_puts_the_given_values_alone(endpoint: str, wire: WireClient, scores: str):
     done = run(endpoint, "--table", scores, *OF_INDEX, "--fix", "rewrite", "--value", "score=-7.50")
-    # Those of name remain, because no value is given for it.
+    # Violations of name remain, because no value is given for it.
     assert done.returncode == 1
     assert done.stderr == "5 violations in 7 items, 3 of them mended\n"
     found = items(wire, scores)
@@ -219,7 +219,7 @@ def test_fix_convert_makes_a_number_of_a_string_that_is_one(
     }
 
 
-def test_a_value_in_the_item_s_own_key_is_told_and_left(endpoint: str, wire: WireClient):
+def test_a_violation_in_the_items_own_key_is_reported_and_left(endpoint: str, wire: WireClient):
     with table(wire, "pk:S") as name:
         put(wire, name, "y" * 1025)
         done = run(
@@ -251,7 +251,7 @@ def test_a_search_stops_after_so_many_items(endpoint: str, scores: str, most: in
     assert done.stderr.endswith("; stopped at --max-items\n")
 
 
-def test_a_limit_that_is_not_reached_is_not_told(endpoint: str, scores: str):
+def test_a_limit_that_is_not_reached_is_not_reported(endpoint: str, scores: str):
     done = run(endpoint, "--table", scores, *OF_INDEX, "--max-items", "100")
     assert done.stderr == "5 violations in 7 items\n"
 
@@ -381,7 +381,7 @@ def test_a_file_with_a_bad_line_changes_nothing(
         (("--partition-key", "x:S", "--corrections", "a", "--output", "a"), "--output"),
     ],
 )
-def test_what_can_not_be_done_is_told_in_a_line(
+def test_an_impossible_command_is_reported_in_one_line(
     endpoint: str, simple: str, arguments: tuple[str, ...], words: str
 ):
     done = run(endpoint, "--table", simple, *arguments)
@@ -391,14 +391,14 @@ def test_what_can_not_be_done_is_told_in_a_line(
     assert words in done.stderr
 
 
-def test_a_table_that_is_not_there_is_told(endpoint: str):
+def test_a_missing_table_is_reported(endpoint: str):
     done = run(endpoint, "--table", "nowhere", "--partition-key", "x:S")
     assert done.returncode == 2
     assert "ResourceNotFoundException" in done.stderr
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://", "nonsense"])
-def test_an_endpoint_where_nobody_answers_is_told(address: str):
+def test_an_endpoint_without_a_server_is_reported(address: str):
     done = run(address, "--table", "any", "--partition-key", "x:S")
     assert done.returncode == 2
     assert done.stderr.startswith("dynactor: ")
@@ -406,7 +406,7 @@ def test_an_endpoint_where_nobody_answers_is_told(address: str):
     assert done.stderr.count("\n") == 1
 
 
-def test_the_exit_code_tells_what_was_found(endpoint: str, wire: WireClient):
+def test_the_exit_code_shows_the_result(endpoint: str, wire: WireClient):
     with table(wire, "pk:S") as name:
         arguments = ("--table", name, "--partition-key", "score:N")
         assert run_process(endpoint, *arguments).returncode == 0

@@ -138,7 +138,7 @@ def test_writes_are_carried_out_each_on_its_own(wire: WireClient, simple: str, p
     assert item_of(left[4]) == {"pk": f"{pk}new"}
 
 
-def test_a_failed_condition_shows_the_item_if_it_is_asked_to(
+def test_a_failed_condition_shows_the_item_on_request(
     wire: WireClient, simple: str, pk: str
 ) -> None:
     batch(wire, insert(simple, pk, v=1), insert(simple, f"{pk}b", v=1))
@@ -222,7 +222,7 @@ def test_a_write_that_is_at_fault_does_not_mix_with_reads_either(
     )
 
 
-def test_what_is_no_statement_is_neither_read_nor_write(wire: WireClient, simple: str) -> None:
+def test_an_invalid_statement_is_neither_read_nor_write(wire: WireClient, simple: str) -> None:
     found, fault = batch(wire, select(simple, "a"), {"Statement": "nothing"})
     assert item_of(found) is None
     assert error_of(fault)[0] == "ValidationError"
@@ -235,7 +235,7 @@ def test_a_key_may_be_said_twice(wire: WireClient, simple: str, pk: str) -> None
     assert error_of(*batch(wire, statement(text, pk, "b")))[0] == "ValidationError"
 
 
-def test_no_item_stands_twice(wire: WireClient, simple: str, pk: str) -> None:
+def test_no_item_is_repeated(wire: WireClient, simple: str, pk: str) -> None:
     refusal = ("ValidationException", "Provided list of item keys contains duplicates")
     assert refused(wire, select(simple, pk), select(simple, pk, "v")) == refusal
     assert refused(wire, insert(simple, pk), insert(simple, pk, v=1)) == refusal
@@ -244,7 +244,7 @@ def test_no_item_stands_twice(wire: WireClient, simple: str, pk: str) -> None:
     assert refused(wire, insert(simple, pk), faulty) == refusal
 
 
-def test_the_table_is_told_of_a_statement_that_names_an_item(
+def test_an_error_names_the_table_of_a_statement_with_a_key(
     wire: WireClient, simple: str, pk: str
 ) -> None:
     batch(wire, insert(simple, pk))
@@ -267,9 +267,7 @@ def test_a_column_may_look_into_a_key_where_one_item_is_got(
 
 
 @differs_from_dynamodb_local("writes before it looks")
-def test_nothing_is_written_where_an_item_stands_twice(
-    wire: WireClient, simple: str, pk: str
-) -> None:
+def test_nothing_is_written_if_an_item_is_repeated(wire: WireClient, simple: str, pk: str) -> None:
     refused(wire, insert(simple, pk), insert(simple, pk, v=1))
     assert item_of(*batch(wire, select(simple, pk))) is None
 
@@ -288,7 +286,7 @@ def test_a_batch_holds_25_statements(wire: WireClient, simple: str, pk: str) -> 
 
 
 @differs_from_dynamodb_local("its own words for what the API's model says")
-def test_constraints_of_the_model_are_told_first(wire: WireClient, simple: str) -> None:
+def test_constraints_of_the_model_are_reported_first(wire: WireClient, simple: str) -> None:
     rule = "failed to satisfy constraint: Member must have length"
     found = "1 validation error detected: Value"
     reads = [select(simple, "a" * number) for number in range(1, 27)]
@@ -345,7 +343,7 @@ def test_each_statement_has_its_consumed_capacity(wire: WireClient, indexed: str
     assert units == gets == [1.0, 2.0, 0.5]
 
 
-def test_a_json_type_in_a_parameter_is_told_before_its_other_faults(
+def test_a_json_type_in_a_parameter_is_reported_before_its_other_faults(
     lanes: LanesClient, simple: str
 ) -> None:
     read = select(simple, "a") | {"Parameters": [{"L": [{"N": "x"}, {"S": 1}]}]}

@@ -68,7 +68,7 @@ def test_a_statement_is_refused_as_its_script_says(
         ),
     ],
 )
-def test_constraints_of_the_model_are_told_first(
+def test_constraints_of_the_model_are_reported_first(
     wire: WireClient, members: dict[str, object], value: str, rule: str
 ) -> None:
     message = f"Value {value} failed to satisfy constraint: Member must have {rule}"

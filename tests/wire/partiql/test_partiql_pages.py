@@ -185,7 +185,7 @@ def test_a_token_is_good_for_its_own_statement_alone(
     assert places(answer) == ["1b", "1c"]
 
 
-def test_a_token_that_is_none_is_refused(wire: WireClient, composite: str, letters: str) -> None:
+def test_an_invalid_token_is_refused(wire: WireClient, composite: str, letters: str) -> None:
     text = select(composite, f"pk = '{letters}1'")
     token = token_of(wire, text)
     for broken in ("abc", token[:-8], "A" * 40):

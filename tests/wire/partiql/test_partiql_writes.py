@@ -126,9 +126,7 @@ def test_parameters_are_checked(
     assert wire.refused("ExecuteStatement", request) == ("ValidationException", message)
 
 
-def test_parameters_that_no_mark_stands_for_are_passed_over(
-    wire: WireClient, simple: str, pk: str
-) -> None:
+def test_parameters_without_a_mark_are_ignored(wire: WireClient, simple: str, pk: str) -> None:
     text = f'SELECT * FROM "{simple}" WHERE pk = ?'
     assert execute(wire, text, pk, "another") == []
 
@@ -137,7 +135,7 @@ def test_parameters_that_no_mark_stands_for_are_passed_over(
     "text",
     ["UPDATE $t SET v = 2 WHERE pk = $pk AND v = 7", "DELETE FROM $t WHERE pk = $pk AND v = 7"],
 )
-def test_a_failed_condition_shows_the_item_if_it_is_asked_to(
+def test_a_failed_condition_shows_the_item_on_request(
     wire: WireClient, simple: str, pk: str, text: str
 ) -> None:
     item = typed({"pk": pk, "v": 1})

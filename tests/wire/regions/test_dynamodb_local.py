@@ -163,7 +163,7 @@ def test_tables_of_no_access_key_are_not_overlooked(tmp_path: Path):
         assert call("ListTables", {})["TableNames"] == ["shared"]
 
 
-def test_local_delays_statuses_where_it_is_asked_to():
+def test_local_delays_statuses_on_request():
     for flags, status in ((("-delayTransientStatuses",), "CREATING"), ((), "ACTIVE")):
         with running(local("-inMemory", *flags)) as server, closing(client(server)) as call:
             made = call("CreateTable", definition("pk:S"))["TableDescription"]

@@ -248,7 +248,7 @@ def test_the_older_layer_shows_values_of_every_type(lanes: LanesClient, value: A
     )
 
 
-def test_what_is_nested_too_deep_is_cut_off(lanes: LanesClient):
+def test_a_value_nested_too_deep_is_cut_off(lanes: LanesClient):
     value: dict[str, Any] = {"S": "x"}
     for _ in range(150):
         value = {"L": [value]}
@@ -289,7 +289,7 @@ def test_a_map_of_wrong_table_names_is_shown_whole(
         ("BatchWriteItem", {"bad!name": [{"PutRequest": {"Item": KEY}}]}),
     ],
 )
-def test_an_enumeration_is_told_before_the_names_of_tables_in_a_map(
+def test_an_enumeration_is_reported_before_the_names_of_tables_in_a_map(
     lanes: LanesClient, operation: str, request_items: Any
 ):
     request = {"RequestItems": request_items, "ReturnConsumedCapacity": "BOGUS"}
@@ -298,14 +298,14 @@ def test_an_enumeration_is_told_before_the_names_of_tables_in_a_map(
 
 @pytest.mark.parametrize("operation", ["PutItem", "UpdateItem", "DeleteItem"])
 @pytest.mark.parametrize("beside", [{}, {"ReturnConsumedCapacity": "BOGUS"}])
-def test_the_newer_layer_tells_of_return_values_alone(
+def test_the_newer_layer_reports_return_values_alone(
     lanes: LanesClient, operation: str, beside: dict[str, str]
 ):
     request = {"TableName": "abc", "Key": KEY, "Item": KEY, "ReturnValues": "INVALID", **beside}
     assert lanes.refused(operation, request) == invalid(ONE + NO_RETURN_VALUES)
 
 
-def test_the_newer_layer_tells_of_a_conditional_operator_alone(lanes: LanesClient):
+def test_the_newer_layer_reports_a_conditional_operator_alone(lanes: LanesClient):
     condition = {"ComparisonOperator": "NULL"}
     request = {
         "TableName": "abc",
@@ -316,7 +316,7 @@ def test_the_newer_layer_tells_of_a_conditional_operator_alone(lanes: LanesClien
     assert lanes.refused("Query", request) == invalid(NO_OPERATOR)
 
 
-def test_the_newer_layer_tells_of_limits_before_enumerations(lanes: LanesClient):
+def test_the_newer_layer_reports_limits_before_enumerations(lanes: LanesClient):
     request = {"TableName": "", "Item": KEY, "ReturnValues": "BOGUS"}
     assert lanes.refused("PutItem", request) == invalid(f"{ONE}Value at 'TableName' {AT_LEAST_1}")
 
@@ -353,7 +353,7 @@ def test_update_item_lists_all_that_is_wrong_beside_a_missing_member(
     ]
 
 
-def test_a_transaction_s_token_is_told_before_its_capacity(lanes: LanesClient):
+def test_a_transaction_s_token_is_reported_before_its_capacity(lanes: LanesClient):
     token = "x" * 37
     request = {
         "TransactItems": [{"Put": {"TableName": "abc", "Item": KEY}}],

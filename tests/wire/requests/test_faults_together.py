@@ -1,4 +1,4 @@
-"""Of two faults in one request, the server reports the one that DynamoDB checks first.
+"""With two faults in one request, the server reports the one that DynamoDB checks first.
 
 Each operation's faults are listed in DynamoDB's order. First, each fault is sent alone. Then every
 two of them are put into one request, and the refusal must be the earlier one's.
@@ -180,7 +180,7 @@ def refused(wire: WireClient, table: str, operation: str, *names: str) -> Refusa
 
 
 @pytest.mark.parametrize(("operation", "first", "second"), pairs())
-def test_the_earlier_fault_is_told(
+def test_the_earlier_fault_is_reported(
     wire: WireClient, composite: str, *, operation: str, first: str, second: str
 ):
     alone = told(refused(wire, composite, operation, first))

@@ -14,7 +14,7 @@ def test_every_way_reads_the_same_large_item(
     assert lanes("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}}) == {"Item": item}
 
 
-def test_every_way_tells_the_same_fault(lanes: LanesClient):
+def test_every_way_reports_the_same_fault(lanes: LanesClient):
     assert lanes.refused("ListTables", {"Limit": "1"}) == (
         "SerializationException",
         "STRING_VALUE cannot be converted to Integer",

@@ -152,7 +152,7 @@ OF_G = {"KeyConditionExpression": "g = :g", "ExpressionAttributeValues": {":g": 
 
 
 @pytest.mark.parametrize(("operation", "base"), [("Query", OF_G), ("Scan", {})])
-def test_a_path_into_a_key_is_told_behind_all_else_of_the_schema(
+def test_a_path_into_a_key_is_reported_after_other_schema_faults(
     lanes: LanesClient, games: str, operation: str, base: Any
 ):
     request = {

@@ -128,7 +128,9 @@ def check_everywhere(
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1e", "1e9223372036854775808", "1e" + "9" * 5000])
-def test_what_is_no_number_is_told_without_its_place(lanes: LanesClient, simple: str, text: str):
+def test_an_invalid_number_is_reported_without_its_place(
+    lanes: LanesClient, simple: str, text: str
+):
     older = f"{NO_NUMBER}: {text}" if text else NO_NUMBER
     check_everywhere(lanes, simple, {"N": text}, f"{NO_NUMBER}: {text}", older)
     check_everywhere(lanes, simple, {"NS": ["1", text]}, f"{NO_NUMBER}: {text}", older)
@@ -294,7 +296,7 @@ def test_return_values_that_an_operation_does_not_have_are_enveloped(
         ("PutItem", {"Item": KEY | {"a": {"S": "x" * 409_600}}}),
     ],
 )
-def test_a_fault_that_the_table_tells_is_bare(
+def test_a_fault_that_depends_on_the_table_has_no_envelope(
     lanes: LanesClient, simple: str, operation: str, members: Any
 ):
     kind, message = lanes.refused(operation, {"TableName": simple, **members})

@@ -33,7 +33,7 @@ def told(lanes: LanesClient, kind: str, action: dict[str, Any]) -> str | None:
 
 @pytest.mark.parametrize("levels", [40, 100])
 @pytest.mark.parametrize("kind", ["L", "M"])
-def test_an_empty_name_is_told_before_a_value_that_nests_too_deep(
+def test_an_empty_name_is_reported_before_a_value_that_nests_too_deep(
     lanes: LanesClient, simple: str, levels: int, kind: str
 ):
     key = {"pk": {"S": "p"}}
@@ -45,7 +45,9 @@ def test_an_empty_name_is_told_before_a_value_that_nests_too_deep(
 
 
 @pytest.mark.parametrize("kind", ["L", "M"])
-def test_nesting_is_told_before_an_empty_name_in_a_map(lanes: LanesClient, simple: str, kind: str):
+def test_nesting_is_reported_before_an_empty_name_in_a_map(
+    lanes: LanesClient, simple: str, kind: str
+):
     key = {"pk": {"S": "p"}}
     inner, deep = {"M": {"": ONE}}, nested(40, kind)
     assert told(lanes, "Put", {"TableName": simple, "Item": {**key, "m": inner}}) == EMPTY_NAME
@@ -74,7 +76,7 @@ def test_nesting_is_told_before_an_empty_name_in_a_map(lanes: LanesClient, simpl
         ({"ConditionExpression": "attribute_exists(a)"}, TOO_DEEP),
     ],
 )
-def test_an_expression_is_told_before_a_key_that_nests_too_deep(
+def test_an_expression_is_reported_before_a_key_that_nests_too_deep(
     lanes: LanesClient, simple: str, *, kind: str, members: Any, message: str
 ):
     action = {"TableName": simple, "Key": {"pk": nested(100, "L")}, **members}
@@ -83,7 +85,7 @@ def test_an_expression_is_told_before_a_key_that_nests_too_deep(
     assert str(told(lanes, kind, action)).startswith(message)
 
 
-def test_an_update_is_told_before_its_key_too(lanes: LanesClient, simple: str):
+def test_an_update_is_reported_before_its_key_too(lanes: LanesClient, simple: str):
     action = {
         "TableName": simple,
         "Key": {"pk": nested(100, "M")},
@@ -97,7 +99,7 @@ def test_an_update_is_told_before_its_key_too(lanes: LanesClient, simple: str):
     ("projection", "message"),
     [("a,", "Invalid ProjectionExpression: Syntax error; token: "), ("a", TOO_DEEP)],
 )
-def test_a_projection_is_told_before_a_key_that_nests_too_deep(
+def test_a_projection_is_reported_before_a_key_that_nests_too_deep(
     lanes: LanesClient, simple: str, projection: str, message: str
 ):
     get = {

@@ -207,7 +207,9 @@ SELECT = ("SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRI
         ),
     ],
 )
-def test_a_rule_of_the_model_is_told(wire: WireClient, operation: str, members: Any, message: str):
+def test_a_rule_of_the_model_is_reported(
+    wire: WireClient, operation: str, members: Any, message: str
+):
     assert wire.refused(operation, members) == ("ValidationException", message)
 
 
@@ -250,7 +252,7 @@ def test_a_rule_of_the_model_is_told(wire: WireClient, operation: str, members: 
         ),
     ],
 )
-def test_several_broken_rules_are_told_together(
+def test_several_broken_rules_are_reported_together(
     wire: WireClient, operation: str, members: Any, expected: set[str]
 ):
     kind, message = wire.refused(operation, members)

@@ -1,7 +1,7 @@
 """A table built from another one's stream finally equals it, while shards roll.
 
-The replica must equal the old image of each next record. That is so only if every change is there
-once, and in the order of its item's changes.
+The replica must equal the old image of each next record, so every change must be there once, and in
+the order of its item's changes.
 """
 
 from __future__ import annotations

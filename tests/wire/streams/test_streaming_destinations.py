@@ -112,7 +112,7 @@ def test_a_destination_that_was_switched_off_stays_visible_until_it_is_on_again(
 
 
 @pytest.mark.parametrize("topic", ["threads", "others"])
-def test_what_is_not_enabled_can_not_be_disabled(
+def test_a_destination_that_is_not_enabled_can_not_be_disabled(
     kafka_wire: WireClient, published: str, topic: str
 ):
     if topic == "others":
@@ -167,7 +167,7 @@ def test_an_update_must_change_something(
 @pytest.mark.parametrize(
     "topic", ["a/b", "..", "x" * 250, "__consumer_offsets", "dynactor.__positions", "blank in it"]
 )
-def test_what_can_be_no_topic_is_refused(kafka_wire: WireClient, published: str, topic: str):
+def test_an_invalid_topic_is_refused(kafka_wire: WireClient, published: str, topic: str):
     request = {"TableName": published, "StreamArn": ARN + topic}
     refusal = kafka_wire.refused("EnableKinesisStreamingDestination", request)
     assert refusal.type == "ValidationException"
@@ -175,7 +175,7 @@ def test_what_can_be_no_topic_is_refused(kafka_wire: WireClient, published: str,
     assert refusal.message.startswith("Invalid StreamArn")
 
 
-def test_what_is_no_stream_arn_is_refused(kafka_wire: WireClient, published: str):
+def test_an_invalid_stream_arn_is_refused(kafka_wire: WireClient, published: str):
     arn = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread"
     request = {"TableName": published, "StreamArn": arn}
     refusal = kafka_wire.refused("EnableKinesisStreamingDestination", request)

@@ -200,7 +200,7 @@ def test_a_stream_that_is_not_there_is_not_found(
         (NO_SUCH_STREAM.replace("dynamodb", "kinesis"), "Invalid StreamArn"),
     ],
 )
-def test_what_is_no_arn_of_a_stream_is_refused(streams_wire: WireClient, arn: str, message: str):
+def test_an_arn_that_is_not_a_streams_is_refused(streams_wire: WireClient, arn: str, message: str):
     refusal = streams_wire.refused("DescribeStream", {"StreamArn": arn})
     assert refusal == ("ValidationException", message)
 

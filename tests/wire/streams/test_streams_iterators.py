@@ -119,7 +119,7 @@ def test_a_number_is_asked_for_where_one_is_used(
 
 
 @pytest.mark.differs_from_dynamodb_local("it answers 500")
-def test_what_is_no_number_is_refused(streams_wire: WireClient, written: Written):
+def test_an_invalid_number_is_refused(streams_wire: WireClient, written: Written):
     request = asked(written, "AT_SEQUENCE_NUMBER", SequenceNumber="x" * 21)
     assert streams_wire.refused("GetShardIterator", request) == (
         "ValidationException",
@@ -197,7 +197,7 @@ def test_a_time_of_any_size_is_understood(streams_wire: WireClient, written: Wri
 
 
 @pytest.mark.differs_from_dynamodb_local("it answers 500")
-def test_what_is_missing_or_unknown_is_told_together(streams_wire: WireClient):
+def test_missing_and_unknown_members_are_reported_together(streams_wire: WireClient):
     refusal = streams_wire.refused("GetShardIterator", {"ShardIteratorType": "OTHER"})
     assert refusal.message == (
         "3 validation errors detected: Value null at 'streamArn' failed to satisfy constraint: "

@@ -286,7 +286,7 @@ def refused_iterator(streams_wire: WireClient, text: str) -> tuple[str, str | No
 NO_ITERATOR = ("ValidationException", "Invalid ShardIterator")
 
 
-def test_what_is_no_iterator_is_refused(streams_wire: WireClient, streamed: tuple[str, str]):
+def test_an_invalid_iterator_is_refused(streams_wire: WireClient, streamed: tuple[str, str]):
     _, arn = streamed
     iterator = iterator_of(streams_wire, arn, shards_of(streams_wire, arn)[0]["ShardId"])
     for text in ("x", "|", "||", "x||", iterator + "x", f"{arn}|1|", f"{arn}|1|x"):

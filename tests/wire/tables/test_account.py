@@ -130,7 +130,7 @@ NOTHING = {
 
 @pytest.mark.ours_alone("AWS has what its user has made")
 @pytest.mark.parametrize(("operation", "member"), NOTHING.items())
-def test_of_what_can_not_be_made_there_is_nothing(wire: WireClient, operation: str, member: str):
+def test_unsupported_resources_are_listed_as_empty(wire: WireClient, operation: str, member: str):
     assert wire(operation, {}) == {member: []}
 
 

@@ -121,7 +121,7 @@ def test_throttled_keys_alone_may_be_recorded(client, name):
     assert kinds(settled(client, name)) == ["PKC", "SKC", "PKT", "SKT"]
 
 
-def test_what_is_so_already_is_answered(client, name):
+def test_a_change_without_effect_is_answered(client, name):
     assert update(client, name, "DISABLE") == {
         "TableName": name,
         "ContributorInsightsStatus": "DISABLED",
@@ -196,7 +196,7 @@ def test_a_table_may_be_named_by_its_arn(client, wire, name):
         ("ListContributorInsights", {}),
     ],
 )
-def test_a_table_that_is_not_there_is_told(wire, operation, members):
+def test_a_missing_table_is_reported(wire, operation, members):
     nowhere = unique_name("nowhere")
 
     refused = wire.refused(operation, {"TableName": nowhere, **members})
@@ -213,7 +213,7 @@ def test_a_table_that_is_not_there_is_told(wire, operation, members):
         ("DescribeContributorInsights", {}),
     ],
 )
-def test_an_index_that_is_not_there_is_told(wire, name, operation, members):
+def test_a_missing_index_is_reported(wire, name, operation, members):
     refused = wire.refused(operation, {"TableName": name, "IndexName": "nowhere", **members})
 
     assert refused.type == "ResourceNotFoundException"
@@ -240,7 +240,7 @@ def test_an_index_that_is_not_there_is_told(wire, name, operation, members):
         ("ListContributorInsights", {"NextToken": "x"}, "NextToken is not one of"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_told(wire, name, operation, members, words):
+def test_a_faulty_request_is_refused(wire, name, operation, members, words):
     refused = wire.refused(operation, {"TableName": name, **members})
 
     assert refused.type == "ValidationException"

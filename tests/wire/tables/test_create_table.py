@@ -55,7 +55,7 @@ def test_an_on_demand_table_is_described(wire: WireClient):
 
 
 @differs_from_dynamodb_local("its tables are ACTIVE at once")
-def test_since_when_a_table_is_on_demand_is_told_when_it_is_active(wire: WireClient):
+def test_the_time_of_the_switch_to_on_demand_is_shown_when_the_table_is_active(wire: WireClient):
     with table(wire, "pk:S") as name:
         described = wire("DescribeTable", {"TableName": name})["Table"]
         assert described["BillingModeSummary"] == {
@@ -178,7 +178,7 @@ def test_tags_given_at_creation_are_kept(wire: WireClient):
         {"GlobalTableSettingsReplicationMode": "ENABLED"},
     ],
 )
-def test_what_is_not_there_yet_is_refused_clearly(wire: WireClient, members: Any):
+def test_an_unsupported_setting_is_refused_clearly(wire: WireClient, members: Any):
     request = definition("pk:S", **members)
     assert wire.refused("CreateTable", request) == (
         "ValidationException",
@@ -338,7 +338,7 @@ def test_an_attribute_is_defined_once(lanes: LanesClient):
 
 
 @differs_from_dynamodb_local("other words")
-def test_a_fault_of_a_global_index_is_told_before_that_of_a_local_one(lanes: LanesClient):
+def test_a_fault_of_a_global_index_is_reported_before_that_of_a_local_one(lanes: LanesClient):
     request = definition(
         "pk:S",
         "sk:S",

@@ -506,7 +506,7 @@ def allocating(held_in_phase_1: WireClient) -> str:
         ),
     ],
 )
-def test_what_phase_1_refuses(
+def test_phase_1_refuses_these_changes(
     held_in_phase_1: WireClient, allocating: str, members: Any, refusal: Any
 ):
     assert state(held_in_phase_1, allocating, "added") == ("CREATING", False)
@@ -514,7 +514,7 @@ def test_what_phase_1_refuses(
 
 
 @ours_alone("no other server can be held in a phase")
-def test_what_phase_1_allows(held_in_phase_1: WireClient, allocating: str):
+def test_phase_1_allows_these_changes(held_in_phase_1: WireClient, allocating: str):
     wire = held_in_phase_1
     put(wire, allocating, "1", a={"N": "1"})
     update(wire, allocating, **changes(change("one", 4)))
@@ -571,7 +571,7 @@ def begin_to_fill(wire: WireClient, name: str) -> None:
 
 
 @ours_alone("no other server can be held in a phase")
-def test_what_phase_2_refuses_and_allows(held_in_phase_2: WireClient):
+def test_phase_2_refuses_and_allows_these_changes(held_in_phase_2: WireClient):
     wire, name = held_in_phase_2, "filling"
     begin_to_fill(wire, name)
     for members in (changes(delete("one")), create("other", "c", **units(1))):

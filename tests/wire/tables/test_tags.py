@@ -121,7 +121,7 @@ def test_letters_digits_and_spaces_of_any_script_and_some_signs_are_taken(
         ("ListTagsOfResource", {}),
     ],
 )
-def test_what_is_no_arn_is_refused(lanes: LanesClient, operation: str, members: dict[str, Any]):
+def test_an_invalid_arn_is_refused(lanes: LanesClient, operation: str, members: dict[str, Any]):
     assert lanes.refused(operation, {"ResourceArn": "I_do_not_exist", **members}) == (
         "ValidationException",
         "ARNs must start with 'arn:'",

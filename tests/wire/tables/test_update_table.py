@@ -98,7 +98,7 @@ def test_decreases_are_counted(wire: WireClient):
 
 
 @differs_from_dynamodb_local("it shows the time at once")
-def test_since_when_a_table_is_on_demand_is_told_when_the_update_is_over(wire: WireClient):
+def test_the_time_of_the_switch_to_on_demand_is_shown_after_the_update(wire: WireClient):
     with table(wire, "pk:S", **PROVISIONED) as name:
         request = {"TableName": name, "BillingMode": "PAY_PER_REQUEST"}
         answer = wire("UpdateTable", request)["TableDescription"]
@@ -240,7 +240,7 @@ def test_an_unknown_table_is_not_found(wire: WireClient):
         {"DisassociationProtectionEnabled": True},
     ],
 )
-def test_what_is_not_there_yet_is_refused_clearly(wire: WireClient, simple: str, members: Any):
+def test_an_unsupported_setting_is_refused_clearly(wire: WireClient, simple: str, members: Any):
     before = wire("DescribeTable", {"TableName": simple})
     refusal = wire.refused("UpdateTable", {"TableName": simple, **members})
     assert refusal.type == "ValidationException"

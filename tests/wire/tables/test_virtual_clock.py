@@ -89,7 +89,7 @@ def test_records_are_gone_after_a_day(served: Served):
     assert len(parents) > 1
 
 
-def test_a_stream_is_disabled_and_enabled_again_while_time_stands_still(served: Served):
+def test_a_stream_is_disabled_and_enabled_again_on_a_stopped_clock(served: Served):
     first = served.streamed()
     served.put("a")
     disabled = {"TableName": "followed", "StreamSpecification": {"StreamEnabled": False}}

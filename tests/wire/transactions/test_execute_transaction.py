@@ -153,14 +153,14 @@ def test_writes_of_all_kinds_are_done_together(wire: WireClient, simple: str, pk
     assert values(wire, simple, f"{pk}a", f"{pk}b", f"{pk}c") == [1, 5, 3]
 
 
-def test_exists_may_look_for_what_is_missing(wire: WireClient, simple: str, pk: str) -> None:
+def test_exists_may_search_for_a_missing_item(wire: WireClient, simple: str, pk: str) -> None:
     transaction(wire, insert(simple, pk, 1))
     transaction(wire, exists(simple, pk, "w IS MISSING"), insert(simple, f"{pk}b", 2))
     assert values(wire, simple, f"{pk}b") == [2]
 
 
 @differs_from_dynamodb_local("ends some messages with a dot, shows no item of EXISTS")
-def test_what_can_not_be_done_cancels_everything(wire: WireClient, simple: str, pk: str) -> None:
+def test_an_impossible_action_cancels_everything(wire: WireClient, simple: str, pk: str) -> None:
     transaction(wire, insert(simple, pk, 1), insert(simple, f"{pk}b", 1))
     asked = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     with_item = Reason(*FAILED[:2], typed({"pk": pk, "v": 1}))
@@ -189,7 +189,7 @@ def test_an_insert_of_an_item_that_is_there_is_a_duplicate(
 
 
 @differs_from_dynamodb_local("other words for IF NOT EXISTS")
-def test_faults_of_statements_are_told_with_their_place(
+def test_faults_of_statements_are_reported_with_their_place(
     wire: WireClient, simple: str, composite: str, pk: str
 ) -> None:
     good = update(simple, pk, 1)
@@ -232,7 +232,7 @@ def test_faults_of_statements_are_told_with_their_place(
         ({"SS": []}, "One or more parameter values were invalid: An string set  may not be empty"),
     ],
 )
-def test_faults_of_parameters_are_told_without_a_place(
+def test_faults_of_parameters_are_reported_without_a_place(
     wire: WireClient, simple: str, value: dict[str, Any], message: str
 ) -> None:
     text = f"INSERT INTO \"{simple}\" VALUE {{'pk': 'a', 'v': ?}}"
@@ -240,9 +240,7 @@ def test_faults_of_parameters_are_told_without_a_place(
 
 
 @differs_from_dynamodb_local("shows the statement")
-def test_a_statement_that_is_not_well_formed_is_told_by_itself(
-    wire: WireClient, simple: str
-) -> None:
+def test_a_malformed_statement_is_reported_separately(wire: WireClient, simple: str) -> None:
     assert told(wire, statement(f'SELEC * FROM "{simple}"')) == (
         "Statement wasn't well formed, can't be processed: Expected data manipulation"
     )

@@ -51,7 +51,7 @@ def test_a_projection_cuts_what_is_shown(wire: WireClient, simple: str, pk: str)
 
 
 @differs_from_dynamodb_local("it answers an empty item")
-def test_an_item_of_which_the_projection_takes_nothing_is_left_out(
+def test_an_item_is_left_out_if_the_projection_selects_nothing(
     wire: WireClient, lanes: LanesClient, simple: str, pk: str
 ) -> None:
     write(wire, put(simple, pk=pk, v=1), put(simple, pk=f"{pk}b", absent=2))
@@ -93,7 +93,7 @@ def test_an_item_may_not_be_read_twice(wire: WireClient, simple: str, pk: str) -
 
 
 @differs_from_dynamodb_local("tells no reasons")
-def test_a_key_that_is_none_cancels(wire: WireClient, simple: str, pk: str) -> None:
+def test_an_invalid_key_cancels(wire: WireClient, simple: str, pk: str) -> None:
     no_match = Reason("ValidationError", "The provided key element does not match the schema")
     gets = (get(simple, pk=pk), get(simple, pk=1), get(simple, other="x"))
     assert cancelled(wire, *gets, operation=OPERATION) == [NONE, no_match, NONE]
@@ -122,7 +122,7 @@ def test_faults_of_a_request_refuse_it(wire: WireClient, simple: str, pk: str) -
 
 
 @differs_from_dynamodb_local("words of its own")
-def test_constraints_of_members_are_told_like_any_others(wire: WireClient, simple: str) -> None:
+def test_constraints_of_members_are_reported_like_any_others(wire: WireClient, simple: str) -> None:
     assert refused(wire, {}, operation=OPERATION) == (
         "ValidationException",
         (

@@ -148,7 +148,7 @@ def test_a_failed_condition_cancels_everything(
 
 
 @differs_from_dynamodb_local("ends the message of a failed condition with a dot")
-def test_every_failed_condition_is_told_with_its_item_where_that_is_asked_for(
+def test_every_failed_condition_is_reported_with_its_item_on_request(
     wire: WireClient, simple: str, pk: str
 ) -> None:
     write(wire, put(simple, pk=pk, v=1), put(simple, pk=f"{pk}b", v=2))
@@ -318,7 +318,7 @@ def test_a_table_that_is_not_there_refuses_everything(
 
 
 @differs_from_dynamodb_local("words of its own, or accepted")
-def test_constraints_of_members_are_told_like_any_others(
+def test_constraints_of_members_are_reported_like_any_others(
     wire: WireClient, simple: str, pk: str
 ) -> None:
     def told(request: dict[str, Any]) -> str | None:
@@ -464,7 +464,7 @@ def units(number: float) -> dict[str, float]:
 
 
 @differs_from_dynamodb_local("gives no metrics for transactions")
-def test_item_collections_are_told_of_tables_with_local_indexes(
+def test_item_collections_are_reported_for_tables_with_local_indexes(
     wire: WireClient, simple: str, indexed: str, pk: str
 ) -> None:
     answer = write(
