@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 import dynactor.testing
+from dynactor.api.testing.aws_guard import ReachesAWS, refuse_aws
 from dynactor.storage.data_directory import FORMAT_VERSION
 from tests.support.documentation.pages import DOCS, blocks
 from tests.support.servers.server import run_command, running_server
@@ -85,6 +86,20 @@ def test_a_variable_that_no_option_reads_is_warned_of_as_shown(tmp_path: Path):
     (tmp_path / "file").touch()
     done = run_command("serve", "--data-dir", str(tmp_path), DYNACTOR_PROT="9000")
     assert done.stderr.splitlines()[0] == shown("dynactor: warning")
+
+
+def test_a_command_without_a_server_prints_what_is_shown():
+    endpoint = "http://127.0.0.1:1"
+    done = run_command("backup", "--endpoint", endpoint)
+    assert done.returncode == 1
+    told = done.stderr.strip().replace(endpoint, "http://127.0.0.1:8000")
+    assert told == shown("dynactor: Cannot reach")
+
+
+def test_a_test_that_calls_aws_fails_as_shown():
+    with pytest.raises(ReachesAWS) as raised:
+        refuse_aws("https://dynamodb.us-east-1.amazonaws.com/")
+    assert str(raised.value) == shown("A client of DynamoDB called")
 
 
 def test_requests_that_fail_are_answered_as_shown():
