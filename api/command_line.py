@@ -99,13 +99,13 @@ app.command(
     name="load",
     help="Run a workload against a DynamoDB endpoint, and show its result.",
 )
-# It has commands of its own, and sets the format of its help.
+# The command has commands of its own, and sets the format of its help.
 app.command(
     "dynactor.api.commands.clock:clock",
     name="clock",
     help="Read or move the clock of a server that was started with --virtual-clock.",
 )
-# It takes DynamoDB Local's flags and prints its help itself.
+# The command takes DynamoDB Local's flags and prints its help itself.
 app.command(
     "dynactor.api.serve.local_command:local",
     name="local",

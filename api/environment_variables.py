@@ -12,7 +12,7 @@ from cyclopts.config import Env
 
 PREFIX: Final = "DYNACTOR_"
 
-# The server's variables are the shorter ones, since most are for it.
+# The server's variables have the shorter prefix, because most are for the server.
 SERVER_VARIABLES: Final = Env(PREFIX, command=False)
 COMMAND_VARIABLES: Final = Env(PREFIX)
 
@@ -21,17 +21,17 @@ _TESTS: Final = f"{PREFIX}TEST_"
 
 
 def drop_empty_variables(environment: MutableMapping[str, str]) -> None:
-    """Unset the variables that are empty: compose files and shells can't leave one out."""
+    """Unset empty variables, because compose files and shells can't leave one out."""
     for name in [name for name in _named(environment) if not environment[name]]:
         del environment[name]
 
 
 def warn_of_unknown_variables(app: App, environment: MutableMapping[str, str]) -> None:
-    """Print a line for each variable that no option reads, with the one that it resembles."""
+    """Print a line for each variable that no option reads, with the most similar option."""
     given = [name for name in _named(environment) if not name.startswith(_TESTS)]
     if not given:
         return
-    # A command is imported only if a variable may be one of its own.
+    # A command is imported only if a variable may belong to it.
     known = set(_variables(app["serve"], PREFIX))
     for command in app:
         prefix = f"{PREFIX}{command.upper()}_"

@@ -1,4 +1,4 @@
-"""The operations of the API: a line each, and the names of those that are still to come."""
+"""The operations of the API, and the names of operations that are not implemented."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _BUILT: Final[tuple[Operation, ...]] = (
 
 OPERATIONS: Final = {operation.name: operation for operation in _BUILT}
 
-# Of DynamoDB's service models (2012-08-10); a test compares.
+# The other operations of DynamoDB's service models (2012-08-10), compared by a test.
 NOT_IMPLEMENTED: Final = frozenset(
     (
         "CancelBulkOperation",

@@ -97,7 +97,7 @@ def parse_start(text: str, now_epoch_seconds: float) -> ReplayStart:
         seconds = -1.0
     if not 0 <= seconds <= LATEST_EPOCH_SECONDS:
         raise ValueError(
-            f"{text!r} is no place to begin: give beginning, snapshot, a sequence number of "
+            f"{text!r} is not a start: give beginning, snapshot, a sequence number of "
             f"{WIRE_DIGITS} digits, a length of time such as 1h, seconds since 1970, or ISO 8601 "
             "such as 2030-01-31T12:00:00Z"
         )

@@ -277,7 +277,8 @@ class ServeOptions:
         # The region becomes a part of ARNs, whose fields are separated by colons.
         if _REGION.match(self.region) is None:
             raise ConfigurationError(
-                f"--region {self.region!r} is none: give letters, digits and hyphens, as us-east-1"
+                f"--region {self.region!r} is not a region: give letters, digits and hyphens, for "
+                "example us-east-1"
             )
         self._check_names()
         if self.cache_mib is not None and self.cache_mib < 1:
@@ -316,14 +317,14 @@ class ServeOptions:
             return
         if self.credentials_file is None and not _is_loopback(self.host):
             raise ConfigurationError(
-                f"Anybody who can reach {self.host} is let in: give --credentials-file with the "
-                "keys that clients must sign with, or add --allow-open if that is meant"
+                f"Every client that can reach {self.host} is accepted: give --credentials-file "
+                "with the keys that clients must sign with, or add --allow-open if that is intended"
             )
         if not _is_loopback(self.admin_host):
             raise ConfigurationError(
-                f"Anybody who can reach {self.admin_host} may read metrics, keys of items and the "
-                "state of the server there. Add --allow-open if that is meant; changes need "
-                "--admin-secret-file all the same"
+                f"Every client that can reach {self.admin_host} may read metrics, keys of items "
+                "and the state of the server there. Add --allow-open if that is intended. Changes "
+                "need --admin-secret-file anyway"
             )
 
     def _check_names(self) -> None:

@@ -66,7 +66,7 @@ def test_starts_that_fail_print_what_is_shown(tmp_path: Path):
         f"dynactor: The data directory {place} has format 9, this dynactor knows formats up to "
         f"{FORMAT_VERSION}."
     )
-    assert refused_start("--in-memory", "--host", "0.0.0.0") == shown("dynactor: Anybody")  # noqa: S104
+    assert refused_start("--in-memory", "--host", "0.0.0.0") == shown("dynactor: Every client")  # noqa: S104
 
 
 def test_a_port_and_a_directory_in_use_print_what_is_shown(tmp_path: Path):

@@ -173,10 +173,10 @@ async def test_it_begins_at_the_requested_position(start: str, shown: str):
     ("change", "status", "words"),
     [
         ({"table": "Nowhere"}, 404, "Table: Nowhere not found"),
-        ({"from": "yesterday"}, 400, "'yesterday' is no place to begin: give beginning, snapshot"),
-        ({"from": "-5"}, 400, "is no place to begin"),
-        ({"from": "nan"}, 400, "is no place to begin"),
-        ({"from": "9" * 21}, 400, "is no place to begin"),
+        ({"from": "yesterday"}, 400, "'yesterday' is not a start: give beginning, snapshot"),
+        ({"from": "-5"}, 400, "is not a start"),
+        ({"from": "nan"}, 400, "is not a start"),
+        ({"from": "9" * 21}, 400, "is not a start"),
         ({"from": "0" * 21}, 400, "is not the sequence number of a change of table Thread"),
         ({"from": 5}, 400, "Expected `str`"),
         ({"to_topic": "threads"}, 400, "Give another topic"),
@@ -317,7 +317,7 @@ async def test_a_refusal_by_the_server_ends_the_command():
     async with running_admin() as admin:
         code, stdout, stderr = await admin.run("--from", "yesterday")
         assert (code, stdout) == (1, "")
-        assert stderr.startswith("dynactor: 'yesterday' is no place to begin")
+        assert stderr.startswith("dynactor: 'yesterday' is not a start")
         with admin.broker.away(Unreachable("nobody is there")):
             process = await admin.command("--from", "beginning")
             while not admin.database.replays.all():
