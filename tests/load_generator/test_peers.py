@@ -28,7 +28,7 @@ def test_a_servers_features_are_printed(tmp_path: Path):
     refused, _, rest = told[2].removeprefix("dynactor: conflicts: ").partition(" ")
     assert int(refused) > 0
     assert rest == "of 640 transactions"
-    assert told[3] == "dynactor: expiry: deleted; the stream record names the service"
+    assert told[3] == "dynactor: expiry: deleted; the stream record is REMOVE and names the service"
     assert told[4] == "dynactor: kill -9: the write is there"
 
 

@@ -192,10 +192,11 @@ async def _expiry(peer: Peer, seconds: float) -> str:
     await call(peer, "PutItem", TableName="aging", Item=item)
     if not await _becomes(lambda: _is_gone(peer, key), seconds):
         return f"still there after {seconds:.0f} s"
-    if not await _becomes(lambda: _removal(peer), _RECORD_SECONDS):
+    if not await _becomes(lambda: _deletion(peer), _RECORD_SECONDS):
         return "deleted; no stream record"
-    marked = "userIdentity" in (await _removal(peer) or {})
-    return "deleted; the stream record " + ("names the service" if marked else "names no service")
+    record = await _deletion(peer) or {}
+    origin = "names the service" if "userIdentity" in record else "does not name the service"
+    return f"deleted; the stream record is {record['eventName']} and {origin}"
 
 
 async def _becomes(question: Callable[[], Awaitable[object]], seconds: float) -> bool:
@@ -212,10 +213,10 @@ async def _is_gone(peer: Peer, key: dict[str, Any]) -> bool:
     return "Item" not in await call(peer, "GetItem", TableName="aging", Key=key)
 
 
-async def _removal(peer: Peer) -> dict[str, Any] | None:
-    """The stream record of the deleted item."""
+async def _deletion(peer: Peer) -> dict[str, Any] | None:
+    """The stream record that follows the one of the put."""
     records = await _records(peer, "aging")
-    return next((record for record in records if record["eventName"] == "REMOVE"), None)
+    return next((record for record in records if record["eventName"] != "INSERT"), None)
 
 
 def _survives(name: ServerName, directory: Path) -> str:
