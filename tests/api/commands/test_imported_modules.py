@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 
 import pytest
 
+from dynactor.api.command_line import app
 from tests.support.servers.server import PROJECT
 
 # Runs the command line, then lists the loaded modules.
@@ -53,6 +55,10 @@ COMMANDS = {
         CLIENT,
         ADMIN_CLIENT | {"dynactor.api.admin.backup_messages", "dynactor.api.commands.backup"},
     ),
+    ("doctor", *NOBODY): (
+        CLIENT,
+        ADMIN_CLIENT | {"dynactor.api.admin.metrics_path", "dynactor.api.commands.doctor"},
+    ),
     ("replay", "--table", "t", "--from", "beginning", "--to-topic", "u", *NOBODY): (
         CLIENT,
         ADMIN_CLIENT
@@ -69,6 +75,26 @@ COMMANDS = {
         },
     ),
 }
+
+# The folders of dynactor that longer commands may import from.
+ROOMS = {
+    ("insights", "--table", "t", *NOBODY): (CLIENT, {"api", "model"}),
+    ("check", "/nonexistent"): (
+        CLIENT | {"colorama", "rocksdict", "structlog"},
+        {"api", "model", "storage"},
+    ),
+    ("load", "--endpoint", "http://127.0.0.1:9"): (CLIENT | {"rich"}, {"api", "load"}),
+}
+# They speak DynamoDB's API, with aiohttp.
+REQUESTS = [
+    ("advise", "--table", "t", *NOBODY),
+    ("violations", "--table", "t", "--index", "i", "--endpoint", "http://127.0.0.1:9"),
+]
+# A host or a port that can't be opened ends these servers after their imports.
+SERVERS = [
+    ("serve", "--in-memory", "--host", "192.0.2.1", "--allow-open"),
+    ("local", "-inMemory", "-port", "{port in use}"),
+]
 
 
 def loaded(*arguments: str) -> set[str]:
@@ -112,11 +138,25 @@ def test_a_command_imports_no_more_than_it_may(arguments: tuple[str, ...]):
     assert "cyclopts.completion" not in modules
 
 
-def test_insights_imports_neither_the_server_nor_its_libraries():
-    modules = loaded("insights", "--table", "t", *NOBODY)
-    assert packages(modules) - surplus() <= CLIENT
-    rooms = {".".join(name.split(".")[:2]) for name in modules if name.startswith("dynactor.")}
-    assert rooms == {"dynactor.api", "dynactor.model"}
+@pytest.mark.parametrize("arguments", ROOMS, ids=lambda arguments: arguments[0])
+def test_a_command_imports_from_no_other_rooms(arguments: tuple[str, ...]):
+    modules = loaded(*arguments)
+    allowed_packages, allowed_rooms = ROOMS[arguments]
+    assert packages(modules) - surplus() <= allowed_packages
+    rooms = {name.split(".")[1] for name in modules if name.startswith("dynactor.")}
+    assert rooms <= allowed_rooms
+
+
+@pytest.mark.parametrize("arguments", REQUESTS, ids=lambda arguments: arguments[0])
+def test_commands_that_send_requests_import_no_storage_engine(arguments: tuple[str, ...]):
+    modules = loaded(*arguments)
+    assert "dynactor.api.commands.client" in modules
+    assert not packages(modules) & {"aiokafka", "prometheus_client", "rocksdict", "uvloop"}
+
+
+def test_the_modules_of_every_command_are_listed():
+    listed = {arguments[0] for arguments in (*COMMANDS, *ROOMS, *REQUESTS, *SERVERS)}
+    assert listed == set(app) - {"-h", "--install-completion"}
 
 
 def test_options_that_are_refused_start_no_server():
@@ -124,8 +164,10 @@ def test_options_that_are_refused_start_no_server():
     assert not modules & {"aiohttp", "anyio", "rocksdict", "structlog", "dynactor.storage.rocks"}
 
 
-def test_a_server_traces_and_publishes_nothing_by_default():
-    # A port that can't be opened ends the server after its imports.
-    modules = loaded("serve", "--in-memory", "--host", "192.0.2.1", "--allow-open")
+@pytest.mark.parametrize("arguments", SERVERS, ids=lambda arguments: arguments[0])
+def test_a_server_traces_and_publishes_nothing_by_default(arguments: tuple[str, ...]):
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = str(used.getsockname()[1])
+        modules = loaded(*(word.replace("{port in use}", port) for word in arguments))
     assert modules >= {"aiohttp", "rocksdict", "structlog", "dynactor.actors.catalog.database"}
     assert not packages(modules) & {"aiokafka", "markdown_it", "prometheus_client", "rich"}
