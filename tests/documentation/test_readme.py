@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
-from tests.support.documentation.pages import ENDPOINT, blocks
+from tests.support.documentation.pages import DOCS, ENDPOINT, blocks
 from tests.support.servers.server import PROJECT, running_server
 
 README = PROJECT / "README.md"
@@ -43,3 +44,26 @@ def test_the_twelve_lines_work_when_pasted():
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "{'Artist': 'Björk', 'Albums': Decimal('10')}\n"
+
+
+def cells_of(text: str, heading: str) -> dict[tuple[str, str], str]:
+    """The cells of the first table below a heading, by row and column, without footnotes."""
+    table = re.search(r"^\|.*(?:\n\|.*)+", text[text.index(heading) :], re.MULTILINE)
+    assert table is not None
+    plain = re.sub(r"\[\^[^\]]+\]", "", table[0])
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in plain.splitlines()]
+    head, _, *body = rows
+    # A column is known by its server's name, without a version.
+    servers = [re.sub(r" \d[\d.]*(?:, server)?$", "", name) for name in head]
+    return {
+        (row[0], server): cell
+        for row in body
+        for server, cell in zip(servers[1:], row[1:], strict=True)
+    }
+
+
+def test_the_short_comparison_is_a_part_of_the_long_one():
+    short = cells_of(README.read_text(), "## Comparison")
+    long = cells_of((DOCS / "COMPARISON.md").read_text(), "# Comparison")
+    assert len(short) > 40
+    assert {cell: text for cell, text in short.items() if long.get(cell) != text} == {}
