@@ -119,7 +119,7 @@ def test_a_package_file_holds_a_docstring_only():
     assert [name for name in packages if len(tree(name).body) != 1] == []
 
 
-def test_every_file_says_what_it_is():
+def test_every_file_has_a_docstring():
     assert [name for name in SOURCES if not ast.get_docstring(tree(name))] == []
 
 
@@ -166,7 +166,7 @@ def test_one_place_alone_knows_the_client_of_the_broker():
     assert knowing == {"dynactor.streams.kafka.aiokafka_broker"}
 
 
-def test_the_client_of_the_broker_is_imported_only_where_there_is_one():
+def test_the_brokers_client_is_imported_in_one_file_only():
     importing = {
         name
         for name in SOURCES

@@ -99,7 +99,7 @@ def patterns() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     "pattern", ["a++", "a*+", "a?+", "a{1,2}+", "(?:ab)*+", "(?>ab)", "(x(?:y|(z++)))?", "(?=a++)"]
 )
-def test_the_check_finds_what_is_refused(pattern: str):
+def test_the_check_finds_refused_patterns(pattern: str):
     assert refused_in(pattern)
 
 

@@ -54,7 +54,7 @@ def test_a_sink_has_no_loop_no_try_no_wait_and_no_checkpoint(name: str):
 
 
 @pytest.mark.parametrize("name", sinks(FED_FROM_LOGS))
-def test_a_sink_states_what_it_needs_of_the_logs(name: str):
+def test_a_sink_declares_its_needs_of_the_logs(name: str):
     # A sink whose options decide it sets it in its constructor.
     assigned = {
         name

@@ -43,7 +43,7 @@ def violated(history: History, **projections: object) -> bool:
     return bool(check(history, projections))  # type: ignore[arg-type]
 
 
-def test_writes_one_after_the_other_are_explained() -> None:
+def test_sequential_writes_are_explained() -> None:
     history = History()
     sequence(
         history,
@@ -74,7 +74,7 @@ def test_a_lost_answered_write_is_found() -> None:
     assert violated(history)
 
 
-def test_an_item_that_is_not_there_after_the_restart_is_found() -> None:
+def test_an_item_that_is_missing_after_the_restart_is_found() -> None:
     history = History()
     sequence(history, (Put(item("1")), Done()))
     history.observe({})
@@ -116,7 +116,7 @@ def test_a_write_that_was_seen_and_then_taken_back_is_found() -> None:
     assert violated(history)
 
 
-def test_a_refusal_that_showed_what_was_taken_back_is_found() -> None:
+def test_a_refusal_that_showed_a_lost_write_is_found() -> None:
     history = History()
     sequence(
         history,
@@ -202,7 +202,7 @@ def ranked(whole: Item) -> State:
     return {"rank": whole["rank"]} if "rank" in whole else None
 
 
-def test_a_read_through_an_index_shows_what_the_index_holds() -> None:
+def test_a_read_through_an_index_shows_the_projected_attributes() -> None:
     history = History()
     sequence(
         history,

@@ -111,7 +111,7 @@ async def read_back(server: Server) -> set[str]:
 
 
 @shares
-async def test_reads_go_on_and_writing_comes_back(
+async def test_reads_continue_and_writing_comes_back(
     tmp_path: Path, rounds: int | None, percent: int
 ) -> None:
     database = CrashingDatabase(tmp_path, Random(percent), power=True)

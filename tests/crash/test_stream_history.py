@@ -145,7 +145,7 @@ def test_records_shown_before_a_restart_must_be_shown_again() -> None:
     assert ledger.violations(renamed, {"k": THREE}, {}, {"k": THREE})
 
 
-def test_shards_are_read_behind_their_parents() -> None:
+def test_shards_are_read_after_their_parents() -> None:
     shards = [
         {"ShardId": "c", "ParentShardId": "b"},
         {"ShardId": "d", "ParentShardId": "gone"},

@@ -30,7 +30,7 @@ async def test_acknowledged_writes_are_visible() -> None:
         await store.close()
 
 
-async def test_the_owner_sees_what_was_accepted_and_a_reader_does_not() -> None:
+async def test_the_owner_sees_accepted_writes_and_a_reader_does_not() -> None:
     async with memory_store() as inner:
         store = DelayedStore(inner, DELAYS)
         durable = await store.commit([group(1)])

@@ -36,7 +36,7 @@ def do(history: SerialHistory, name: str, *keys: str, **reads: Value) -> Transac
     return transaction
 
 
-def test_transactions_one_after_the_other_are_explained() -> None:
+def test_sequential_transactions_are_explained() -> None:
     history = SerialHistory({"x": Value(number=10), "y": Value()})
     pay = history.invoke("pay", {"x": Write(add=-4, least=4), "y": Write(add=4)})
     history.done(pay)
@@ -186,7 +186,7 @@ def test_readers_that_see_two_writes_in_different_orders_are_found() -> None:
     assert kinds(history, x=value("1"), y=value("2")) == ["circle"]
 
 
-def test_a_refused_transaction_that_is_there_is_found() -> None:
+def test_a_refused_transaction_with_effects_is_found() -> None:
     history = history_of("x")
     history.failed(history.invoke("1", append("x")))
 

@@ -24,7 +24,7 @@ def resolved(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
         (("--profile", "metrics"), {"dynactor", "kafka", "prometheus"}),
     ],
 )
-def test_it_starts_what_the_file_means(options: tuple[str, ...], names: set[str]):
+def test_it_starts_the_services_of_the_file(options: tuple[str, ...], names: set[str]):
     done = resolved(COMPOSE_FILE, *options)
     assert (done.returncode, done.stderr) == (0, "")
     services = json.loads(done.stdout)["services"]

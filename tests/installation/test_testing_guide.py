@@ -17,7 +17,7 @@ GUIDE = (PROJECT / "docs" / "TESTING.md").read_text()
 FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", GUIDE, re.DOTALL))
 
 
-def test_a_suite_passes_with_what_is_pasted(tmp_path: Path):
+def test_a_suite_passes_with_the_pasted_examples(tmp_path: Path):
     assert list(FILES) == ["test_threads.py", "test_unittest.py", "test_server.py"]
     told = run_suite(tmp_path, FILES)
     assert told.returncode == 0, told.stdout

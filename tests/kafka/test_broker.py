@@ -31,7 +31,7 @@ async def test_it_comes_back_on_its_port_with_its_data(breakable_broker: KafkaBr
     assert await first_value(breakable_broker, topic) == b"before"
 
 
-async def test_a_suspended_broker_takes_connections_and_answers_when_it_goes_on(
+async def test_a_suspended_broker_takes_connections_and_answers_when_it_continues(
     breakable_broker: KafkaBroker,
 ):
     topic = await created_topic(breakable_broker)

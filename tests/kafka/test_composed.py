@@ -80,7 +80,9 @@ def broker(composed: Composed) -> Iterator[KafkaBroker]:
         yield broker
 
 
-async def test_the_machine_reads_what_a_container_wrote(composed: Composed, broker: KafkaBroker):
+async def test_the_machine_reads_the_records_of_a_container(
+    composed: Composed, broker: KafkaBroker
+):
     topic = await created_topic(broker, max_message_bytes=LARGEST_MESSAGE_BYTES)
     value = b"x" * (LARGEST_MESSAGE_BYTES - 1024)
     assert await produced(broker, topic, value) == 0

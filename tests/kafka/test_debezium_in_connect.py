@@ -150,7 +150,7 @@ def test_a_rewritten_removal_keeps_the_last_row_and_says_that_it_was_removed():
 
 
 @pytest.mark.parametrize("plain_images", [False, True])
-def test_without_schemas_the_converter_reads_what_was_written(plain_images: bool):
+def test_without_schemas_the_converter_reads_the_written_records(plain_images: bool):
     form = KafkaForm(format="debezium", plain_images=plain_images)
     written = [message for record in CHANGES for message in change_messages(record, SOURCE, form)]
     for message, record in zip(written, in_connect(form, *CHANGES), strict=True):

@@ -49,7 +49,7 @@ async def created(broker: Kafka, **settings: str) -> str:
     return name
 
 
-async def test_a_topic_that_is_there_stays_as_it_is(kafka_broker: BrokerAddress):
+async def test_a_topic_that_exists_stays_as_it_is(kafka_broker: BrokerAddress):
     broker = kafka(kafka_broker)
     name = await created(broker)
     assert await broker.ensure_topic(Topic(name, 5, 1)) == FoundTopic(3, is_new=False)
@@ -192,7 +192,7 @@ async def test_the_last_committed_values_are_read(kafka_broker: BrokerAddress):
     await second.close()
 
 
-async def test_nobody_there_is_unreachable(breakable_broker: KafkaBroker):
+async def test_a_broker_without_a_listener_is_unreachable(breakable_broker: KafkaBroker):
     broker = kafka(breakable_broker)
     topic = await created(broker)
     with breakable_broker.stopped():
@@ -216,7 +216,7 @@ async def test_more_replicas_than_brokers_are_refused(kafka_broker: BrokerAddres
         await kafka(kafka_broker).ensure_topic(Topic(unique_name("topic"), 1, 3))
 
 
-async def test_a_topic_that_is_not_there_fails(kafka_broker: BrokerAddress):
+async def test_a_topic_that_is_missing_fails(kafka_broker: BrokerAddress):
     broker = kafka(kafka_broker, request_timeout_seconds=1.0)
     publisher = await broker.open_publisher()
     with pytest.raises(DeliveryFailed):

@@ -66,7 +66,7 @@ async def test_records_sent_into_a_silent_network_arrive_when_it_recovers(
     assert await values(own_broker, topic) == [b"first", b"second"]
 
 
-async def test_a_cut_network_refuses_and_the_broker_beyond_it_goes_on(own_broker: KafkaBroker):
+async def test_a_cut_network_refuses_and_the_broker_beyond_it_continues(own_broker: KafkaBroker):
     topic = await created_topic(own_broker)
     with own_broker.network() as (network, seen):
         async with producing(seen) as producer:

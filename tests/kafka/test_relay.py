@@ -80,7 +80,7 @@ async def test_a_consumer_rebuilds_the_table(kafka_broker: BrokerAddress, delive
         assert {origin for _, origin in replica.events} == {"user"}
 
 
-async def test_a_destination_is_switched_on_and_off_by_boto3(kafka_broker: BrokerAddress):
+async def test_a_destination_is_enabled_and_off_by_boto3(kafka_broker: BrokerAddress):
     options = ("--kafka-bootstrap-servers", kafka_broker.bootstrap_servers)
     topic = unique_name("topic")
     with running_server(*options) as server, closing(boto3_client(server.endpoint)) as client:

@@ -118,7 +118,7 @@ def test_after_a_write_without_an_answer_no_update_is_begun():
     assert of.begin_put(_ITEM).expected is None
 
 
-def test_a_deleted_item_is_not_there():
+def test_a_deleted_item_is_missing():
     of = ledger()
     of.acknowledged(of.begin_delete(_ITEM))
     assert read(of, None) == {}
@@ -132,7 +132,7 @@ def test_an_item_missing_after_the_run_is_lost():
     assert read(of, None, at_end=True) == {"lost": 2}
 
 
-def test_a_read_that_may_be_behind_shows_any_version_that_was_written_but_no_other():
+def test_a_read_that_may_be_behind_shows_only_written_versions():
     of = ledger()
     put(of)
     of.refused(of.begin_put(_ITEM))

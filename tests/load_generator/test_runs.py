@@ -44,7 +44,7 @@ def short(endpoint: str, *arguments: object) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_a_run_keeps_what_it_shows(server_endpoint: str, tmp_path: Path):
+def test_a_run_saves_the_results_it_shows(server_endpoint: str, tmp_path: Path):
     kept = tmp_path / "kept.json"
     done = short(server_endpoint, "--workload", "ycsb-a", "--output", kept, "--workers", 2)
     assert done.returncode == 0, done.stderr
@@ -61,7 +61,7 @@ def test_a_run_keeps_what_it_shows(server_endpoint: str, tmp_path: Path):
     assert [second.second for second in result.timeline] == list(range(len(result.timeline)))
 
 
-def test_an_open_loop_sends_what_was_asked_for(server_endpoint: str, tmp_path: Path):
+def test_an_open_loop_sends_at_the_requested_rate(server_endpoint: str, tmp_path: Path):
     kept = tmp_path / "open.json"
     done = short(
         *(server_endpoint, "--workload", "get", "--rate", 300, "--workers", 2, "--ramp", 0.5),

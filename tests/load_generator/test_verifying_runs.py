@@ -46,7 +46,7 @@ async def findings(server: FaultyDynamoDB, **options: Any) -> Findings:
     return result.findings
 
 
-async def test_a_server_that_does_what_it_says_gives_no_findings():
+async def test_a_correct_server_gives_no_findings():
     assert (await findings(FaultyDynamoDB(), workers=2)).counts == {}
 
 

@@ -40,7 +40,7 @@ ORDERS: Final = (
         for positions in due:
 """,
         "tests/actors/derived/test_times_listed_meanwhile.py",
-        ["test_an_item_listed_behind_the_page_being_read_goes_with_the_same_sweep"],
+        ["test_an_item_listed_after_the_page_being_read_goes_with_the_same_sweep"],
     ),
     Fault(
         "sweeper overwrites a time noticed while it reads",
@@ -48,7 +48,7 @@ ORDERS: Final = (
         "self._earliest_us = min(self._earliest_us, listed_us)",
         "self._earliest_us = listed_us",
         "tests/actors/derived/test_times_listed_meanwhile.py",
-        ["test_a_time_to_come_that_is_listed_behind_its_page_is_kept"],
+        ["test_a_future_time_listed_after_its_page_is_kept"],
     ),
     Fault(
         "catalog is loaded while a commit may still be written",
@@ -137,7 +137,7 @@ ORDERS: Final = (
         "        self._destinations.machine.forget(table_id)\n",
         "",
         "tests/actors/derived/test_draining.py",
-        ["test_a_drain_goes_on_after_a_crash_of_the_databases_actor"],
+        ["test_a_drain_continues_after_a_crash_of_the_databases_actor"],
     ),
     Fault(
         "index catches up although a follower was given up",
@@ -168,7 +168,7 @@ ORDERS: Final = (
 """,
         "tests/actors/transactions/test_lost_commits.py",
         [
-            "test_counts_of_items_go_on_from_what_the_store_has_kept",
+            "test_counts_of_items_continue_from_the_stored_state",
         ],
     ),
     Fault(
@@ -322,7 +322,7 @@ ORDERS: Final = (
         "            await self._replace(kept)",
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_an_open_shard_shows_nothing_behind_the_end_that_is_being_stored",
+            "test_an_open_shard_shows_nothing_after_the_end_that_is_being_stored",
         ],
     ),
     Fault(
@@ -424,7 +424,7 @@ ORDERS: Final = (
         "with nullcontext():",
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_a_stream_that_is_being_disabled_shows_nothing_behind_its_end",
+            "test_a_stream_that_is_being_disabled_shows_nothing_after_its_end",
         ],
     ),
     Fault(
@@ -434,7 +434,7 @@ ORDERS: Final = (
         "shard.partition_number: tails[shard.partition_number]",
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_a_stream_that_is_disabled_ends_behind_all_that_it_showed",
+            "test_a_stream_that_is_disabled_ends_after_all_that_it_showed",
         ],
     ),
     Fault(
@@ -544,7 +544,7 @@ ORDERS: Final = (
     await owner.put(record, puts=balances, range_deletes=range_deletes)""",
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_time_to_live_that_is_not_switched_off_is_shown_as_on",
+            "test_time_to_live_that_is_not_disabled_is_shown_as_on",
         ],
     ),
     Fault(
@@ -653,7 +653,7 @@ ORDERS: Final = (
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_time_to_live_that_is_not_switched_off_is_shown_as_on",
+            "test_time_to_live_that_is_not_disabled_is_shown_as_on",
         ],
     ),
     Fault(
@@ -859,7 +859,7 @@ ORDERS: Final = (
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_a_destination_that_is_not_cut_off_goes_on",
+            "test_a_destination_that_is_not_cut_off_continues",
         ],
     ),
     Fault(

@@ -106,7 +106,7 @@ def disturb(server: Postgresql, fault: str) -> None:
             server.resume()
 
 
-async def test_a_store_without_postgresql_refuses_and_goes_on_by_itself(
+async def test_a_store_without_postgresql_refuses_and_continues_by_itself(
     own_postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("connections", "commits"):

@@ -234,7 +234,7 @@ def test_all_pages_of_a_query_together_are_the_brute_force_answer(
         st.booleans(),
     ),
 )
-def test_a_query_goes_on_behind_any_start_key(
+def test_a_query_continues_after_any_start_key(
     wire: WireClient,
     queried: str,
     held: list[Item],

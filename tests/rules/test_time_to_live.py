@@ -185,7 +185,7 @@ def test_s119_expired_is_past_by_less_than_five_years(prompt: Place, name: str):
     assert sessions(prompt.wire, name) == set(stay)
 
 
-def test_s120_what_has_expired_is_first_known_and_then_swept(slow: Place):
+def test_s120_an_expired_item_is_first_known_and_then_swept(slow: Place):
     clocked, wire, _ = slow
     lag = "dynactor_time_to_live_lag_seconds"
     with table(wire, *KEYS) as name:

@@ -62,7 +62,7 @@ def test_one_partition_of_a_new_table_takes_1000_units_and_saves_nothing():
     assert reasons_of(outcomes) == {KEY_RANGE}
 
 
-def test_a_maximum_bounds_a_table_after_it_has_used_what_it_saved():
+def test_a_maximum_bounds_a_table_after_it_has_used_its_savings():
     table = limits(on_demand(max_writes=500), 4)
     load = [Writes(partition, 500) for partition in range(4)]
 
@@ -89,7 +89,7 @@ def test_a_maximum_of_an_index_refuses_the_tables_writes():
     assert reasons_of(outcomes) == {"IndexWriteMaxOnDemandThroughputExceeded"}
 
 
-def test_a_warmed_table_takes_what_it_is_warmed_for_at_once():
+def test_a_warmed_table_takes_its_warm_throughput_at_once():
     load = [Writes(partition, 10, 100) for partition in range(20)]
 
     outcomes = offer(limits(on_demand(warm_writes=20_000), 20), load, range(5))
@@ -106,7 +106,7 @@ def test_the_error_at_the_accounts_quota_names_the_quota():
     assert reasons_of(outcomes) == {"TableWriteAccountLimitExceeded"}
 
 
-def test_a_table_that_becomes_on_demand_keeps_what_it_could_do():
+def test_a_table_that_becomes_on_demand_keeps_its_throughput():
     table = limits(provisioned(9_000), 9)
     table.table.change(on_demand(), 100)
     load = [Writes(partition, 10, 100) for partition in range(9)]

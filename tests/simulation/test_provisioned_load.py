@@ -21,7 +21,7 @@ PROVISIONED = "TableWriteProvisionedThroughputExceeded"
 KEY_RANGE = "TableWriteKeyRangeThroughputExceeded"
 
 
-def test_an_idle_partition_takes_its_ceiling_until_what_it_saved_is_used_up():
+def test_an_idle_partition_takes_its_ceiling_until_its_savings_are_used():
     """30,000 units were saved, and 900 a second are used of them: 33.3 seconds."""
     table = limits(provisioned(100), 1)
 
@@ -42,7 +42,7 @@ def test_a_partition_saves_no_more_than_300_seconds_of_units():
     assert sum(units_of(outcomes)) == pytest.approx(30_000 + 60 * 100, abs=2)
 
 
-def test_a_new_table_has_300_seconds_of_units_and_takes_what_comes_in_from_there():
+def test_a_new_table_has_300_seconds_of_units_and_then_takes_new_ones():
     """30,000 units: the first 33 seconds use 900 each in addition to new ones."""
     outcomes = offer(limits(provisioned(100), 1), [Writes(0, 1_200)], range(60))
 
@@ -60,7 +60,7 @@ def test_2000_writes_to_a_new_table_of_5_units():
     assert units_of(outcomes[8:]) == pytest.approx([5] * 12, abs=1)
 
 
-def test_a_busy_partition_uses_what_it_saved_and_then_what_the_others_leave():
+def test_a_busy_partition_uses_its_savings_and_then_the_units_others_leave():
     table = limits(provisioned(400), 4)
 
     outcomes = offer(table, [Writes(0, 1_200)], range(IDLE, IDLE + 120))
@@ -71,7 +71,7 @@ def test_a_busy_partition_uses_what_it_saved_and_then_what_the_others_leave():
     assert reasons_of(outcomes[35:]) == {PROVISIONED}
 
 
-def test_lending_leaves_the_others_what_they_saved():
+def test_lending_leaves_the_savings_of_the_others():
     table = limits(provisioned(400), 4)
     offer(table, [Writes(0, 1_200)], range(IDLE, IDLE + 120))
 
@@ -90,7 +90,7 @@ def test_a_partition_that_others_borrow_from_keeps_its_own_share():
     assert sum(outcome.accepted[0] for outcome in outcomes[2:]) == pytest.approx(58 * 100, abs=2)
 
 
-def test_two_busy_partitions_share_what_the_others_leave():
+def test_two_busy_partitions_share_the_units_that_others_leave():
     load = [Writes(0, 1_000), Writes(1, 1_000)]
 
     outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(60))
@@ -109,7 +109,7 @@ def test_lending_ends_at_the_ceiling_of_a_partition():
     assert reasons_of(outcomes) == {KEY_RANGE}
 
 
-def test_constant_load_of_what_is_provisioned_is_accepted_for_ever():
+def test_constant_load_at_the_provisioned_rate_is_always_accepted():
     load = [Writes(partition, 100) for partition in range(4)]
 
     outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(400))
@@ -127,7 +127,7 @@ def test_bursts_are_accepted_where_their_mean_is_provisioned():
     assert units_of(outcomes) == [600] * 100
 
 
-def test_bursts_above_the_mean_use_up_what_was_saved_and_no_more():
+def test_bursts_above_the_mean_use_exactly_the_savings():
     """900 a second for 10 seconds of each minute: a mean of 150 for 100 units."""
     table = limits(provisioned(100), 1)
     taken = []
@@ -148,7 +148,7 @@ def test_skewed_load_within_the_tables_units_is_accepted_with_nothing_saved():
     assert units_of(outcomes[3:]) == [400] * 57
 
 
-def test_growing_load_is_accepted_up_to_what_is_provisioned_and_saved():
+def test_growing_load_is_accepted_up_to_the_provisioned_and_saved_units():
     """From 40 to 1,200 units a second over four partitions, in five minutes."""
     table = limits(provisioned(400), 4, saved_seconds=1)
     offered, accepted = [], []

@@ -79,7 +79,7 @@ async def test_a_durable_commit_cut_off_the_log_is_reported(data: Path, lost_byt
 
 
 @pytest.mark.parametrize("tail", [b"\x00" * 5000, b"\x17torn record\x01\x02\x03" * 9, b"\x00"])
-async def test_a_torn_tail_behind_the_durable_commits_is_no_error(data: Path, tail: bytes) -> None:
+async def test_a_torn_tail_after_the_durable_commits_is_no_error(data: Path, tail: bytes) -> None:
     with log_of(data).open("ab") as log:
         log.write(tail)
     store = await open_rocks(data)

@@ -51,7 +51,7 @@ async def test_an_older_format_is_raised_so_that_older_versions_refuse_it(tmp_pa
     assert (tmp_path / "format").read_text() == format_line(FORMAT_VERSION)
 
 
-async def test_the_format_of_what_can_not_be_opened_stays(tmp_path: Path) -> None:
+async def test_the_format_of_an_unusable_directory_stays(tmp_path: Path) -> None:
     await (await open_rocks(tmp_path)).close()
     (tmp_path / "format").write_text(format_line(1))
     (tmp_path / "rocksdb" / "CURRENT").write_bytes(b"nonsense")
@@ -79,7 +79,7 @@ async def test_a_damaged_format_is_refused(tmp_path: Path) -> None:
         await open_rocks(tmp_path)
 
 
-async def test_somebody_elses_directory_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+async def test_a_foreign_directory_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(CannotOpen, match="holds files and is no data directory of dynactor"):
         await open_rocks(tmp_path)

@@ -47,7 +47,7 @@ def names(tmp_path: Path) -> list[str]:
     return sorted(each.name for each in (tmp_path / "backups").iterdir() if each.name != ".lock")
 
 
-async def test_a_backup_has_what_was_durable_and_stays_as_it_is(
+async def test_a_backup_has_the_durable_data_and_never_changes(
     store: Store, backups: Backups, tmp_path: Path
 ) -> None:
     await put(store, b"a")

@@ -51,7 +51,7 @@ def test_while_a_sync_is_held_the_durable_view_shows_the_old_value(
         assert process.ask("durable", "key") == "new"
 
 
-def test_after_a_failed_sync_nothing_is_written_and_reads_go_on(
+def test_after_a_failed_sync_nothing_is_written_and_reads_continue(
     power: PowerLoss, data: Path
 ) -> None:
     with StoreProcess(data, power) as process:
@@ -99,7 +99,7 @@ def test_a_full_disk_refuses_commits_until_space_is_freed(power: PowerLoss, data
 
 
 @pytest.mark.parametrize("ending", ["close", "kill"])
-def test_a_commit_refused_by_a_full_disk_is_not_there_after_a_restart(
+def test_a_commit_refused_by_a_full_disk_is_missing_after_a_restart(
     power: PowerLoss, data: Path, ending: str
 ) -> None:
     with StoreProcess(data, power) as process:

@@ -28,7 +28,7 @@ async def test_held_commits_are_accepted_and_neither_answered_nor_shown() -> Non
         assert await store.durable().load([b"key"]) == [b"2"]
 
 
-async def test_failing_syncs_end_writing_and_reads_go_on() -> None:
+async def test_failing_syncs_end_writing_and_reads_continue() -> None:
     async with memory_store() as inner:
         store = FaultyStore(inner)
         await (await store.commit([write(b"1")]))

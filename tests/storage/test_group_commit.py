@@ -128,7 +128,7 @@ async def test_a_failed_sync_leaves_every_waiting_commit_unknown() -> None:
 
 
 @pytest.mark.parametrize("failure", [None, OSError("the disk is gone")])
-async def test_a_mark_is_let_go_of_without_waiting_for_garbage_collection(
+async def test_a_mark_is_released_without_garbage_collection(
     failure: OSError | None,
 ) -> None:
     gc.disable()
@@ -202,7 +202,7 @@ async def test_the_next_sync_waits_while_turns_of_the_loop_bring_commits(
         assert it.started == [1, 7]
 
 
-async def test_commits_that_go_on_coming_do_not_put_a_sync_off_for_long() -> None:
+async def test_continuous_commits_do_not_delay_a_sync_for_long() -> None:
     async with disk() as it:
         began_at = asyncio.get_running_loop().time()
         it.commit()

@@ -42,7 +42,7 @@ def test_after_a_cut_the_log_ends_with_the_named_change(tmp_path: Path, seed: in
     rows.close()
 
 
-def test_logs_behind_a_cut_one_are_emptied(tmp_path: Path) -> None:
+def test_logs_after_a_cut_one_are_emptied(tmp_path: Path) -> None:
     rows = Rdict(str(tmp_path), engine_options(RocksOptions()))
     rows[b"key"] = b"value"
     rows[b"key"] = b"value"

@@ -65,7 +65,7 @@ def test_in_place_writes_are_reverted_to_the_last_sync(data: Path) -> None:
     assert (data / "a").read_text() == "ABCD456789"
 
 
-def test_a_random_cut_may_leave_the_first_of_what_was_written_in_place(data: Path) -> None:
+def test_a_random_cut_may_leave_the_first_in_place_writes(data: Path) -> None:
     data.mkdir()
     found = set()
     for seed in range(30):
@@ -121,7 +121,7 @@ def test_a_deleted_file_comes_back_until_its_directory_is_synced(
     assert not (data / "a").exists()
 
 
-def test_a_random_cut_may_leave_part_of_what_was_not_synced(power: PowerLoss, data: Path) -> None:
+def test_a_random_cut_may_leave_a_part_of_unsynced_writes(power: PowerLoss, data: Path) -> None:
     lengths = set()
     for seed in range(20):
         (data / "a").write_text("")

@@ -71,7 +71,7 @@ async def value(store: Store, key: bytes) -> tuple[bytes | None, bytes | None]:
     return latest, durable
 
 
-async def test_reads_go_on_with_what_is_durable(store: Store, engine: FullEngine) -> None:
+async def test_reads_continue_with_the_durable_rows(store: Store, engine: FullEngine) -> None:
     await put(store, b"key", b"old")
     await fill(store)
     engine.is_full = True
@@ -111,7 +111,7 @@ async def test_refused_writes_are_gone_after_a_restart(
         await put(opened, b"key", b"newer")
 
 
-async def test_pages_that_have_begun_go_on(store: Store, engine: FullEngine) -> None:
+async def test_pages_that_have_begun_continue(store: Store, engine: FullEngine) -> None:
     await fill(store)
     view = store.durable()
     pages = [
@@ -201,7 +201,7 @@ async def test_work_that_writes_fails_because_the_disk_is_full(
     assert not (tmp_path / "copy").exists()
 
 
-async def test_a_disk_that_fails_otherwise_ends_writing_and_reads_go_on(
+async def test_a_disk_that_fails_otherwise_ends_writing_and_reads_continue(
     store: Store, engine: FullEngine
 ) -> None:
     await put(store, b"key", b"old")

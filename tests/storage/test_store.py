@@ -72,7 +72,7 @@ async def test_values_at_hand_equal_loaded_ones(store: Store) -> None:
     assert before.at_hand(b"a") is None
 
 
-async def test_a_store_opened_again_holds_what_was_written(tmp_path: Path) -> None:
+async def test_a_reopened_store_holds_the_written_rows(tmp_path: Path) -> None:
     for number in range(3):
         async with disk_store(tmp_path) as store:
             await put(store, {b"%d" % number: b"x"})

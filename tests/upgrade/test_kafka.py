@@ -54,7 +54,7 @@ def numbers_in(messages: list[KafkaMessage]) -> list[int]:
     return [int(value["dynamodb"]["NewImage"]["n"]["N"]) for value in values(messages)]
 
 
-async def test_a_topic_gets_what_it_has_not_got(written: Written, directory: Path):
+async def test_a_topic_gets_the_missing_changes(written: Written, directory: Path):
     broker = FakeBroker()
     async with publishing(written, directory, broker):
         messages = await broker.wait_messages("events", PENDING)

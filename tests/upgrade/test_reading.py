@@ -137,7 +137,7 @@ def test_settings_of_a_table_are_kept(opened: Upgraded, written: Written):
     assert opened.wire.refused("DeleteTable", {"TableName": "Orders"}).type == "ValidationException"
 
 
-def test_a_page_goes_on_from_a_token_that_was_given_before(opened: Upgraded, written: Written):
+def test_a_page_continues_from_a_token_that_was_given_before(opened: Upgraded, written: Written):
     handed_out = written.handed_out
     page = opened.wire("ExecuteStatement", handed_out["statement"])
     assert page["Items"] == handed_out["statement_items"]

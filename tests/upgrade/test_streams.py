@@ -60,13 +60,13 @@ def test_deletions_by_time_to_live_are_marked(opened: Upgraded, written: Written
         assert ("userIdentity" in record) == is_expired
 
 
-def test_an_iterator_that_was_given_before_goes_on(opened: Upgraded, written: Written):
+def test_an_iterator_that_was_given_before_continues(opened: Upgraded, written: Written):
     for given in written.handed_out["iterators"]:
         records = opened.streams("GetRecords", {"ShardIterator": given["ShardIterator"]})["Records"]
         assert [each["dynamodb"]["SequenceNumber"] for each in records] == given["numbers"]
 
 
-def test_a_consumer_goes_on_behind_its_sequence_number(opened: Upgraded, written: Written):
+def test_a_consumer_continues_after_its_sequence_number(opened: Upgraded, written: Written):
     stream = written.streams["Readings"]
     arn = stream["StreamArn"]
     for shard_id, before in stream["records"].items():
@@ -94,7 +94,7 @@ def children(shards: dict[str, dict[str, Any]], shard: dict[str, Any]) -> list[s
     ]
 
 
-def test_a_stream_that_was_switched_off_is_read_for_a_day(written: Written, directory: Path):
+def test_a_stream_that_was_disabled_is_read_for_a_day(written: Written, directory: Path):
     before = written.disabled_stream
     arn = before["StreamArn"]
     with upgraded(written, directory, "--keep-streams-seconds", "0.05") as server:
@@ -108,7 +108,7 @@ def test_a_stream_that_was_switched_off_is_read_for_a_day(written: Written, dire
         assert refused.type == "ResourceNotFoundException"
 
 
-def test_new_changes_come_behind_the_old_ones(written: Written, directory: Path):
+def test_new_changes_come_after_the_old_ones(written: Written, directory: Path):
     stream = written.streams["Readings"]
     before = {row[1] for rows in stream["records"].values() for row in rows}
     with upgraded(written, directory) as server:

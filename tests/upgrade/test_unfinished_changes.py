@@ -86,7 +86,7 @@ def test_a_restore_ends_with_all_items(written: Written, directory: Path):
         check_whole(server.wire, "Restoring", backup["request"], backup["items"])
 
 
-def test_time_to_live_is_switched_on_and_off(written: Written, directory: Path):
+def test_time_to_live_is_enabled_and_off(written: Written, directory: Path):
     with upgraded(written, directory) as server:
         wait_until(lambda: status(server.wire, "Visits") == "ENABLED")
         wait_until(lambda: status(server.wire, "Forgotten") == "DISABLED")

@@ -73,7 +73,7 @@ async def test_a_backup_whose_view_is_gone_starts_over() -> None:
             assert await rows_of(inner, backup.rows_id) == await rows_of(inner, table_id)
 
 
-async def test_a_backup_of_what_can_not_be_read_is_taken_away_and_logged() -> None:
+async def test_a_backup_of_unreadable_rows_is_removed_and_logged() -> None:
     async with memory_store() as inner:
         store = FailingPages(inner)
         async with running_database(store) as database:

@@ -103,7 +103,7 @@ async def test_a_restored_table_is_written_to_as_any_other() -> None:
         assert await counts_of(database, "Restored") == await counts_of(database, "Thread")
 
 
-async def test_a_backup_is_of_one_moment_while_writes_go_on() -> None:
+async def test_a_backup_is_of_one_moment_while_writes_continue() -> None:
     async with memory_store() as store, running_database(store) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -242,7 +242,7 @@ async def test_a_full_disk_holds_a_restored_table_up_no_longer_than_it_lasts() -
             assert await rows_of(store, other.definition.table_id) == before
 
 
-async def test_the_server_stops_on_a_full_disk_and_goes_on_restoring_afterwards() -> None:
+async def test_the_server_stops_on_a_full_disk_and_continues_restoring_afterwards() -> None:
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store) as database:
@@ -290,7 +290,7 @@ async def test_a_backup_outlives_its_table_and_the_server() -> None:
             assert await rows_of(store, other.definition.table_id) == before
 
 
-async def test_a_restored_table_has_no_log_of_what_it_was_given() -> None:
+async def test_a_restored_table_has_no_log_of_its_restored_items() -> None:
     async with memory_store() as store, running_database(store) as database:
         source = structs.replace(
             table_definition(), stream=StreamSettings("label", "NEW_IMAGE", enabled=True)
@@ -369,7 +369,7 @@ async def test_a_copy_is_available_only_when_it_is_durable(tmp_path: Path) -> No
         assert set(store.on_their_way) == {0}
 
 
-async def test_no_more_than_so_many_tables_are_restored_at_a_time(
+async def test_at_most_the_maximum_of_tables_are_restored_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("dynactor.actors.backups.restore_phases.RESTORES", 2)

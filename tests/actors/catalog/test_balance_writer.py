@@ -163,7 +163,7 @@ async def test_a_table_in_use_is_stored_less_its_reserve_and_one_at_rest_as_it_i
             assert await stored(store) == {}
 
 
-async def test_a_burst_is_stored_while_it_goes_on_and_nothing_waits_for_that():
+async def test_a_burst_is_stored_while_it_continues_and_nothing_waits_for_that():
     async with watched() as store, running(store) as database:
         table = database.table("Thread")
         await write(table, 300)
@@ -172,7 +172,7 @@ async def test_a_burst_is_stored_while_it_goes_on_and_nothing_waits_for_that():
         assert len(store.commits) <= 300 / WRITE_RESERVE + 1
 
 
-async def test_a_restart_goes_on_where_the_server_stopped():
+async def test_a_restart_continues_where_the_server_stopped():
     async with watched() as store:
         clock = SetClock()
         async with running(store, clock) as database:
@@ -389,7 +389,7 @@ async def test_tables_keep_their_balances_where_the_databases_actor_crashes():
         assert units_left(database.table("Thread")) == {1: FULL - 100}
 
 
-async def test_the_writer_goes_on_after_a_crash():
+async def test_the_writer_continues_after_a_crash():
     async with watched() as store, running(store) as database:
         store.failure = RuntimeError("a bug")
         await write(database.table("Thread"))

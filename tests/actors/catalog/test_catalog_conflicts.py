@@ -65,7 +65,7 @@ class OtherOwner(FaultyStore):
 
 
 @pytest.mark.parametrize("lost", range(3))
-async def test_phases_go_on_behind_a_conflict_at_each_commit(lost: int):
+async def test_phases_continue_after_a_conflict_at_each_commit(lost: int):
     async with memory_store() as inner:
         store = OtherOwner(inner)
         with capture_logs() as logs:

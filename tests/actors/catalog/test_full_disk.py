@@ -44,7 +44,7 @@ def status(database: Database) -> str:
     return index.status
 
 
-async def test_an_index_goes_on_to_its_next_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_index_continues_to_its_next_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
     async with memory_store() as inner:
         store = FaultyStore(inner)

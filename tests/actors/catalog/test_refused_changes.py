@@ -58,7 +58,7 @@ async def test_a_destination_that_is_not_disabled_misses_no_change() -> None:
         assert await recorded(table) == 1
 
 
-async def test_a_destination_that_is_not_cut_off_goes_on() -> None:
+async def test_a_destination_that_is_not_cut_off_continues() -> None:
     broker = FakeBroker()
     settings = {"partitions_per_table": 1, "relays": relay_settings(retention_bytes=1)}
     async with stepped_database(broker=broker, **settings) as (store, database):
@@ -74,7 +74,7 @@ async def test_a_destination_that_is_not_cut_off_goes_on() -> None:
             assert relay_of(database, table).lag_records == 1
 
 
-async def test_time_to_live_that_is_not_switched_off_is_shown_as_on() -> None:
+async def test_time_to_live_that_is_not_disabled_is_shown_as_on() -> None:
     settings = TimeToLiveSettings(change_interval_seconds=0.0)
     async with stepped_database(time_to_live=settings) as (store, database):
         await database.create_table(table_definition())

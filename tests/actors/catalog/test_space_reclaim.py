@@ -104,7 +104,7 @@ async def test_reclaimed_space_is_not_reclaimed_again(store: WatchedStore) -> No
     assert store.asked == [rows_of(1)]
 
 
-async def test_each_start_goes_on_until_the_space_is_back(store: WatchedStore) -> None:
+async def test_each_start_continues_until_the_space_is_back(store: WatchedStore) -> None:
     async with running_database(store) as database:
         await make_large(database)
         await database.delete_table("Thread")
@@ -124,7 +124,7 @@ async def test_each_start_goes_on_until_the_space_is_back(store: WatchedStore) -
     assert store.asked == [rows_of(1)] * 4
 
 
-async def test_tables_are_given_back_one_after_another(store: WatchedStore) -> None:
+async def test_the_space_of_tables_is_reclaimed_in_sequence(store: WatchedStore) -> None:
     async with running_database(store) as database:
         for name in ("First", "Second"):
             await make_large(database, name)
@@ -205,7 +205,7 @@ async def test_a_range_that_could_not_be_forgotten_is_forgotten_later(store: Wat
     assert store.asked == [rows_of(1)]
 
 
-async def test_the_logs_kept_for_who_was_cut_off_are_given_back_after_a_restart(
+async def test_the_logs_kept_for_a_cut_off_destination_are_reclaimed_after_a_restart(
     store: WatchedStore,
 ) -> None:
     broker, relays = FakeBroker(), relay_settings(retention_bytes=20_000)

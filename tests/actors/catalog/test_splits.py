@@ -197,7 +197,7 @@ async def test_many_splits_among_writers_lose_and_double_nothing(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_followers_go_on_behind_splits_after_a_restart(seed):
+async def test_followers_continue_after_splits_after_a_restart(seed):
     draw = random.Random(seed)
     async with memory_store() as store:
         async with one_partition(indexed(), store) as (database, table):
@@ -341,7 +341,7 @@ async def test_the_counts_of_a_table_are_right_at_every_moment_of_a_split():
         assert await describing > 20
 
 
-async def test_a_page_token_from_before_a_split_goes_on_right():
+async def test_a_page_token_from_before_a_split_continues_right():
     async with one_partition() as (database, table):
         for at in range(40):
             await table.write(put(thread(f"f{at % 5}", f"{at:02}")))

@@ -148,7 +148,7 @@ async def test_a_deleted_table_is_gone_or_takes_writes(fate: Fate):
 
 
 @either_way
-async def test_time_to_live_is_switched_on_or_can_be(fate: Fate):
+async def test_time_to_live_is_enabled_or_can_be(fate: Fate):
     async with doubtful() as (store, logs), running_database(store) as database:
         await make(database)
 

@@ -92,7 +92,7 @@ async def test_a_refused_move_of_a_clock_changes_nothing(store: HeldStore, refus
         assert await stored(store.latest) == StoredClock(START, 0)
 
 
-async def test_a_clock_that_could_not_be_stored_goes_on_as_it_did(store: HeldStore):
+async def test_a_clock_that_could_not_be_stored_continues_as_it_did(store: HeldStore):
     async with running_control(store) as control:
         await control.move(MoveClock(speed=1))
         store.refusal = Full("the disk is full")
@@ -104,7 +104,7 @@ async def test_a_clock_that_could_not_be_stored_goes_on_as_it_did(store: HeldSto
         assert (await control.move(MoveClock(by_seconds=3_600))).speed == 1
 
 
-async def test_after_a_crash_of_its_actor_it_goes_on_as_it_did(store: HeldStore):
+async def test_after_a_crash_of_its_actor_it_continues_as_it_did(store: HeldStore):
     async with running_control(store) as control:
         await control.move(MoveClock(speed=1))
         store.refusal = RuntimeError("a bug")
@@ -117,7 +117,7 @@ async def test_after_a_crash_of_its_actor_it_goes_on_as_it_did(store: HeldStore)
         assert (await stored(store.durable())).epoch_seconds == moved.now_epoch_seconds
 
 
-async def test_a_clock_that_runs_never_passes_what_is_durable(
+async def test_a_running_clock_never_passes_its_durable_limit(
     store: HeldStore, monkeypatch: pytest.MonkeyPatch
 ):
     # It reaches its limit, and is stored only when the test says so.
@@ -156,7 +156,7 @@ async def test_a_clock_that_runs_is_kept_running(store: HeldStore, monkeypatch: 
         await clock.wait_until(limit + 20_000)
 
 
-async def test_after_a_stop_it_goes_on_where_it_stood_as_fast_as_it_ran(store: HeldStore):
+async def test_after_a_stop_it_continues_where_it_stood_as_fast_as_it_ran(store: HeldStore):
     async with running_control(store) as control:
         await control.move(MoveClock(START + 3_600, speed=60))
         before = control.state
@@ -176,7 +176,7 @@ async def test_after_a_crash_the_clock_continues_after_every_known_time(store: H
         assert msgpack.decode(crashed, type=StoredClock).epoch_seconds > told
 
 
-async def test_a_start_behind_the_stored_time_moves_nothing_and_one_ahead_does(store: HeldStore):
+async def test_a_start_before_the_stored_time_moves_nothing_and_a_later_one_does(store: HeldStore):
     async with running_control(store, VirtualClock(START)):
         pass
     async with running_control(store, VirtualClock(START - 1_000)) as control:
@@ -185,7 +185,7 @@ async def test_a_start_behind_the_stored_time_moves_nothing_and_one_ahead_does(s
         assert control.state == ClockState(START + 1_000, 0)
 
 
-async def test_real_time_never_goes_back_behind_a_virtual_time(store: HeldStore):
+async def test_real_time_never_goes_back_before_a_virtual_time(store: HeldStore):
     async with running_control(store, VirtualClock(AHEAD)):
         pass
     with pytest.raises(ClockBehindData) as caught:
@@ -195,7 +195,7 @@ async def test_real_time_never_goes_back_behind_a_virtual_time(store: HeldStore)
     assert (await stored(store.latest)).is_virtual
 
 
-async def test_real_time_goes_on_from_a_virtual_time_that_is_past(store: HeldStore):
+async def test_real_time_continues_from_a_virtual_time_that_is_past(store: HeldStore):
     async with running_database(store, VirtualClock(1_000_000.0)) as database:
         await database.create_table(table_definition())
     async with running_database(store, SystemClock()):

@@ -21,7 +21,7 @@ class Time:
         monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: self.seconds)
 
 
-async def test_all_who_wait_go_on_with_the_changes_that_come_next(monkeypatch):
+async def test_all_waiters_continue_with_the_next_changes(monkeypatch):
     Time(monkeypatch)
     wakeups = CoalescedWakeups()
     waiting = [wakeups.wait() for _ in range(3)]

@@ -112,7 +112,7 @@ async def test_a_destination_whose_topic_is_reached_while_it_is_disabled_is_drai
         assert len(broker.messages(TOPIC)) == RECORDS
 
 
-async def test_a_drain_goes_on_after_a_crash_of_the_databases_actor() -> None:
+async def test_a_drain_continues_after_a_crash_of_the_databases_actor() -> None:
     broker = FakeBroker()
     async with with_backlog(broker) as (store, database, table):
         reading = store.gate_behind(is_round_of_log)

@@ -68,7 +68,7 @@ async def test_an_end_is_stored_however_long_the_store_refuses() -> None:
         assert numbers(logs) == [GRANDCHILD]
 
 
-async def test_a_restart_continues_behind_the_stored_checkpoints() -> None:
+async def test_a_restart_continues_after_the_stored_checkpoints() -> None:
     async with family() as (store, logs):
         await logs.load()
         logs.passed({PARENT: Checkpoint(1, 10), GRANDCHILD: Checkpoint(1, 7)}, 2)

@@ -61,7 +61,7 @@ async def test_an_index_equals_a_rebuild_after_puts_moves_and_deletes():
         assert state.indexes["by_posts"].item_count == len(expected)
 
 
-async def test_an_index_goes_on_where_it_was_after_a_restart():
+async def test_an_index_continues_where_it_was_after_a_restart():
     async with memory_store() as store:
         async with running_database(store) as database:
             await database.create_table(with_global_index(projection=Projection("KEYS_ONLY")))
@@ -92,7 +92,7 @@ async def entries_now(table: Table) -> int:
     return page.count
 
 
-async def test_a_read_that_waits_for_the_index_sees_what_was_answered_before_it():
+async def test_a_read_that_waits_for_the_index_sees_all_earlier_acknowledged_writes():
     lag = IndexLag(0.02, 0.02)
     async with running_database(index_lag=lag, index_reads_wait_seconds=60) as database:
         await database.create_table(with_global_index(projection=Projection("ALL")))

@@ -138,7 +138,7 @@ async def test_violations_are_left_out():
         assert await whole(table, INDEX) == [thread("EC2", "b", posts=1)]
 
 
-async def test_a_backfill_goes_on_after_a_restart():
+async def test_a_backfill_continues_after_a_restart():
     async with memory_store() as store:
         async with running_database(store) as database:
             await database.create_table(table_definition())

@@ -152,7 +152,7 @@ async def test_children_are_read_once_the_end_of_their_parents_log_is_stored() -
         assert store.refused > 3
 
 
-async def test_a_log_is_kept_until_the_checkpoint_behind_it_is_stored() -> None:
+async def test_a_log_is_kept_until_the_checkpoint_after_it_is_stored() -> None:
     sender = MirrorSender()
     async with memory_store() as store, mirrored(store, sender) as (_, table, actor):
         await assert_mirrored(actor, sender, table)

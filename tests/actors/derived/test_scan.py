@@ -152,7 +152,7 @@ async def test_messages_that_are_refused_are_sent_again():
         assert not scan.is_refused
 
 
-async def test_a_crash_sends_again_what_is_behind_the_stored_cursor():
+async def test_after_a_crash_items_after_the_stored_cursor_are_sent_again():
     async with memory_store() as store:
         await filled(store)
         sink, outcomes = Sent(), Outcomes()

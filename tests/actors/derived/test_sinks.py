@@ -143,7 +143,7 @@ class FullForCounts(FaultyStore):
         return await super().commit(groups)
 
 
-async def test_counts_are_right_behind_a_full_disk():
+async def test_counts_are_right_after_a_full_disk():
     async with memory_store() as inner:
         store, crowd = FullForCounts(inner), Crowd()
         async with counted(store, crowd) as (_, table, counting):

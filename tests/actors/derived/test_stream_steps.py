@@ -130,7 +130,7 @@ async def test_a_shard_that_is_closed_while_it_is_read_shows_nothing_of_its_chil
         assert await it.read(child) == [4]
 
 
-async def test_an_open_shard_shows_nothing_behind_the_end_that_is_being_stored() -> None:
+async def test_an_open_shard_shows_nothing_after_the_end_that_is_being_stored() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         [shard] = it.shards
         it.clock.step(HOUR_SECONDS)
@@ -204,7 +204,7 @@ async def test_a_stream_whose_end_the_store_refuses_misses_no_change() -> None:
         assert await it.read(shard) == [1, 2, 3, 4]
 
 
-async def test_a_stream_that_is_being_disabled_shows_nothing_behind_its_end() -> None:
+async def test_a_stream_that_is_being_disabled_shows_nothing_after_its_end() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         [shard] = it.shards
         storing = it.store.gate_before(commits_that_put(it.row))
@@ -217,7 +217,7 @@ async def test_a_stream_that_is_being_disabled_shows_nothing_behind_its_end() ->
         assert await it.read(it.shards[0]) == [1, 2, 3]
 
 
-async def test_a_stream_that_is_disabled_ends_behind_all_that_it_showed() -> None:
+async def test_a_stream_that_is_disabled_ends_after_all_that_it_showed() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         first, second = await halve(it.database, it.table, it.number)
         # A partition is notified of the stream's end only after its present batch is accepted.

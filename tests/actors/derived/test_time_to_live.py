@@ -92,7 +92,7 @@ async def test_the_list_equals_a_rebuild_after_any_writes():
         assert len(rows) > 100
 
 
-async def test_items_are_deleted_behind_their_time_and_no_others():
+async def test_items_are_deleted_after_their_time_and_no_others():
     clock = SetClock(NOW)
     async with (
         memory_store() as store,
@@ -193,7 +193,7 @@ async def test_a_run_carried_out_again_leaves_the_same_rows():
             assert await listed(store, table_id) == await rebuilt(store, table.definition, "at")
 
 
-async def test_it_is_switched_on_over_a_restart():
+async def test_it_is_enabled_over_a_restart():
     async with memory_store() as store:
         source = random.Random(4)
         async with running_database(store, SetClock(NOW)) as database:
@@ -258,7 +258,7 @@ async def test_switched_off_nothing_is_left_of_it_over_a_restart_too():
             await until_items(database, "Thread", 0)
 
 
-async def test_it_is_switched_off_and_on_before_either_is_over():
+async def test_it_is_disabled_and_on_before_either_is_over():
     async with (
         memory_store() as store,
         running_database(store, SetClock(NOW), time_to_live=SETTINGS) as database,
@@ -289,7 +289,7 @@ async def nothing_left(store: Store, table_id: int) -> bool:
     return not [row for each in ranges async for row in rows_of(store, *each)]
 
 
-async def test_it_is_switched_off_in_the_middle_of_a_sweep():
+async def test_it_is_disabled_in_the_middle_of_a_sweep():
     clock = SetClock(NOW)
     settings = structs.replace(SETTINGS, deletes_per_second=2_000.0)
     async with (

@@ -195,7 +195,7 @@ class HoldingStore(FaultyStore):
             await asyncio.sleep(0)
 
 
-async def test_the_times_of_children_are_listed_behind_all_of_their_parents():
+async def test_the_times_of_children_are_listed_after_all_of_their_parents():
     """Otherwise the parent's rows would overwrite later changes."""
     async with memory_store() as inner:
         store = HoldingStore(inner)

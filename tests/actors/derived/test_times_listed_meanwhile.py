@@ -91,7 +91,7 @@ async def sweeping() -> AsyncIterator[Swept]:
             swept.sweeper.mailbox.close()
 
 
-async def test_an_item_listed_behind_the_page_being_read_goes_with_the_same_sweep() -> None:
+async def test_an_item_listed_after_the_page_being_read_goes_with_the_same_sweep() -> None:
     async with sweeping() as swept:
         page = swept.store.gate_behind(is_due)
         over = swept.store.gate_before(is_next)
@@ -102,7 +102,7 @@ async def test_an_item_listed_behind_the_page_being_read_goes_with_the_same_swee
         assert swept.asked == [POSITION]
 
 
-async def test_a_time_to_come_that_is_listed_behind_its_page_is_kept() -> None:
+async def test_a_future_time_listed_after_its_page_is_kept() -> None:
     async with sweeping() as swept:
         first, last = swept.store.gate_behind(is_next), swept.store.gate_behind(is_last)
         await first.reached()

@@ -121,7 +121,7 @@ async def test_a_log_is_trimmed_past_a_blocked_sink_that_may_miss_changes() -> N
         assert gated_table.sink.counters[-1] == 200
 
 
-async def test_a_sink_goes_on_behind_what_was_trimmed() -> None:
+async def test_a_sink_continues_after_the_trimmed_records() -> None:
     async with memory_store() as store:
         async with gated(store) as (database, table, gated_table):
             await write_threads(table, range(200))

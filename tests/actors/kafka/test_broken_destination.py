@@ -88,7 +88,7 @@ def gaps(broker: FakeBroker) -> list[int]:
     ]
 
 
-async def test_writes_go_on_and_the_logs_stay_small_when_it_is_cut_off(relays):
+async def test_writes_continue_and_the_logs_stay_small_when_it_is_cut_off(relays):
     broker = FakeBroker()
     async with (
         memory_store() as store,
@@ -157,7 +157,7 @@ async def test_its_consumer_gets_the_gap_and_ends_with_the_table(relays):
         assert destination_of(table).status_description is None
 
 
-async def test_a_snapshot_goes_on_where_the_broker_failed(relays):
+async def test_a_snapshot_continues_where_the_broker_failed(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -214,7 +214,7 @@ async def test_it_is_cut_off_by_age_too():
         assert "for more than 3600.0 seconds" in description
 
 
-async def test_one_that_is_cut_off_can_be_switched_off(relays):
+async def test_one_that_is_cut_off_can_be_disabled(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)

@@ -78,7 +78,7 @@ async def test_a_snapshot_that_a_restart_interrupts_starts_over(relays):
             assert told.gaps == 6
 
 
-async def test_without_being_asked_for_it_a_topic_begins_with_what_comes_then():
+async def test_by_default_a_topic_begins_with_new_changes():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         table = await filled_table(database)

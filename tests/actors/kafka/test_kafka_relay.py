@@ -160,7 +160,7 @@ async def test_a_topic_that_is_new_has_nothing_to_forget(relays):
         assert {dict(message.headers)["event-name"] for message in messages} == {b"INSERT"}
 
 
-async def test_a_topic_that_is_there_and_empty_has_nothing_to_forget(relays):
+async def test_an_existing_empty_topic_has_nothing_to_forget(relays):
     """For example one that a server created before it was killed and could store that."""
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
@@ -205,7 +205,7 @@ async def _publish_position(broker: FakeBroker, key: bytes, value: bytes) -> Non
     await publisher.close()
 
 
-async def test_after_a_failed_delivery_another_publisher_goes_on_without_a_hole(relays):
+async def test_after_a_failed_delivery_another_publisher_continues_without_a_hole(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -319,7 +319,7 @@ async def test_exactly_once_a_crash_between_commit_and_checkpoint_doubles_nothin
         assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(60)
 
 
-async def test_exactly_once_a_fenced_relay_goes_on_from_what_was_committed():
+async def test_exactly_once_a_fenced_relay_continues_from_the_committed_position():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=EXACTLY_ONCE) as database:
         table = await published_table(database)
@@ -358,7 +358,7 @@ async def test_a_topic_of_another_table_gets_a_gap_after_a_failed_attempt():
         assert not broker.is_forgetful
 
 
-async def test_after_a_restart_it_goes_on_where_it_was(relays):
+async def test_after_a_restart_it_continues_where_it_was(relays):
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=relays) as database:
@@ -443,7 +443,7 @@ async def test_a_refusal_is_reported_and_retried():
         assert (relay.state, relay.problem) == ("PUBLISHING", None)
 
 
-async def test_a_destination_that_is_switched_off_gets_what_was_recorded_until_then(relays):
+async def test_a_disabled_destination_gets_all_earlier_changes(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -456,7 +456,7 @@ async def test_a_destination_that_is_switched_off_gets_what_was_recorded_until_t
         assert not table.definition.records_changes
 
 
-async def test_a_destination_that_was_being_switched_off_is_off_after_a_restart(relays):
+async def test_a_destination_that_was_being_disabled_is_off_after_a_restart(relays):
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=relays) as database:
@@ -478,7 +478,7 @@ async def test_a_destination_that_was_being_switched_off_is_off_after_a_restart(
         assert sorted(numbers_by_item(messages).values()) == in_order(20)
 
 
-async def test_a_destination_that_is_switched_on_again_gets_what_comes_then(relays):
+async def test_a_destination_that_is_enabled_again_gets_new_changes(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -517,7 +517,7 @@ async def test_a_table_is_deleted_though_the_broker_is_away(relays):
         assert database.table_names() == []
 
 
-async def test_without_a_broker_a_destination_keeps_what_is_recorded():
+async def test_without_a_broker_a_destination_keeps_recorded_changes():
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=relay_settings()) as database:

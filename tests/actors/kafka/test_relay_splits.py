@@ -98,7 +98,7 @@ async def test_changes_of_an_item_arrive_in_order_over_splits_and_outages(relays
         assert_in_order(without_duplicates(broker.messages(TOPIC)), 1_900)
 
 
-async def test_a_split_behind_a_decision_that_a_full_disk_followed_leaves_the_order(relays):
+async def test_a_split_after_a_decision_that_a_full_disk_followed_leaves_the_order(relays):
     broker = FakeBroker()
     async with memory_store() as real:
         store = FaultyStore(real)
@@ -323,7 +323,7 @@ async def test_a_destination_that_was_cut_off_is_not_notified_of_ended_logs(rela
         assert sum(map(len, told.changes.values())) == 30
 
 
-async def test_a_destination_that_is_switched_off_gets_what_ended_logs_hold(relays):
+async def test_a_destination_that_is_disabled_gets_what_ended_logs_hold(relays):
     broker = FakeBroker()
     async with memory_store() as store:
         with broker.away():
@@ -352,7 +352,7 @@ async def test_a_destination_that_is_switched_off_gets_what_ended_logs_hold(rela
             assert rows == []
 
 
-async def test_one_that_is_switched_on_again_reads_no_log_that_ended_before(relays):
+async def test_one_that_is_enabled_again_reads_no_log_that_ended_before(relays):
     broker = FakeBroker()
     settings = {"broker": broker, "relays": relays, "keep_streams_seconds": 600}
     async with running_database(**settings) as database:

@@ -107,7 +107,7 @@ async def test_a_snapshot_and_what_follows_it_leave_no_gap_and_no_overlap():
         await stopped_recording(table)
 
 
-async def test_without_follow_it_ends_with_what_was_changed_until_the_snapshot_ended():
+async def test_without_follow_it_ends_with_the_changes_until_the_end_of_the_snapshot():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database)
@@ -333,7 +333,7 @@ async def test_unrecorded_changes_count_as_missing():
         assert not progress.is_whole
 
 
-async def test_the_logs_are_kept_for_a_job_and_trimmed_behind_it():
+async def test_the_logs_are_kept_for_a_job_and_trimmed_after_it():
     broker = FakeBroker()
     settings = {"keep_streams_seconds": 1_000, "relays": RELAYS}
     async with running_database(broker=broker, **settings) as database:
@@ -395,7 +395,7 @@ async def test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is
         assert not [row async for row in rows_of(store, begin, end)]
 
 
-async def test_a_job_that_is_given_up_is_over_without_anybody_asking(monkeypatch):
+async def test_a_failed_job_is_over_without_a_request(monkeypatch):
     def crash(*_: object) -> int:
         raise RuntimeError("a bug")
 

@@ -111,7 +111,7 @@ async def test_a_split_between_a_snapshot_and_its_positions_loses_nothing(monkey
         assert Told.by(broker).items == await items_of(table)
 
 
-async def test_a_snapshot_that_ends_has_what_was_changed_until_then_over_splits():
+async def test_a_finished_snapshot_has_all_earlier_changes_over_splits():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         await database.create_table(table_definition())
@@ -150,7 +150,7 @@ async def test_all_changes_are_published_again_parents_before_children(follows: 
         assert sum(map(len, told.changes.values())) == 2_200
 
 
-async def test_it_begins_with_a_time_or_a_change_before_a_split_or_behind_it():
+async def test_it_begins_with_a_time_or_a_change_before_a_split_or_after_it():
     broker, clock = FakeBroker(), SetClock()
     begin = clock.now_epoch_seconds()
     # Only the relay needs the logs, which are not trimmed during the test.
@@ -185,7 +185,7 @@ async def test_it_begins_with_a_time_or_a_change_before_a_split_or_behind_it():
                 assert {one for of_key in changes.values() for one in of_key} == expected
 
 
-async def test_the_logs_that_ended_are_kept_for_a_job_and_released_behind_it():
+async def test_the_logs_that_ended_are_kept_for_a_job_and_released_after_it():
     broker = FakeBroker()
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
     async with running_database(**settings) as database:

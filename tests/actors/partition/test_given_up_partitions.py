@@ -110,7 +110,7 @@ async def test_an_index_is_deleted():
         assert database.table("Thread") is table
 
 
-async def test_time_to_live_is_switched_on_and_off():
+async def test_time_to_live_is_enabled_and_off():
     async with running_database(time_to_live=SETTINGS) as database:
         table = await give_up_one(database, indexed())
         await switch(database, "Thread", "at", enabled=True)

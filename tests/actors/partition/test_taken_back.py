@@ -41,7 +41,7 @@ async def shown(table: Table, subject: str) -> Item | None:
 
 
 @pytest.mark.parametrize("transacts", [False, True])
-async def test_a_partition_forgets_the_sizes_of_what_was_taken_back(
+async def test_a_partition_forgets_the_sizes_of_lost_writes(
     tmp_path: Path, *, transacts: bool
 ) -> None:
     engine = FullEngine(tmp_path / "data")

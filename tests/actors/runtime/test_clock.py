@@ -95,7 +95,7 @@ async def test_an_invalid_speed_is_refused(wrong: float):
         VirtualClock(START).set_speed(wrong)
 
 
-async def test_running_time_waits_at_its_limit_and_goes_on_from_there():
+async def test_running_time_waits_at_its_limit_and_continues_from_there():
     io = LoopTime()
     clock = VirtualClock(START, 1, io_seconds=io)
     clock.limit(START + 10)
@@ -140,7 +140,7 @@ async def test_a_sleeper_of_a_clock_that_runs_wakes_in_time():
     assert clock.now_epoch_seconds() >= later
 
 
-async def test_a_sleeper_behind_the_limit_wakes_once_that_is_raised():
+async def test_a_sleeper_beyond_the_limit_wakes_once_it_is_raised():
     clock = VirtualClock(START, MAX_SPEED)
     clock.limit(START + 1_000)
     hour = clock.wait_until(START + 3_600)

@@ -54,7 +54,7 @@ class Waiter:
             self.in_hand = []
 
 
-async def test_a_crash_is_answered_and_the_actor_goes_on():
+async def test_a_crash_is_answered_and_the_actor_continues():
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         waiter = Waiter("one")
@@ -212,7 +212,7 @@ async def test_an_actor_without_its_store_is_restarted_as_often_as_it_takes():
         await supervisor.stop(waiter)
 
 
-async def test_stopping_answers_what_was_taken():
+async def test_stopping_answers_accepted_messages():
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         waiter = Waiter("one")

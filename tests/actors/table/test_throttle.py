@@ -464,7 +464,7 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
         assert len(found) == 30
 
 
-async def test_a_page_that_is_refused_behind_empty_partitions_has_taken_nothing():
+async def test_a_page_that_is_refused_after_empty_partitions_has_taken_nothing():
     """The first two of three are empty, and the third has nothing left."""
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3

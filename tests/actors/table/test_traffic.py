@@ -264,7 +264,7 @@ async def test_contributor_insights_counts_every_request():
         assert windows(table)[-1].partitions["reads"].total == requests / 2
 
 
-async def test_a_server_that_counts_nothing_counts_what_is_switched_on_alone():
+async def test_with_sampling_disabled_only_enabled_insights_are_counted():
     async with counting(indexed(), key_traffic=False) as (table, _, database):
         assert table.throttle.traffic is None
         await table.write(put(thread("EC2", "a", posts=1)))
@@ -334,7 +334,7 @@ async def test_a_request_that_dynamodb_would_throttle_counts_as_throttled_and_as
         assert found(table, "throttled_reads") == {"EC2": 2}
 
 
-async def test_a_table_or_index_that_is_not_there_can_not_be_switched():
+async def test_a_table_or_index_that_is_missing_can_not_be_switched():
     async with counting() as (_, _, database):
         with pytest.raises(ResourceNotFoundException, match="Index: by_posts of table: Thread"):
             await switch(database, BY_POSTS)

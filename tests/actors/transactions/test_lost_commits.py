@@ -17,7 +17,7 @@ from tests.support.stores.stepped_store import Commit, Which, commits_of, soon
 from tests.support.stores.store import memory_store
 
 
-async def test_counts_of_items_go_on_from_what_the_store_has_kept() -> None:
+async def test_counts_of_items_continue_from_the_stored_state() -> None:
     async with memory_store() as inner:
         store = LosingStore(inner)
         async with running_database(store, partitions_per_table=1) as database:

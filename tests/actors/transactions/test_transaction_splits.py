@@ -68,7 +68,7 @@ async def split_somewhere(database: Database, draw: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_transactions_go_on_through_splits(seed: int):
+async def test_transactions_continue_through_splits(seed: int):
     draw = random.Random(seed)
     async with running_database(None, partitions_per_table=1) as database:
         await database.create_table(table_definition())

@@ -85,7 +85,7 @@ def codes(error: pytest.ExceptionInfo[TransactionCanceledException]) -> list[str
 # -- what is held -------------------------------------------------------------------------------
 
 
-async def test_nobody_else_writes_what_a_transaction_holds_until_it_lets_go() -> None:
+async def test_other_writes_wait_for_the_lock_of_a_transaction() -> None:
     async with running_database() as database:
         table, _ = await two_tables(database)
         old, new = thread("EC2", "a", posts=1), thread("EC2", "a", posts=2)
@@ -120,7 +120,7 @@ async def test_nobody_else_writes_what_a_transaction_holds_until_it_lets_go() ->
         assert await items(table, thread("EC2", "a")) == [new]
 
 
-async def test_reads_go_on_and_see_what_was_committed_before() -> None:
+async def test_reads_continue_and_see_all_earlier_commits() -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         old, new = thread("EC2", "a", posts=1), thread("EC2", "a", posts=2)
@@ -157,7 +157,7 @@ async def test_a_transaction_of_reads_meets_one_of_writes() -> None:
         assert await read(database, (table, b), (table, a), (other, a)) == [None, a, a]
 
 
-async def test_time_to_live_passes_over_what_is_held() -> None:
+async def test_time_to_live_skips_locked_items() -> None:
     async with running_database() as database:
         table, _ = await two_tables(database)
         now = int(database.clock.now_epoch_seconds())
@@ -245,7 +245,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
             assert await items(table, key) + await items(other, key) == [None, new]
 
 
-async def test_a_refusal_waits_for_what_it_saw() -> None:
+async def test_a_refusal_waits_until_the_item_it_read_is_durable() -> None:
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
@@ -548,7 +548,7 @@ async def test_the_upkeep_of_logs_finds_a_decision_that_a_full_disk_followed() -
 
 
 @pytest.mark.parametrize("writes_nothing_first", [False, True])
-async def test_a_follower_misses_nothing_where_a_full_disk_came_behind_the_decision(
+async def test_a_follower_misses_nothing_where_a_full_disk_came_after_the_decision(
     *, writes_nothing_first: bool
 ) -> None:
     async with memory_store() as real:

@@ -284,7 +284,7 @@ async def test_openmetrics_is_sent_to_clients_that_accept_it():
     assert body.endswith(b"# EOF\n")
 
 
-async def test_time_to_live_shows_what_it_deleted_and_how_late_it_is():
+async def test_time_to_live_has_metrics_of_deletions_and_delay():
     clock = SetClock(1_700_000_000)
     settings = TimeToLiveSettings(delay_seconds=60.0, change_interval_seconds=0.0)
     of_table = (("table", "Thread"),)

@@ -157,7 +157,7 @@ def test_a_snapshot_brings_back_tables_items_indexes_and_the_clock(served: Serve
         assert served.admin("GET", "/clock")["now"] == NOON + 60
 
 
-def test_a_snapshot_keeps_what_a_table_has_left_of_its_capacity(served: Served):
+def test_a_snapshot_keeps_a_tables_unused_capacity(served: Served):
     units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     served.make(BillingMode="PROVISIONED", ProvisionedThroughput=units)
     served.put(text={"S": "x" * 290 * 1024})

@@ -112,7 +112,7 @@ def test_even_traffic_is_reported_and_no_key_is_hot():
     assert len(found) == 1
 
 
-def test_a_hot_key_is_named_with_its_suffixes_and_what_they_cost():
+def test_a_hot_key_is_named_with_its_suffixes_and_their_cost():
     known = facts(
         minute("writes", 4_000, acme=0.6),
         busy_keys=[BusyKey({"customer": {"S": "acme"}}, 8_000, True)],
@@ -139,7 +139,7 @@ def both(accepted: Minute, refused: Minute) -> Minute:
     )
 
 
-def test_a_throttled_hot_key_is_judged_by_what_was_asked_for():
+def test_a_throttled_hot_key_is_judged_by_its_requests():
     busy = both(
         minute("writes", 1_000, seconds=12, acme=1.0),
         minute("throttled_writes", 4_900, seconds=12, acme=1.0),

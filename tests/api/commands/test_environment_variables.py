@@ -45,7 +45,7 @@ def test_an_unknown_variable_is_reported_with_a_similar_one():
         assert json.dumps(call("ListTables", {}))
 
 
-def test_known_variables_are_passed_over_in_silence():
+def test_known_variables_cause_no_warning():
     environment = {
         "DYNACTOR_ADMIN_PORT": "0",
         "DYNACTOR_KAFKA_PARTITIONS": "3",

@@ -327,7 +327,7 @@ async def test_a_refusal_by_the_server_ends_the_command():
         assert (code, "0 changes" in stdout) == (1, True)
 
 
-def test_a_server_without_kafka_says_so_and_one_that_is_not_there_too():
+def test_a_server_without_kafka_says_so_and_a_missing_one_too():
     wanted = ("--table", "Thread", "--from", "beginning", "--to-topic", COPY)
     with running_server("--admin-port", "0") as server:
         with closing(WireClient(server.endpoint)) as call:

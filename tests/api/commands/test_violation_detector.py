@@ -98,7 +98,7 @@ async def test_a_throttled_request_is_sent_again():
     assert asked == ["DynamoDB_20120810.Scan"] * 3
 
 
-async def test_a_request_that_is_throttled_for_ever_is_given_up():
+async def test_a_request_that_is_throttled_forever_is_given_up():
     async with answering(error("ThrottlingException")) as (client, asked):
         with pytest.raises(RequestFailed) as refused:
             await client.call("Scan", {})

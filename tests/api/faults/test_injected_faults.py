@@ -280,7 +280,7 @@ def test_the_same_seed_has_the_same_requests_fail(suite: Suite):
     assert 0 < sum(seen[0]) < 20
 
 
-def test_some_requests_are_left_alone_and_the_next_so_many_fail(suite: Suite):
+def test_some_requests_succeed_and_a_number_of_later_ones_fail(suite: Suite):
     rule = suite.faults.add("throttling", after=2, next=3)
     assert failures(suite, 8) == [False] * 2 + [True] * 3 + [False] * 3
     [state] = suite.faults.rules

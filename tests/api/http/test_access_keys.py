@@ -31,7 +31,7 @@ def test_each_profile_has_a_key(write):
     )
 
 
-def test_a_profile_without_a_key_and_other_settings_are_passed_over(write):
+def test_a_profile_without_a_key_and_other_settings_are_ignored(write):
     text = "# ours\n[sso]\nregion = eu-west-1\n" + PROFILE.format("a", "A1", "one")
     assert read_access_keys(write(text)) == (AccessKey("A1", "one"),)
 
@@ -67,7 +67,7 @@ def test_an_unusable_file_is_reported_without_its_secrets(write, text: str, word
     assert "top-secret" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path):
+def test_a_file_that_is_missing_is_named(tmp_path: Path):
     with pytest.raises(BadCredentialsFile, match="No such file"):
         read_access_keys(tmp_path / "none")
 

@@ -36,7 +36,7 @@ class NoUnsentAnswers(UnsentAnswers):
         """Nothing to measure."""
 
 
-def test_all_is_handed_on_and_what_was_read_before_in_pieces_too():
+def test_everything_is_passed_on_including_earlier_data_in_pieces():
     recorder, lost = Recorder(), ConnectionResetError()
     connection = BoundedReads(recorder, asyncio.Transport(), bytearray(3), NoUnsentAnswers(1))
     connection.hand_over(b"abcdefgh")
@@ -61,7 +61,7 @@ async def test_connections_do_not_mix_their_pieces():
         await asyncio.gather(*map(ask, "abcdef"))
 
 
-async def test_bytes_that_are_no_http_are_not_sent_back_at_length():
+async def test_invalid_http_is_not_echoed_at_length():
     async with (
         asyncio.timeout(30),
         echo_server() as endpoint,

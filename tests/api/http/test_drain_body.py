@@ -52,7 +52,7 @@ async def test_an_endless_body_is_read_for_a_while():
 
 
 @on_stepped_time
-async def test_only_so_many_are_read_at_once():
+async def test_only_a_limited_number_is_read_at_a_time():
     drains = BodyDrain(MOST_SECONDS)
     async with asyncio.TaskGroup() as tasks:
         waiting = [tasks.create_task(drains.drop(content())) for _ in range(100)]

@@ -42,7 +42,7 @@ def wait_lines(server: Server, event: str, count: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_request_that_fails_is_logged_without_what_it_asked_for() -> None:
+def test_a_failed_request_is_logged_without_its_content() -> None:
     with served() as (server, wire):
         answer = wire.send("GetItem", NO_TABLE)
         (line,) = wait_lines(server, "request_failed", 1)

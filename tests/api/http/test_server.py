@@ -94,7 +94,7 @@ async def test_a_bug_is_a_500_with_the_request_id_and_traceback_in_the_log(more:
 
 
 @both_lanes
-async def test_a_cancellation_of_what_a_request_waits_for_is_a_bug_like_any_other(more: More):
+async def test_a_cancellation_inside_a_request_is_a_bug_like_any_other(more: More):
     gate = Gate()
     async with (
         echo_server(STRAY, gate.operation) as endpoint,
@@ -287,7 +287,7 @@ async def test_a_request_that_the_server_takes_long_over_is_not_cut_off():
 
 
 @both_lanes
-async def test_a_client_that_does_not_take_its_answer_is_let_go(more: More):
+async def test_a_client_that_does_not_read_its_answer_is_disconnected(more: More):
     async with (
         echo_server(LARGE, transfer_seconds=0.2) as endpoint,
         raw_connection(endpoint) as connection,
@@ -352,7 +352,7 @@ def fast_lanes(settings: HttpSettings) -> FastLanes:
 
 @both_lanes
 @on_stepped_time
-async def test_a_client_that_does_not_take_the_rest_of_its_last_answer_is_let_go(more: More):
+async def test_a_client_that_does_not_read_the_rest_of_its_last_answer_is_disconnected(more: More):
     settings = HttpSettings("local")
     async with fast_lanes(settings) as lanes:
         transport = FullTransport(lanes)
@@ -393,7 +393,7 @@ async def test_a_client_that_is_gone_is_not_handed_to_the_plain_lane():
 
 
 @both_lanes
-async def test_a_stopping_server_answers_what_is_under_way_and_closes(more: More):
+async def test_a_stopping_server_answers_requests_in_flight_and_closes(more: More):
     gate = Gate()
     async with AsyncExitStack() as clients, asyncio.TaskGroup() as tasks:
         async with echo_server(gate.operation) as endpoint:
@@ -415,7 +415,7 @@ async def _open_once_closed(gate: Gate, idle: RawConnection) -> None:
     gate.opened.set()
 
 
-async def test_a_stopping_server_does_not_wait_for_ever():
+async def test_a_stopping_server_does_not_wait_forever():
     gate = Gate()
     async with AsyncExitStack() as clients:
         async with echo_server(gate.operation, drain_seconds=0.1) as endpoint:
@@ -578,7 +578,7 @@ async def test_a_configured_origin_may_read(configured: str):
         assert "X-Dynactor-Explanation" in answer.headers["access-control-expose-headers"]
 
 
-async def test_bytes_that_are_no_http_leave_no_error_in_the_log(caplog: pytest.LogCaptureFixture):
+async def test_invalid_http_leaves_no_error_in_the_log(caplog: pytest.LogCaptureFixture):
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         connection.send(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")
         assert (await connection.reader.read()).startswith(b"HTTP/1.0 400")

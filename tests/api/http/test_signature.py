@@ -179,7 +179,7 @@ def test_a_request_may_be_dated_by_its_date_header(text: str):
     assert error.message == "'Date' must be a 'SignedHeader' in the AWS Authorization."
 
 
-def test_the_date_that_is_aws_s_own_counts_where_there_are_both():
+def test_x_amz_date_counts_if_both_dates_are_present():
     old = "Thu, 01 Jan 2015 00:00:00 GMT"
     SIGNATURES.check(by_botocore() | {"date": old}, "", BODY, time.time())
 

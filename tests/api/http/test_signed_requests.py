@@ -107,14 +107,14 @@ def test_a_client_with_a_key_is_accepted(server: Server):
         (("any", "any"), "UnrecognizedClientException"),
     ],
 )
-def test_nobody_else_is(server: Server, key: tuple[str, str], code: str):
+def test_other_clients_are_refused(server: Server, key: tuple[str, str], code: str):
     with pytest.raises(ClientError) as caught:
         client(server, key).list_tables()
     assert caught.value.response["Error"]["Code"] == code
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
 
 
-def test_nobody_else_is_with_a_large_request_and_can_read_why(server: Server):
+def test_other_clients_are_refused_with_a_large_request_and_can_read_why(server: Server):
     item = {"pk": {"S": "a"}, "text": {"S": "x" * 15_000_000}}
     with pytest.raises(ClientError) as caught:
         client(server, ("any", "any")).put_item(TableName="nobodys", Item=item)

@@ -24,7 +24,7 @@ async def test_requests_begin_in_the_order_in_which_they_asked():
     assert begun == ["a", "b", "c"]
 
 
-async def test_a_request_that_goes_on_is_the_last_one_of_its_turn():
+async def test_a_request_that_continues_is_the_last_one_of_its_turn():
     turns, begun = Turns(), list[str]()
     for name in "abcd":
         turns.take(beginning(begun, name, goes_on=name in "bc"))

@@ -254,7 +254,7 @@ def test_a_null_attribute_value_is_left_to_the_check_of_values():
     assert _thing.decode(body(Item={"a": None})).Item == {"a": {}}
 
 
-def test_unknown_members_are_passed_over():
+def test_unknown_members_are_ignored():
     assert _thing.decode(body(Unknown={"a": [1]})) == _thing.decode(body())
 
 

@@ -192,7 +192,7 @@ async def test_a_write_after_a_stream_begins_to_be_disabled_is_not_shown():
             assert seen == (["a", "b"], None)
 
 
-async def test_a_stream_goes_on_where_the_disk_was_too_full_to_disable_it():
+async def test_a_stream_continues_where_the_disk_was_too_full_to_disable_it():
     async with memory_store() as store:
         held = HeldStore(store)
         async with running_reader(held) as reader:

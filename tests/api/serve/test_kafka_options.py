@@ -30,7 +30,7 @@ def test_a_server_needs_a_host_and_a_port(server: str):
         KafkaOptions(kafka_bootstrap_servers=(server,))
 
 
-def test_the_form_is_what_the_options_say():
+def test_the_form_follows_the_options():
     options = KafkaOptions(
         kafka_format="debezium",
         kafka_key="collection",

@@ -15,7 +15,7 @@ from tests.support.tables.tables import definition
 @pytest.mark.parametrize(
     ("options", "is_loaded"), [((), False), (("--kafka-bootstrap-servers", "127.0.0.1:9"), True)]
 )
-def test_kafkas_client_is_loaded_where_there_is_a_broker(options: tuple[str, ...], is_loaded: bool):
+def test_kafkas_client_is_loaded_only_with_a_broker(options: tuple[str, ...], is_loaded: bool):
     # Python then lists its imports on standard error.
     with running_server(*options, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
         assert server.stop() == 0

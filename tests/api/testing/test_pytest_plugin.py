@@ -231,7 +231,7 @@ def test_it(dynamodb, dynamodb_endpoint, worker_id, turn):
     assert len({port for _, port in ports}) == 2
 
 
-def test_a_failed_test_shows_what_the_server_logged_meanwhile(tmp_path: Path):
+def test_a_failed_test_shows_the_log_of_the_server_during_it(tmp_path: Path):
     test = """
 def test_passes(dynactor_server):
     dynactor_server.snapshots.make("seed")

@@ -103,7 +103,7 @@ def test_rules_are_named_as_dynamodb_names_them():
         (SIMPLE, "THROTTLED_KEYS", ["PKT"]),
     ],
 )
-def test_there_are_rules_for_what_is_recorded(schema, mode, kinds):
+def test_there_are_rules_for_each_recorded_kind(schema, mode, kinds):
     names = rule_names("Music", schema, ContributorInsights(True, mode, NOW))
 
     assert [name.split("-")[1] for name in names] == kinds

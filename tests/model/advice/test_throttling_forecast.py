@@ -71,7 +71,7 @@ def test_uneven_keys_take_what_others_leave():
     assert shares(found) == {}
 
 
-def test_on_demand_a_table_takes_what_a_new_one_does_and_then_twice_its_peak():
+def test_on_demand_a_table_takes_a_new_ones_units_and_then_twice_its_peak():
     even = [KeyShare(bytes([place * 64]) * 8, 0.25) for place in range(4)]
 
     assert expected(load(3_900, *even), "write", None, 4).refused == 0

@@ -40,7 +40,7 @@ def test_other_partitions_have_limits_of_their_own():
     assert took(room, FIRST + 1, MIB)
 
 
-def test_an_answer_has_exactly_16_mb_and_nothing_behind_the_first_item_that_does_not_fit():
+def test_an_answer_has_exactly_16_mb_and_ends_before_the_first_item_that_does_not_fit():
     room = BatchRoom()
     for number in range(15):
         assert took(room, number, MIB)

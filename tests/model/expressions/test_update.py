@@ -78,7 +78,7 @@ def test_the_missing_item_is_made_with_its_key() -> None:
         ("ADD ss :tt", {"ss": {"SS": ["a"]}}, {"ss": {"SS": ["a", "b"]}}),
     ],
 )
-def test_updated_old_and_new_show_what_the_paths_lead_to(
+def test_updated_old_and_new_show_the_values_at_the_paths(
     text: str, updated_old: Item, updated_new: Item
 ) -> None:
     values = {"v": {"N": "1"}, "w": {"N": "5"}, "ss": {"SS": ["a"]}, "tt": {"SS": ["b"]}}

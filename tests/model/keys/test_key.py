@@ -89,7 +89,7 @@ def test_numbers_sort_by_value_and_end(left, right):
 @given(st.tuples(strings, numbers()), st.tuples(strings, numbers()))
 @example(("a", "1"), ("a\x00", "0"))
 @example(("a", "-1"), ("a", "1"))
-def test_values_behind_one_another_sort_by_the_first_then_the_second(left, right):
+def test_consecutive_values_sort_by_the_first_then_the_second(left, right):
     schema = KeySchema((), (KeyAttribute("a", "S"), KeyAttribute("b", "N")))
 
     encoded = [
@@ -150,7 +150,7 @@ def test_a_key_is_its_hash_its_partition_key_and_its_sort_key():
 @example("\x00", "0")
 @example("a\x00", "-1")
 @example("", "1" + "0" * 125)
-def test_a_position_is_split_behind_its_partition_key(text, sort):
+def test_a_position_is_split_after_its_partition_key(text, sort):
     item = {"pk": string(text), "sk": numeric(sort)}
     turned = KeySchema(
         (KeyAttribute("sk", "N"),),

@@ -18,7 +18,7 @@ def entries(of_sizes: list[int]) -> list[StoredItem]:
 
 
 @given(pieces, st.none() | st.integers(1, 30), st.booleans(), st.lists(st.booleans(), max_size=4))
-def test_rows_may_come_together_or_one_after_another(rows, limit, count_only, ends):
+def test_rows_may_be_added_together_or_one_by_one(rows, limit, count_only, ends):
     rules = PageRules(limit=limit, count_only=count_only)
     together, singly = PageBuilder(rules), PageBuilder(rules)
     for at, of_sizes in enumerate(rows):

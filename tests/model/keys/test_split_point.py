@@ -50,7 +50,7 @@ def test_a_collection_that_holds_most_bytes_is_divided_by_sort_key():
     assert point.share == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_collection_is_never_divided_where_there_are_local_indexes():
+def test_a_collection_with_local_indexes_is_never_divided():
     alone = profile((at(2, sort), 10) for sort in range(80))
     with_others = profile(
         [*((at(1, sort), 10) for sort in range(10)), *((at(2, sort), 10) for sort in range(90))]

@@ -132,7 +132,7 @@ def test_conditions_are_those_of_expressions(where: str, node: type) -> None:
     assert isinstance(select.where.root, node)
 
 
-def test_each_statement_says_what_it_returns() -> None:
+def test_each_statement_has_its_returned_attributes() -> None:
     for returning, expected in (
         ("", "NONE"),
         (" RETURNING ALL OLD *", "ALL_OLD"),

@@ -201,7 +201,7 @@ EVERYTHING = [
 
 @pytest.mark.parametrize("schema", [SCHEMA, COMPOSITE], ids=["simple", "composite"])
 @given(wheres)
-def test_a_plan_finds_what_the_condition_holds_for(schema: KeySchema, where: str) -> None:
+def test_a_plan_finds_the_items_that_meet_the_condition(schema: KeySchema, where: str) -> None:
     select = select_of(f"WHERE {where}")
     plan = read_plan(select, schema)
     assert select.where is not None

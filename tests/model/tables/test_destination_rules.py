@@ -41,7 +41,7 @@ def test_a_topic_that_is_enabled_again_is_shown_once():
     assert [(each.destination_id, each.status) for each in table.destinations] == [(2, "ENABLING")]
 
 
-def test_only_the_last_topics_that_were_switched_off_are_shown():
+def test_only_the_last_topics_that_were_disabled_are_shown():
     table = TABLE
     for number in range(30):
         table = rules.enabled(table, f"topic{number}", "MILLISECOND")
@@ -52,7 +52,7 @@ def test_only_the_last_topics_that_were_switched_off_are_shown():
 
 
 @pytest.mark.parametrize("status", ["ENABLING", "ACTIVE", "BROKEN"])
-def test_a_destination_in_use_can_be_switched_off(status: str):
+def test_a_destination_in_use_can_be_disabled(status: str):
     table = rules.disabling(with_status(status, status_description="told"), "topic")
     assert table.destinations == (StreamingDestination(1, "topic", "DISABLING"),)
     assert not table.records_changes

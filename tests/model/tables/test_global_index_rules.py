@@ -118,7 +118,7 @@ def test_a_table_is_made_with_indexes_that_are_active():
     assert definition.next_index_id == 3
 
 
-def test_global_indexes_are_numbered_behind_local_ones():
+def test_global_indexes_are_numbered_after_local_ones():
     local = NewIndex("local", key("a|c"), "ALL")
     definition = made(index("global", "c"), local_indexes=(local,))
     assert [each.index_id for each in definition.indexes] == [1, 2]

@@ -296,10 +296,10 @@ def test_the_first_of_two_faults_is_reported(first: dict[str, Any], second: dict
     assert refusal(**first, **second) == refusal(**first)
 
 
-def test_encryption_switched_off_is_not_kept():
+def test_encryption_disabled_is_not_kept():
     assert define(table(sse_specification={"Enabled": False})).sse_specification is None
 
 
-def test_encryption_switched_on_is_with_kms():
+def test_encryption_enabled_is_with_kms():
     definition = define(table(sse_specification={"Enabled": True}))
     assert definition.sse_specification == {"Enabled": True, "SSEType": "KMS"}

@@ -58,7 +58,7 @@ def timed(number: str) -> Item:
         ("0." + "0" * 129 + "1", False),
     ],
 )
-def test_an_item_has_expired_behind_its_time_for_less_than_five_years(number: str, expired: bool):
+def test_an_item_has_expired_for_five_years_after_its_time(number: str, expired: bool):
     assert is_expired(number, NOW) is expired
 
 
@@ -150,7 +150,7 @@ def test_an_expired_item_goes_with_its_index_entries_and_costs_nothing():
     assert change.receipt == Receipt()
 
 
-def test_nothing_is_deleted_where_there_is_nothing_or_nothing_expired():
+def test_nothing_is_deleted_without_an_expired_item():
     assert expired(None) is None
     assert expired(timed("1571827560")) is None
 
@@ -159,7 +159,7 @@ ON = TimeToLiveChange(enabled=True, attribute_name="at")
 OFF = TimeToLiveChange(enabled=False, attribute_name="at")
 
 
-def test_it_is_switched_on_and_off():
+def test_it_is_enabled_and_off():
     on = changed(None, ON, NOW, HOUR)
     assert on == TimeToLive("at", "ENABLING", NOW)
     enabled = TimeToLive("at", "ENABLED", NOW)

@@ -24,7 +24,7 @@ def table(**members) -> TableDefinition:
     return TableDefinition("t", 1, "uuid", 0.0, KEY.attributes, KEY, **members)
 
 
-def test_a_provisioned_table_is_warm_for_what_it_is_provisioned_with():
+def test_a_provisioned_table_is_warm_for_its_provisioned_units():
     definition = table(throughput=Throughput(30, 20))
 
     assert throughput_of("PROVISIONED", definition) == ResourceThroughput(

@@ -105,7 +105,7 @@ def test_after_an_orderly_stop_time_adds_units_up_to_those_of_300_seconds(second
     assert balance_of(disk.start(seconds, stopped_at=0), seconds) == expected
 
 
-def test_after_a_crash_there_is_what_was_stored_whatever_the_time():
+def test_after_a_crash_the_stored_balance_is_used_at_any_time():
     disk = Disk(provisioned(RATE))
     disk.write(1_000, 0)
 
@@ -281,7 +281,7 @@ def test_children_share_the_stored_balance_of_their_parent():
     assert disk.limits.balance_to_store(1, 0) is None
 
 
-def test_a_partition_that_was_split_while_it_was_being_stored_is_passed_over():
+def test_a_partition_that_was_split_while_it_was_being_stored_is_ignored():
     disk = Disk(provisioned(RATE))
     disk.limits.writes.take(0, 100, 0)
     disk.limits.take_due()
@@ -333,7 +333,7 @@ def test_no_order_of_crashes_and_stops_earns_units(events):
 
 
 @given(st.lists(st.floats(0, 3), max_size=60), st.integers(0, 59))
-def test_a_crash_costs_no_more_than_the_reserve_and_what_came_in_since(waits, crash_at):
+def test_a_crash_costs_at_most_the_reserve_and_later_units(waits, crash_at):
     disk = Disk(provisioned(RATE))
     now, stored_at = 0.0, 0.0
     for at, wait in enumerate(waits):

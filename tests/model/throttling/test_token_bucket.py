@@ -59,7 +59,7 @@ def test_units_taken_from_a_full_bucket_are_not_restored_by_earlier_time():
     assert bucket.fill(600) == 29_500
 
 
-def test_raising_the_rate_keeps_what_was_saved():
+def test_raising_the_rate_keeps_saved_units():
     bucket = TokenBucket(100, 0)
     bucket.change_rate(200, 300)
 
@@ -97,7 +97,7 @@ def test_the_units_taken_and_left_equal_those_that_came_in(rate, arrivals):
 
 
 @given(RATES, RATES, ARRIVALS)
-def test_a_higher_rate_gives_no_less_but_for_one_request(one, other, arrivals):
+def test_a_higher_rate_accepts_no_less_apart_from_one_request(one, other, arrivals):
     low, high = (accepted_units(TokenBucket(rate, 0), arrivals) for rate in sorted((one, other)))
 
     assert sum(high) >= sum(low) - max((units for _, units in arrivals), default=0)

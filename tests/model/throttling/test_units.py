@@ -92,7 +92,7 @@ def test_more_units_accept_no_less_in_one_partition(one, other, waits):
 
 
 @given(st.integers(1, 20), REQUESTS)
-def test_more_units_accept_no_less_over_partitions_but_for_a_seconds_units(factor, requests):
+def test_more_units_accept_no_less_over_partitions_apart_from_one_second(factor, requests):
     """Units lent at one moment may be missing later, and debts differ."""
     rate = 10
     low = sum(size for *_, size in run(provisioned(rate), requests))
@@ -163,7 +163,7 @@ def test_a_lender_keeps_one_seconds_units():
     assert all(units.readings(2)[lender].balance_units >= 10 for lender in (1, 2, 3))
 
 
-def test_a_lender_that_uses_its_share_keeps_what_it_saved():
+def test_a_lender_that_uses_its_share_keeps_its_savings():
     units = provisioned(40, ceiling=10_000)
     before = units.readings(100)[1].balance_units
     units.take(0, 2_000, 100)
@@ -175,7 +175,7 @@ def test_a_lender_that_uses_its_share_keeps_what_it_saved():
     assert units.readings(110)[1].balance_units >= before - 10
 
 
-def test_an_idle_table_lends_one_second_of_what_it_has():
+def test_an_idle_table_lends_one_second_of_units():
     """Three others have saved 1,000 units each; one second of them is 30."""
     units = provisioned(40, ceiling=10_000)
     units.take(0, 1_020, 100)
@@ -241,7 +241,7 @@ def test_the_use_of_a_past_minute_is_settled_on_access():
     assert units.partitions_wanted == 2
 
 
-def test_on_demand_counts_what_was_refused_and_why():
+def test_on_demand_counts_refusals_by_reason():
     units = on_demand()
     units.refused(0, LimitType.KEY_RANGE)
     units.refused(0, LimitType.MAX_ON_DEMAND)
@@ -344,7 +344,7 @@ def test_a_partition_that_was_split_meanwhile_is_given_nothing_back(made):
     ],
 )
 @given(requests=REQUESTS)
-def test_admitting_and_taking_in_one_step_is_one_after_the_other(made, requests):
+def test_admitting_and_taking_in_one_step_equals_both_in_sequence(made, requests):
     units, others = made(), made()
     now = 0.0
     for wait, partition, size in requests:

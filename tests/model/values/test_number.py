@@ -79,7 +79,7 @@ def test_canonical_text_is_its_own_canonical_text_and_the_same_number(text):
 
 
 @given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(-60, 60))
-def test_canonical_text_has_the_value_of_what_came(digits, exponent):
+def test_canonical_text_has_the_value_of_the_original(digits, exponent):
     plain = number.canonical(f"{digits}e{exponent}")
 
     with localcontext(prec=200):
@@ -300,7 +300,7 @@ def test_bytes_sort_as_numbers_do(left, right):
 
 
 @given(numbers())
-def test_behind_the_first_byte_there_is_no_zero(text):
+def test_there_is_no_zero_after_the_first_byte(text):
     """A zero byte can therefore end a number within a longer key."""
     encoded = number.encode(text)
 

@@ -65,7 +65,7 @@ def test_an_item_in_no_index_may_take_400_kb_alone(client, two_indexes, forum):
     assert put(client, two_indexes, padded(thread(forum, "a"), "Tags", LIMIT + 1)) == TOO_LARGE
 
 
-def test_only_what_is_projected_counts_in_an_entry(client, two_indexes, forum):
+def test_only_projected_attributes_count_in_an_entry(client, two_indexes, forum):
     small_entry = sized_thread(forum, 1, entry=1_000, item=LIMIT - 1_000)
 
     assert put(client, two_indexes, small_entry) == ""

@@ -157,7 +157,7 @@ def test_s138_provisioned_units_are_spread_evenly_over_the_partitions():
     assert accepted == [10] * 4
 
 
-def test_s161_a_busy_partition_takes_what_the_others_leave():
+def test_s161_a_busy_partition_takes_the_units_that_others_leave():
     with capacity_server("--partitions-per-table", "4") as served:
         name = served.table(**units(4, 40))
         accepted = []

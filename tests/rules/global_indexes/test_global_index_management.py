@@ -325,7 +325,7 @@ def test_s199_update_table_deletes_an_index_one_in_a_call(client, wire):
     assert missing.type == "ResourceNotFoundException"
 
 
-def test_s199_an_index_made_again_holds_what_is_in_the_table_now(client, wire):
+def test_s199_a_recreated_index_holds_the_tables_present_items(client, wire):
     with scores_table(wire) as name:
         put_all(client, name, [score("1", COMET, 7), score("2", COMET, 8)])
         entries(client, name, 2)

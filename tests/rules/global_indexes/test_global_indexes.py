@@ -275,7 +275,7 @@ def test_s86_a_user_without_a_score_is_in_the_table_alone(client, wire):
     ],
     ids=["KEYS_ONLY", "INCLUDE", "ALL"],
 )
-def test_s87_an_index_holds_what_it_projects(client, wire, projection, held):
+def test_s87_an_index_holds_its_projected_attributes(client, wire, projection, held):
     with scores_table(wire, game_title_index(**projection)) as name:
         put_all(client, name, [score("1", COMET, 7, Wins=3, Losses=2)])
 
@@ -295,7 +295,7 @@ def test_s87_an_index_without_a_projection_is_refused(wire, projection):
 
 
 @pytest.mark.differs_from_dynamodb_local("its messages name neither attribute nor index")
-def test_s88_projecting_wins_and_losses_answers_what_the_keys_can_not(client, wire):
+def test_s88_projecting_wins_and_losses_answers_queries_that_keys_can_not(client, wire):
     scores = [
         score("1", COMET, 9, Wins=3, Losses=3),
         score("2", COMET, 7, Wins=8, Losses=1),

@@ -210,7 +210,7 @@ def test_s182_while_resources_are_allocated_it_is_creating_and_not_backfilling(a
 
 
 @held
-def test_s183_what_is_refused_and_allowed_while_resources_are_allocated(allocating):
+def test_s183_refused_and_allowed_changes_while_resources_are_allocated(allocating):
     name = begin(allocating, **PROVISIONED)
     another = adding(name, "TopScore:N", global_index("Another", "TopScore", throughput=(1, 1)))
 
@@ -336,7 +336,7 @@ def whole(client: Any, name: str, **members: Any) -> list[Item]:
 
 
 @pytest.mark.differs_from_dynamodb_local("it answers 500 to some writes while an index is added")
-def test_s185_what_is_written_meanwhile_is_neither_lost_nor_comes_back(client, wire, endpoint):
+def test_s185_writes_during_the_backfill_are_neither_lost_nor_reverted(client, wire, endpoint):
     """Three writers before, during and after the backfill; then the index equals the table."""
     users = 1_500
     with table(wire, *KEYS[:2]) as name:
@@ -352,7 +352,7 @@ def test_s185_what_is_written_meanwhile_is_neither_lost_nor_comes_back(client, w
 
 
 @held
-def test_s185_what_is_deleted_meanwhile_is_not_in_the_index(lagging):
+def test_s185_items_deleted_during_the_backfill_are_not_in_the_index(lagging):
     """The backfill puts an entry that a pending deletion removes."""
     name = begin_filling(lagging)
     lagging("DeleteItem", {"TableName": name, "Key": key(score("1", COMET))})
@@ -495,7 +495,7 @@ BREAKING = {
 
 @pytest.mark.differs_from_dynamodb_local("it can build no index over violations")
 @pytest.mark.parametrize(("broken", "type_name"), BREAKING.values(), ids=BREAKING)
-def test_s190_what_can_not_be_a_key_is_a_violation(client, wire, broken, type_name):
+def test_s190_an_invalid_key_value_is_a_violation(client, wire, broken, type_name):
     sound = {"S": {"S": "x" * 2_048}, "N": {"N": "7"}, "B": {"B": b"x" * 2_048}}[type_name]
     with table(wire, *KEYS[:2]) as name:
         put_all(client, name, [score("broken", COMET) | {"Country": broken}])

@@ -130,7 +130,7 @@ def test_s129_the_table_holds_five_sessions(sessions: Sessions):
         assert sessions.get(*session[:2]) == item_of(*session)
 
 
-def test_s130_a_session_ends_behind_its_time_and_not_at_it(sessions: Sessions):
+def test_s130_a_session_ends_after_its_time_and_not_at_it(sessions: Sessions):
     user, session, created, expires = SESSIONS[0]
     assert (expires, expires - created) == (USER1_ENDS, 2 * 60 * 60)
     # The sweep has passed: user2 ended before.

@@ -215,7 +215,7 @@ def test_s13_attributes_that_are_not_projected_are_fetched_from_the_table(client
 
 
 @pytest.mark.differs_from_dynamodb_local("it charges fetches that are not made")
-def test_s14_a_fetch_costs_more_than_reading_what_is_projected(client, threads, forum):
+def test_s14_a_fetch_costs_more_than_reading_projected_attributes(client, threads, forum):
     put_all(client, threads, [thread(forum, "a", "1", Replies="5", Tags="t")])
     ask = {"IndexName": LAST_POST, "ReturnConsumedCapacity": "INDEXES"}
 

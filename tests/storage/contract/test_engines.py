@@ -147,7 +147,7 @@ async def test_commits_become_durable_in_the_order_in_which_they_were_accepted(
     assert order == list(range(20))
 
 
-async def test_a_commit_of_nothing_is_durable_behind_what_was_accepted(store: Store) -> None:
+async def test_an_empty_commit_is_durable_after_all_accepted_ones(store: Store) -> None:
     first = await store.commit([group({b"k": b"1"})])
     behind = await store.commit([])
     await behind
@@ -156,7 +156,7 @@ async def test_a_commit_of_nothing_is_durable_behind_what_was_accepted(store: St
     assert (await store.commit([])).done()
 
 
-async def test_closing_completes_what_was_accepted_and_refuses_what_comes_later(
+async def test_closing_completes_accepted_commits_and_refuses_later_ones(
     open_store: OpenStore,
 ) -> None:
     async with open_store() as store:
@@ -179,7 +179,7 @@ async def test_closing_completes_what_was_accepted_and_refuses_what_comes_later(
                 closed.at_hand(b"a")
 
 
-async def test_a_store_opened_again_holds_what_was_written(
+async def test_a_reopened_store_holds_the_written_rows(
     engine_name: str, open_store: OpenStore
 ) -> None:
     if engine_name == "memory":
@@ -205,7 +205,7 @@ async def test_a_snapshot_keeps_to_its_state(store: Store) -> None:
     assert await keys_between(store, b"k", b"l") == [b"k0", b"k2", b"k3", b"k4", b"k9"]
 
 
-async def test_many_snapshots_are_taken_one_after_the_other(store: Store) -> None:
+async def test_many_snapshots_are_taken_in_sequence(store: Store) -> None:
     for number in range(40):
         await put(store, {b"k%d" % number: b"x"})
         kept = await store.snapshot()

@@ -74,7 +74,7 @@ def examples() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", examples())
-def test_an_example_is_what_is_written(name: str):
+def test_an_example_equals_the_written_record(name: str):
     shown, expected = SHOWN[name].strip(), examples()[name].strip()
     if expected.startswith("{\n"):
         # The page wraps it over several lines.

@@ -63,7 +63,7 @@ def rows(*items: Item) -> dict[str, Item]:
     return by_key(({**KEY, **item} for item in items), *KEY)
 
 
-def test_it_is_what_the_changes_add_up_to():
+def test_it_equals_the_result_of_the_changes():
     for length, items in enumerate([(), (OLD,), (NEW,), (NEWER,), ()]):
         replica = Replica.of(records(*A_CHANGE[:length]))
         assert replica.items == rows(*items)

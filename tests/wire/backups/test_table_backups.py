@@ -141,7 +141,7 @@ def test_a_deleted_backup_is_shown_once_and_then_not_found(wire: WireClient):
         assert wire.refused("RestoreTableFromBackup", asked) == refusal
 
 
-def test_a_table_that_is_not_there_can_not_be_backed_up(wire: WireClient):
+def test_a_table_that_is_missing_can_not_be_backed_up(wire: WireClient):
     name = unique_name()
     refusal = wire.refused("CreateBackup", {"TableName": name, "BackupName": "nightly"})
     assert refusal == ("TableNotFoundException", f"Table not found: {name}")

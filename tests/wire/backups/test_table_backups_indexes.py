@@ -88,7 +88,7 @@ def test_every_index_is_as_the_sources(wire: WireClient, source: str, backup: st
         assert items_of(wire, name) == items_of(wire, source)
 
 
-def test_a_restored_tables_indexes_follow_what_is_written(wire: WireClient, backup: str):
+def test_a_restored_tables_indexes_follow_new_writes(wire: WireClient, backup: str):
     with restored(wire, backup) as name:
         key = {"pk": {"S": "p1"}, "sk": {"S": "01"}}
         wire("DeleteItem", {"TableName": name, "Key": key})

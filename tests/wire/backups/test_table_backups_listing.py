@@ -87,7 +87,7 @@ def test_pages_follow_one_another(wire: WireClient, backups: tuple[str, list[str
     assert len(found) == len(arns)
 
 
-def test_a_page_goes_on_behind_a_backup_that_was_deleted(wire: WireClient):
+def test_a_page_continues_after_a_backup_that_was_deleted(wire: WireClient):
     with table(wire, "pk:S") as name:
         arns = [back_up(wire, name) for _ in range(3)]
         page = wire("ListBackups", {"TableName": name, "Limit": 1})

@@ -61,7 +61,7 @@ def puts(served: CapacityServer, name: str, count: int) -> int:
 # -- new tables -----------------------------------------------------------------------------
 
 
-def test_a_new_table_takes_300_seconds_of_units_and_then_what_comes_in(served):
+def test_a_new_table_takes_300_seconds_of_units_and_then_new_ones(served):
     name = served.table(**units(5, RATE))
 
     accepted = [served.puts_until_refused(name)]
@@ -122,7 +122,7 @@ def test_boto3_puts_1500_items_to_a_new_table_of_5_units_and_five_a_second_after
 
 
 @pytest.mark.parametrize(("seconds", "accepted"), [(0, 100), (10, 110), (9_000, FULL)])
-def test_after_an_orderly_stop_a_table_has_what_it_had_and_what_time_added(
+def test_after_an_orderly_stop_a_table_has_its_balance_and_the_units_since(
     tmp_path, seconds, accepted
 ):
     with new_tables_full(data_dir=tmp_path) as served:
@@ -134,7 +134,7 @@ def test_after_an_orderly_stop_a_table_has_what_it_had_and_what_time_added(
         assert served.puts_until_refused(name) == accepted
 
 
-def test_an_index_and_reads_keep_what_they_had_too(tmp_path):
+def test_an_index_and_reads_keep_their_balance_too(tmp_path):
     index = global_index(INDEX, "v", ProvisionedThroughput=throughput(RATE, 5))
     query = {
         "IndexName": INDEX,
@@ -159,7 +159,7 @@ def test_an_index_and_reads_keep_what_they_had_too(tmp_path):
 
 
 @pytest.mark.parametrize("seconds", [0, 9_000])
-def test_after_a_crash_a_table_has_what_was_stored_last(tmp_path, seconds):
+def test_after_a_crash_a_table_has_the_last_stored_balance(tmp_path, seconds):
     with new_tables_full(data_dir=tmp_path) as served:
         name = served.table(**units(5, RATE))
         assert puts(served, name, FULL - 100) == FULL - 100

@@ -179,7 +179,7 @@ def query(pk: str, table_name: str, **members: Any) -> dict[str, Any]:
     } | members
 
 
-def test_a_query_rounds_the_sum_of_what_it_read(wire: WireClient, composite: str, pk: str):
+def test_a_query_rounds_the_sum_of_its_reads(wire: WireClient, composite: str, pk: str):
     for sort in range(8):
         wire("PutItem", {"TableName": composite, "Item": sized(pk, KIB, str(sort))})
     request = query(pk, composite)
@@ -197,7 +197,7 @@ def test_an_empty_query_costs_half_a_unit(wire: WireClient, composite: str, pk: 
     assert cost(wire, "Query", query(pk, composite)) == total(composite, 0.5)
 
 
-def test_an_index_query_costs_the_index_by_what_it_holds(wire: WireClient, indexed: str, pk: str):
+def test_an_index_query_costs_the_size_of_entries(wire: WireClient, indexed: str, pk: str):
     for sort in range(4):
         item = sized(pk, 5 * KIB, str(sort), k={"N": str(sort)})
         wire("PutItem", {"TableName": indexed, "Item": item})
@@ -252,7 +252,7 @@ def test_a_batch_write_reports_each_table(wire: WireClient, composite: str, inde
     }
 
 
-def test_a_scan_costs_by_what_it_read(wire: WireClient):
+def test_a_scan_costs_the_size_of_its_reads(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         for sort in range(8):
             wire("PutItem", {"TableName": name, "Item": sized("p", 4 * KIB, str(sort))})

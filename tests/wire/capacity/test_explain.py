@@ -340,7 +340,7 @@ def test_a_batch_of_reads_explains_the_cost_of_one_query(wire, indexed, pk):
     assert query_instead["Saves"] == 2.5
 
 
-def test_statements_are_explained_as_what_they_stand_for(wire, indexed, pk):
+def test_statements_are_explained_as_the_equivalent_operations(wire, indexed, pk):
     def told(operation: str, request: dict[str, Any]) -> list[str]:
         [cost] = explained(wire.send(operation, request, ASK))["Tables"]
         reads = [each["Read"] for each in cost.get("Reads", ())]
@@ -444,7 +444,7 @@ def thread(number: int, day: int) -> dict[str, Any]:
     return {name: {"S": value} for name, value in texts.items()}
 
 
-def test_the_page_shows_what_the_server_answers():
+def test_the_page_shows_the_answers_of_the_server():
     key = {name: thread(1, 2)[name] for name in ("ForumName", "Subject")}
     requests = {
         "PutItem": {"Item": thread(0, 9)},

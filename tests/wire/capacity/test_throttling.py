@@ -57,7 +57,7 @@ def error_name(answer: Answer) -> str:
 # -- what is refused ------------------------------------------------------------------------
 
 
-def test_a_table_refuses_the_write_behind_its_last_unit(served):
+def test_a_table_refuses_the_write_after_its_last_unit(served):
     name = served.table(**units(5, 5))
 
     assert served.puts_until_refused(name) == 5
@@ -157,7 +157,7 @@ def test_every_write_takes_units(served, operation, members):
         ("Scan", {"ConsistentRead": True}, 4),
     ],
 )
-def test_every_read_takes_what_it_finds(served, operation, members, answered):
+def test_every_read_takes_the_units_of_its_items(served, operation, members, answered):
     name = served.table(**units(4, 1))
     served.put(name, item("a"))
     if operation == "Query":
@@ -205,7 +205,7 @@ def test_a_query_on_a_local_index_takes_the_tables_units(served):
     assert served.wire.send("GetItem", {"TableName": name, "Key": key}).status == 400
 
 
-def test_a_scan_of_several_partitions_takes_of_each_what_was_read_of_it():
+def test_a_scan_of_several_partitions_takes_units_of_each():
     with capacity_server("--partitions-per-table", "4") as served:
         name = served.table(**units(4, 40))
         assert served.wire("Scan", {"TableName": name, "ConsistentRead": True})["Count"] == 0
@@ -219,7 +219,7 @@ def test_a_scan_of_several_partitions_takes_of_each_what_was_read_of_it():
     assert gets == [400] * 40
 
 
-def test_a_scan_ends_before_a_partition_that_has_nothing_left_and_goes_on_from_there():
+def test_a_scan_ends_before_a_partition_that_has_nothing_left_and_continues_from_there():
     with capacity_server("--partitions-per-table", "4") as served:
         name = served.table(**units(4, 400))
         for number in range(40):
@@ -243,7 +243,7 @@ def test_a_scan_ends_before_a_partition_that_has_nothing_left_and_goes_on_from_t
         assert page["Count"] + served.wire("Scan", rest)["Count"] == 40
 
 
-def test_a_statement_that_reads_several_keys_answers_what_it_read_before_one_was_refused():
+def test_a_statement_with_several_keys_returns_the_items_before_the_refused_one():
     with capacity_server("--partitions-per-table", "4") as served:
         name = served.table(**units(4, 400))
         for number in range(40):
@@ -381,7 +381,7 @@ def test_a_batch_fails_if_nothing_was_read(served):
 # -- modes ----------------------------------------------------------------------------------
 
 
-def test_an_on_demand_table_is_observed_what_would_be_refused_is_counted(served):
+def test_an_on_demand_table_is_observed_and_possible_refusals_are_counted(served):
     name = served.table(**bounded(2))
 
     assert [served.put(name, item("a")).status for _ in range(5)] == [200] * 5

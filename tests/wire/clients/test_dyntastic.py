@@ -56,7 +56,7 @@ def order(name: str, number: int) -> Order:
     return Order(customer=name, number=number, product=name)
 
 
-def test_a_transaction_writes_what_is_done_in_it(name: str) -> None:
+def test_a_transaction_writes_all_its_actions(name: str) -> None:
     Product(name=name, stock=2, tags=["a"]).save()
     old = order(name, 1)
     old.save()

@@ -133,7 +133,7 @@ def test_conditions_guard_saves_and_deletes(forum: str):
     assert Thread.count(forum) == 0
 
 
-def test_updates_change_what_they_name(forum: str):
+def test_updates_change_the_named_attributes(forum: str):
     thread = Thread(forum, "updated", tags={"a"}, history=[1])
     thread.save()
     thread.update(

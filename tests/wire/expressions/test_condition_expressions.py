@@ -275,7 +275,7 @@ def test_a_condition_is_false(wire: WireClient, asked: str, condition: str):
         ("attribute_exists(#s) AND #s = :hello", {"#s": "s"}),
     ],
 )
-def test_a_name_may_stand_behind_a_placeholder(
+def test_a_placeholder_may_stand_for_a_name(
     wire: WireClient, asked: str, condition: str, names: dict[str, str]
 ):
     assert is_true(wire, asked, condition, ExpressionAttributeNames=names)

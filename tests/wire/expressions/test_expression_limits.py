@@ -99,7 +99,7 @@ def test_a_value_placeholder_over_255_bytes_is_refused(wire: WireClient, simple:
     )
 
 
-def test_the_type_of_attribute_type_must_stand_behind_a_placeholder(wire: WireClient, simple: str):
+def test_the_type_of_attribute_type_must_be_a_placeholder(wire: WireClient, simple: str):
     request = {"TableName": simple, "FilterExpression": "attribute_type(a, b)"}
     refusal = wire.refused("Scan", request)
     assert refusal.type == "ValidationException"

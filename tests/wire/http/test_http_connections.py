@@ -128,7 +128,7 @@ def answer_of(reader: BinaryIO) -> tuple[bytes, bytes]:
     return status_line, reader.read(length)
 
 
-def test_an_http_1_0_client_is_answered_and_let_go(wire: WireClient):
+def test_an_http_1_0_client_is_answered_and_disconnected(wire: WireClient):
     with connection(wire) as bare:
         bare.sendall(head(wire, 2).replace(b"HTTP/1.1", b"HTTP/1.0") + b"{}")
         received = b""

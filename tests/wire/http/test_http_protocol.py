@@ -140,7 +140,7 @@ def test_an_unknown_target_is_an_unknown_operation(wire: WireClient, target: str
         b"\x00",
     ],
 )
-def test_a_body_that_is_no_json_is_a_serialization_error(wire: WireClient, body: bytes):
+def test_invalid_json_is_a_serialization_error(wire: WireClient, body: bytes):
     answer = wire.send("ListTables", body)
     assert answer.status == 400
     assert answer.json["__type"] == "com.amazon.coral.service#SerializationException"
@@ -162,7 +162,7 @@ def test_json_nested_a_hundred_thousand_deep_is_refused(wire: WireClient):
     assert wire.send("ListTables", {}).status == 200
 
 
-def test_unknown_members_are_passed_over(wire: WireClient):
+def test_unknown_members_are_ignored(wire: WireClient):
     assert "TableNames" in wire("ListTables", {"NoSuchMember": {"a": [1, 2, None]}, "Limit": 1})
 
 
@@ -170,7 +170,7 @@ def test_a_member_given_as_null_is_a_member_left_out(wire: WireClient):
     assert "TableNames" in wire("ListTables", {"Limit": None, "ExclusiveStartTableName": None})
 
 
-def test_white_space_around_the_body_is_passed_over(wire: WireClient):
+def test_white_space_around_the_body_is_ignored(wire: WireClient):
     assert wire.send("ListTables", b'\r\n\t {"Limit" : 1 } \n').status == 200
 
 

@@ -317,7 +317,7 @@ def test_base64_is_kept_by_its_bytes(wire: WireClient, simple: str):
         assert kept(wire, simple, value) == value
 
 
-def test_unknown_types_beside_a_known_one_are_passed_over(wire: WireClient, simple: str):
+def test_unknown_types_beside_a_known_one_are_ignored(wire: WireClient, simple: str):
     assert kept(wire, simple, {"S": "a", "NoSuchType": 1}) == {"S": "a"}
 
 

@@ -35,7 +35,7 @@ def refused(client: Any, name: str, attribute_name: str, *, enabled: bool) -> tu
     return error["Code"], error["Message"]
 
 
-def test_it_is_switched_on_and_described(client, wire: WireClient):
+def test_it_is_enabled_and_described(client, wire: WireClient):
     with table(wire, "pk:S") as name:
         answer = client.update_time_to_live(
             TableName=name, TimeToLiveSpecification=specification("expires")
@@ -46,7 +46,7 @@ def test_it_is_switched_on_and_described(client, wire: WireClient):
 
 
 @pytest.mark.ours_alone("the interval between two changes is a setting only here")
-def test_it_is_switched_on_and_off_at_once():
+def test_it_is_enabled_and_off_at_once():
     with (
         running_server("--ttl-change-interval-seconds", "0") as server,
         closing(WireClient(server.endpoint)) as wire,
@@ -179,7 +179,7 @@ def described(wire: WireClient, name: str) -> dict[str, str]:
 
 
 @pytest.mark.ours_alone("no other server has a clock to set")
-def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
+def test_its_states_are_shown_and_allow_the_documented_changes(tmp_path: Path):
     """One server holds the transition, and the next one ends it."""
 
     @contextmanager
@@ -231,7 +231,7 @@ def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
 
 
 @pytest.mark.ours_alone("no other server has a clock to set")
-def test_nothing_goes_once_it_is_switched_off(clocked: Clocked, there: WireClient):
+def test_nothing_goes_once_it_is_disabled(clocked: Clocked, there: WireClient):
     with table(there, "pk:S") as name, table(there, "pk:S") as other:
         switch(there, name, "expires")
         switch(there, other, "expires")

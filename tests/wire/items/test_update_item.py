@@ -63,12 +63,16 @@ def test_all_new_of_a_new_item_returns_its_key_too(wire: WireClient, simple: str
     assert returned(wire, simple, pk, "SET a = :a", "ALL_NEW", a=TWO) == expected
 
 
-def test_updated_old_returns_what_was_changed_as_it_was(wire: WireClient, simple: str, pk: str):
+def test_updated_old_returns_the_old_values_of_changed_attributes(
+    wire: WireClient, simple: str, pk: str
+):
     put(wire, simple, pk, a=ONE, b=ONE)
     assert returned(wire, simple, pk, "SET a = :a, c = :a", "UPDATED_OLD", a=TWO) == {"a": ONE}
 
 
-def test_updated_new_returns_what_was_changed_as_it_is(wire: WireClient, simple: str, pk: str):
+def test_updated_new_returns_the_new_values_of_changed_attributes(
+    wire: WireClient, simple: str, pk: str
+):
     put(wire, simple, pk, a=ONE, b=ONE)
     expected = {"a": TWO, "c": TWO}
     assert returned(wire, simple, pk, "SET a = :a, c = :a", "UPDATED_NEW", a=TWO) == expected
@@ -89,7 +93,7 @@ def test_updated_old_returns_removed_attributes(wire: WireClient, simple: str, p
     assert returned(wire, simple, pk, "REMOVE a", "UPDATED_OLD") == {"a": ONE}
 
 
-def test_updated_new_returns_an_attribute_set_to_what_it_was(
+def test_updated_new_returns_an_attribute_set_to_its_old_value(
     wire: WireClient, simple: str, pk: str
 ):
     put(wire, simple, pk, a=ONE)

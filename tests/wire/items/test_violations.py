@@ -235,7 +235,7 @@ def test_a_violation_in_the_items_own_key_is_reported_and_left(endpoint: str, wi
 # -- how much is looked at --------------------------------------------------------------------
 
 
-def test_a_search_stops_after_so_many_violations(endpoint: str, scores: str):
+def test_a_search_stops_after_the_maximum_of_violations(endpoint: str, scores: str):
     done = run(endpoint, "--table", scores, *OF_INDEX, "--max-violations", "2", "--segments", "1")
     assert len(lines(done)) == 2
     assert done.returncode == 1
@@ -244,7 +244,7 @@ def test_a_search_stops_after_so_many_violations(endpoint: str, scores: str):
 
 
 @pytest.mark.parametrize("most", [1, 3, 6])
-def test_a_search_stops_after_so_many_items(endpoint: str, scores: str, most: int):
+def test_a_search_stops_after_the_maximum_of_items(endpoint: str, scores: str, most: int):
     done = run(endpoint, "--table", scores, *OF_INDEX, "--max-items", str(most))
     assert len(lines(done)) <= most
     assert f" violations in {most} items" in done.stderr
@@ -281,7 +281,7 @@ def corrected(
     return str(path)
 
 
-def test_an_edited_report_corrects_what_it_says(
+def test_an_edited_report_makes_its_corrections(
     endpoint: str, wire: WireClient, scores: str, tmp_path: Path
 ):
     before = items(wire, scores)
@@ -443,7 +443,7 @@ def test_a_progress_bar_is_on_a_terminal_alone(endpoint: str, wire: WireClient, 
 
 
 @pytest.mark.differs_from_dynamodb_local("an index over violations ends in InternalFailure there")
-def test_the_violations_of_an_index_that_is_there(endpoint: str, wire: WireClient):
+def test_the_violations_of_an_index_that_exists(endpoint: str, wire: WireClient):
     """A12: the detector lists exactly what the backfill of an added index leaves out."""
     with table(wire, "pk:S") as name:
         put(wire, name, "sound", score={"N": "1"}, name={"S": "ann"})

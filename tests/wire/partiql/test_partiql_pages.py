@@ -101,7 +101,7 @@ def test_a_scan_is_read_page_by_page(
 
 
 @differs_from_dynamodb_local("scans where a filter names a key")
-def test_a_limit_counts_what_is_read_and_not_what_is_found(
+def test_a_limit_counts_the_items_read_instead_of_those_found(
     wire: WireClient, composite: str, letters: str
 ) -> None:
     text = select(composite, f"pk = '{letters}1' AND NOT sk IN ['a', 'b', 'd']")
@@ -139,7 +139,7 @@ def test_a_page_ends_after_a_megabyte_of_one_partition_or_several(
 
 
 @differs_from_dynamodb_local("tells no consumed capacity")
-def test_each_page_costs_what_it_reads(wire: WireClient, composite: str, large: str) -> None:
+def test_each_page_costs_its_own_reads(wire: WireClient, composite: str, large: str) -> None:
     partitions = ", ".join(f"'{large}{partition}'" for partition in "1234")
     text = f'SELECT * FROM "{composite}" WHERE pk IN [{partitions}]'
     members = {"ReturnConsumedCapacity": "TOTAL", "ConsistentRead": True}

@@ -87,7 +87,7 @@ def in_order(found: list[str], others: list[Other]) -> list[str]:
 
 
 @pytest.mark.parametrize("case", READS)
-def test_a_select_finds_what_a_query_or_scan_finds(
+def test_a_select_finds_the_same_items_as_a_query_or_scan(
     lanes: LanesClient, songs: str, case: Scripted
 ) -> None:
     others = others_of(case, songs)
@@ -105,7 +105,7 @@ def test_a_select_finds_what_a_query_or_scan_finds(
 @differs_from_dynamodb_local("tells no consumed capacity")
 @pytest.mark.parametrize("consistent", [False, True], ids=["eventually", "consistently"])
 @pytest.mark.parametrize("case", READS)
-def test_a_select_costs_what_a_query_or_scan_costs(
+def test_a_select_costs_the_same_as_a_query_or_scan(
     wire: WireClient, songs: str, case: Scripted, *, consistent: bool
 ) -> None:
     others = others_of(case, songs)

@@ -176,7 +176,7 @@ def test_a_failed_condition_shows_the_item_on_request(
         ),
     ],
 )
-def test_a_write_costs_what_the_same_operation_costs(
+def test_a_write_costs_the_same_as_the_equivalent_operation(
     wire: WireClient,
     indexed: str,
     pk: str,

@@ -83,7 +83,7 @@ def test_entries_come_in_the_order_of_the_sort_key(wire: WireClient, games: str,
     assert users(query(wire, games, scores, ScanIndexForward=False)) == ["103", "101", "102"]
 
 
-def test_an_index_gives_what_it_projects(wire: WireClient, games: str, scores: str):
+def test_an_index_returns_its_projected_attributes(wire: WireClient, games: str, scores: str):
     keys = {"user", "game", "score"}
     for index, names in (
         ("by-score", keys | {"wins", "losses"}),
@@ -106,7 +106,7 @@ def test_a_condition_on_the_sort_key_narrows(wire: WireClient, games: str, score
     assert users(answer) == ["101", "103"]
 
 
-def test_pages_go_on_where_the_last_one_ended(wire: WireClient, games: str, scores: str):
+def test_pages_continue_where_the_last_one_ended(wire: WireClient, games: str, scores: str):
     for forward in (True, False):
         found: list[str] = []
         start: dict[str, Any] = {}
@@ -352,7 +352,7 @@ def test_a_read_is_refused(
         {"user": {"S": "u"}, "game": {"S": "g"}, "score": {"N": "1"}, "wins": {"N": "1"}},
     ],
 )
-def test_a_read_goes_on_behind_exactly_the_keys_of_index_and_table(
+def test_a_read_continues_after_exactly_the_keys_of_index_and_table(
     lanes: LanesClient, games: str, start: Any
 ):
     request = {"TableName": games, "IndexName": "keys-by-score", "ExclusiveStartKey": start}
@@ -376,7 +376,7 @@ def test_all_attributes_are_read_of_an_index_that_holds_them(
 
 
 @pytest.mark.parametrize("members", [{}, {"ProjectionExpression": "wins"}])
-def test_a_filter_names_what_the_index_holds(wire: WireClient, games: str, members: Any):
+def test_a_filter_uses_attributes_of_the_index(wire: WireClient, games: str, members: Any):
     request = {
         "TableName": games,
         "IndexName": "some-by-score",
@@ -405,7 +405,7 @@ def test_a_filter_names_what_the_index_holds(wire: WireClient, games: str, membe
         ("losses = :two AND wins = :one", 0),
     ],
 )
-def test_a_scans_filter_sees_what_the_index_holds(
+def test_a_scans_filter_sees_the_projected_attributes(
     lanes: LanesClient, games: str, scores: str, condition: str, count: int
 ):
     request: dict[str, Any] = {
@@ -425,7 +425,7 @@ def test_a_scans_filter_sees_what_the_index_holds(
 
 
 @differs_from_dynamodb_local("filters whole items")
-def test_a_legacy_filter_of_a_scan_sees_what_the_index_holds(
+def test_a_legacy_filter_of_a_scan_sees_the_projected_attributes(
     wire: WireClient, games: str, scores: str
 ):
     of_game = {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": scores}]}

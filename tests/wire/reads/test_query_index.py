@@ -83,7 +83,7 @@ def test_an_item_without_the_index_key_is_not_in_the_index(
         assert query(wire, indexed, five, index)["Count"] == 4
 
 
-def test_an_index_gives_what_it_projects(wire: WireClient, indexed: str, five: str):
+def test_an_index_returns_its_projected_attributes(wire: WireClient, indexed: str, five: str):
     of_all = query(wire, indexed, five, "by-all")["Items"][0]
     of_keys = query(wire, indexed, five, "by-keys")["Items"][0]
     of_some = query(wire, indexed, five, "by-some")["Items"][0]
@@ -98,7 +98,7 @@ def test_all_attributes_are_fetched_from_the_table(wire: WireClient, indexed: st
         assert all(item.keys() == {"pk", "sk", "a", "k", "b", "x", "y", "z"} for item in found)
 
 
-def test_a_projection_fetches_what_the_index_does_not_hold(
+def test_a_projection_fetches_attributes_that_the_index_does_not_hold(
     wire: WireClient, indexed: str, five: str
 ):
     found = query(wire, indexed, five, "by-keys", ProjectionExpression="z, y[0], sk")["Items"]
@@ -110,7 +110,7 @@ def test_a_projection_fetches_what_the_index_does_not_hold(
     }
 
 
-def test_a_filter_sees_what_the_index_holds(wire: WireClient, indexed: str, five: str):
+def test_a_filter_sees_the_projected_attributes(wire: WireClient, indexed: str, five: str):
     answer = query(
         wire,
         indexed,
@@ -124,7 +124,7 @@ def test_a_filter_sees_what_the_index_holds(wire: WireClient, indexed: str, five
 
 
 @pytest.mark.parametrize("members", [{}, {"ProjectionExpression": "pk, sk"}])
-def test_a_filter_may_not_ask_what_the_index_does_not_hold(
+def test_a_filter_may_not_use_attributes_that_the_index_does_not_hold(
     wire: WireClient, indexed: str, members: Any
 ):
     request = {

@@ -172,7 +172,7 @@ def test_so_it_must_in_a_global_index(
         (None, text(pk="p"), f"{INVALID}: {NO_MATCH}"),
     ],
 )
-def test_a_scan_goes_on_behind_keys_of_what_it_reads(
+def test_a_scan_continues_after_keys_of_its_table_or_index(
     lanes: LanesClient, indexed_twice: str, index: str | None, start: Any, message: str
 ):
     request = {"TableName": indexed_twice, "ExclusiveStartKey": start}

@@ -94,7 +94,7 @@ def test_a_table_has_one_destination_at_a_time(kafka_wire: WireClient, published
         )
 
 
-def test_a_destination_that_was_switched_off_stays_visible_until_it_is_on_again(
+def test_a_destination_that_was_disabled_stays_visible_until_it_is_on_again(
     kafka_wire: WireClient, published: str
 ):
     configuration = {"ApproximateCreationDateTimePrecision": "MICROSECOND"}
@@ -183,7 +183,7 @@ def test_an_invalid_stream_arn_is_refused(kafka_wire: WireClient, published: str
 
 
 @pytest.mark.parametrize("operation", ["Enable", "Disable", "Describe", "Update"])
-def test_a_table_that_is_not_there_has_no_destinations(kafka_wire: WireClient, operation: str):
+def test_a_table_that_is_missing_has_no_destinations(kafka_wire: WireClient, operation: str):
     name = unique_name()
     request: dict[str, Any] = {"TableName": name}
     if operation != "Describe":

@@ -62,7 +62,7 @@ def test_a_stream_is_described(
 
 
 @pytest.mark.ours_alone("one set of tables for all regions and accounts")
-def test_the_region_and_account_of_an_arn_are_passed_over(
+def test_the_region_and_account_of_an_arn_are_ignored(
     streams_wire: WireClient, streamed: tuple[str, str]
 ):
     _, arn = streamed
@@ -177,7 +177,7 @@ def test_the_only_shard_filter_is_for_children(streams_wire: WireClient, streame
         ),
     ],
 )
-def test_a_stream_that_is_not_there_is_not_found(
+def test_a_stream_that_is_missing_is_not_found(
     streams_wire: WireClient, operation: str, members: dict
 ):
     refusal = streams_wire.refused(operation, {"StreamArn": NO_SUCH_STREAM, **members})

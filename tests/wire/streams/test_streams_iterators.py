@@ -71,7 +71,7 @@ def test_a_number_leads_to_its_record(
     assert read == expected
 
 
-def test_the_latest_shows_what_is_written_from_now_on(wire: WireClient, streams_wire: WireClient):
+def test_latest_shows_new_records(wire: WireClient, streams_wire: WireClient):
     with streamed_table(wire, "pk:S") as (name, arn):
         wire("PutItem", {"TableName": name, "Item": {"pk": {"S": "a"}, "n": {"N": "1"}}})
         iterators = [
@@ -83,7 +83,7 @@ def test_the_latest_shows_what_is_written_from_now_on(wire: WireClient, streams_
 
 
 @pytest.mark.differs_from_dynamodb_local("it knows no times, and answers 500")
-def test_a_time_leads_to_what_was_written_since(streams_wire: WireClient, written: Written):
+def test_a_time_leads_to_later_records(streams_wire: WireClient, written: Written):
     iterator = iterator_of(
         streams_wire, written.arn, written.shard_id, "AT_TIMESTAMP", Timestamp=1_500_000_000.5
     )
@@ -158,7 +158,7 @@ def test_the_length_of_a_number_is_checked(streams_wire: WireClient, written: Wr
         )
 
 
-def test_a_shard_that_is_not_there_is_not_found(streams_wire: WireClient, written: Written):
+def test_a_shard_that_is_missing_is_not_found(streams_wire: WireClient, written: Written):
     request = asked(written, "LATEST") | {"ShardId": "shardId-00000000000000000001-0123abcd"}
     assert streams_wire.refused("GetShardIterator", request) == (
         "ResourceNotFoundException",
@@ -209,7 +209,7 @@ def test_missing_and_unknown_members_are_reported_together(streams_wire: WireCli
 
 
 @pytest.mark.differs_from_dynamodb_local("it answers 500")
-def test_a_time_that_is_no_number_is_not_decoded(streams_wire: WireClient, written: Written):
+def test_an_invalid_time_is_not_decoded(streams_wire: WireClient, written: Written):
     request = asked(written, "AT_TIMESTAMP", Timestamp="2026-01-01")
     assert streams_wire.refused("GetShardIterator", request) == (
         "SerializationException",

@@ -135,7 +135,7 @@ def test_a_refused_write_leaves_no_record(wire: WireClient, item: Follower):
     assert len(item.records()) == 1
 
 
-def test_a_delete_of_what_is_not_there_leaves_no_record(item: Follower):
+def test_a_delete_of_a_missing_item_leaves_no_record(item: Follower):
     item.call("DeleteItem", Key=item.key)
     assert item.records() == []
 

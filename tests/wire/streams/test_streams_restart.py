@@ -18,7 +18,7 @@ SPECIFICATION = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_reader_goes_on_after_a_restart(tmp_path: Path, killed: bool):
+def test_a_reader_continues_after_a_restart(tmp_path: Path, killed: bool):
     with running_server(data_dir=tmp_path) as server:
         with (
             closing(WireClient(server.endpoint)) as wire,

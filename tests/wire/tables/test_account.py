@@ -55,14 +55,14 @@ def test_the_backups_of_an_unknown_table_are_not_found(wire: WireClient):
 
 
 @differs_from_dynamodb_local("it knows no backups")
-def test_continuous_backups_that_are_off_are_switched_off(wire: WireClient, simple: str):
+def test_continuous_backups_that_are_off_are_disabled(wire: WireClient, simple: str):
     off = {"TableName": simple, "PointInTimeRecoverySpecification": recovery(enabled=False)}
     answer = wire("UpdateContinuousBackups", off)
     assert answer == wire("DescribeContinuousBackups", {"TableName": simple})
 
 
 @pytest.mark.ours_alone("AWS takes backups")
-def test_continuous_backups_can_not_be_switched_on(wire: WireClient, simple: str):
+def test_continuous_backups_can_not_be_enabled(wire: WireClient, simple: str):
     on = {"TableName": simple, "PointInTimeRecoverySpecification": recovery(enabled=True)}
     refusal = wire.refused("UpdateContinuousBackups", on)
     assert refusal == ("ValidationException", "Point-in-time recovery is not supported yet")
@@ -81,7 +81,7 @@ def test_backups_are_kept_for_1_to_35_days(wire: WireClient, simple: str, days: 
 
 
 @differs_from_dynamodb_local("it knows no backups")
-def test_the_backups_of_an_unknown_table_are_not_switched_off(wire: WireClient):
+def test_the_backups_of_an_unknown_table_are_not_disabled(wire: WireClient):
     name = unique_name()
     off = {"TableName": name, "PointInTimeRecoverySpecification": recovery(enabled=False)}
     assert wire.refused("UpdateContinuousBackups", off) == (
@@ -105,7 +105,7 @@ def test_a_table_has_no_policy(wire: WireClient, simple: str):
 
 @differs_from_dynamodb_local("it knows no policies")
 @pytest.mark.parametrize("stream", ["", "/stream/2026-01-01T00:00:00.000"])
-def test_the_policy_of_what_is_not_there_is_not_found(wire: WireClient, simple: str, stream: str):
+def test_the_policy_of_a_missing_resource_is_not_found(wire: WireClient, simple: str, stream: str):
     table_arn = wire("DescribeTable", {"TableName": simple})["Table"]["TableArn"]
     arn = f"{table_arn.rpartition('/')[0]}/{unique_name()}{stream}"
     refusal = wire.refused("GetResourcePolicy", {"ResourceArn": arn})
@@ -194,7 +194,7 @@ def operations_of_the_model() -> list[str]:
 @pytest.mark.parametrize(
     "operation", [name for name in operations_of_the_model() if name not in IMPLEMENTED]
 )
-def test_an_operation_that_is_not_there_yet_says_so(wire: WireClient, operation: str):
+def test_a_missing_operation_says_so(wire: WireClient, operation: str):
     answer = wire.send(operation, {})
     assert answer.status in (400, 501)
     assert "not implemented" in answer.json["message"].lower()

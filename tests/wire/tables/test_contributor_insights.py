@@ -67,7 +67,7 @@ def test_a_table_begins_without_it(client, name):
     assert summaries == []
 
 
-def test_it_is_switched_on_and_off(client, name):
+def test_it_is_enabled_and_off(client, name):
     began = time.time()
 
     switched = update(client, name, "ENABLE")

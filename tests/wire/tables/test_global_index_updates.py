@@ -363,9 +363,7 @@ def test_a_change_is_refused(lanes: LanesClient, provisioned: str, members: Any,
 
 @differs_from_dynamodb_local("other words")
 @pytest.mark.parametrize("members", [changes(delete("nothing")), changes(change("nothing", 2))])
-def test_an_index_that_is_not_there_is_not_found(
-    lanes: LanesClient, provisioned: str, members: Any
-):
+def test_an_index_that_is_missing_is_not_found(lanes: LanesClient, provisioned: str, members: Any):
     assert refused(lanes, provisioned, **members) == (
         "ResourceNotFoundException",
         f"Requested resource not found: Index nothing for table {provisioned}",

@@ -100,7 +100,7 @@ def test_a_table_is_deleted_before_it_is_gone(held: WireClient):
     assert TO_BE_DELETED in held("ListTables", {})["TableNames"]
 
 
-def test_an_updated_table_goes_on_serving(held: WireClient):
+def test_an_updated_table_continues_serving(held: WireClient):
     held("UpdateTable", updating(TO_BE_UPDATED))
     other = {"pk": {"S": "b"}}
     held("PutItem", {"TableName": TO_BE_UPDATED, "Item": other})

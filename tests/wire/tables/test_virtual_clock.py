@@ -201,7 +201,7 @@ def iso(epoch_seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(epoch_seconds))
 
 
-def test_real_time_does_not_go_on_where_it_would_go_back(tmp_path: Path):
+def test_real_time_does_not_resume_if_it_would_go_back(tmp_path: Path):
     with server_with_clock("2090-01-01", data_dir=tmp_path):
         pass
     with (

@@ -178,7 +178,7 @@ def test_an_impossible_action_cancels_everything(wire: WireClient, simple: str, 
 
 
 @differs_from_dynamodb_local("calls it a ValidationError")
-def test_an_insert_of_an_item_that_is_there_is_a_duplicate(
+def test_an_insert_of_an_item_that_exists_is_a_duplicate(
     wire: WireClient, simple: str, pk: str
 ) -> None:
     transaction(wire, insert(simple, pk, 1))

@@ -41,7 +41,9 @@ def test_items_come_in_the_order_of_the_request(
     assert set(answer) == {"Responses"}
 
 
-def test_a_projection_cuts_what_is_shown(wire: WireClient, simple: str, pk: str) -> None:
+def test_a_projection_selects_the_returned_attributes(
+    wire: WireClient, simple: str, pk: str
+) -> None:
     write(wire, put(simple, pk=pk, v=1, m={"a": 1, "b": 2}))
     shown = get(simple, pk=pk)["Get"] | {
         "ProjectionExpression": "#m.a",

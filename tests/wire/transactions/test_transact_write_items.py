@@ -306,9 +306,7 @@ def test_no_two_actions_may_be_on_one_item(
     assert item(wire, simple, pk=pk) is None
 
 
-def test_a_table_that_is_not_there_refuses_everything(
-    wire: WireClient, simple: str, pk: str
-) -> None:
+def test_a_table_that_is_missing_refuses_everything(wire: WireClient, simple: str, pk: str) -> None:
     error, _ = refused(wire, put(simple, pk=pk), put("no-such-table-anywhere", pk=pk))
     assert error == "ResourceNotFoundException"
     assert item(wire, simple, pk=pk) is None

@@ -122,7 +122,7 @@ def test_units_are_counted_twice(served: CapacityServer) -> None:
 
 
 @pytest.mark.parametrize("write_units", [10, 4_000], ids=["one partition", "several"])
-def test_a_cancelled_transaction_costs_what_it_would_have_cost(
+def test_a_cancelled_transaction_costs_the_same_as_a_committed_one(
     served: CapacityServer, write_units: int
 ) -> None:
     name = served.table(**units(10, write_units))
@@ -200,7 +200,7 @@ async def test_single_writes_of_a_held_item_are_conflicts() -> None:
         assert ask.database.table(name).throttle.transaction_conflicts == 4
 
 
-async def test_batches_give_back_what_is_held_and_do_the_rest() -> None:
+async def test_batches_return_locked_items_as_unprocessed_and_do_the_rest() -> None:
     async with one_held_item() as (ask, name):
         requests = [{"PutRequest": {"Item": {"pk": {"S": pk}}}} for pk in ("a", "b")]
         status, body = await ask("BatchWriteItem", {"RequestItems": {name: requests}})
