@@ -932,6 +932,30 @@ ORDERS: Final = (
         "tests/actors/derived/test_fenced_work.py",
         ["test_a_sweeper"],
     ),
+    Fault(
+        "a page of a namespace goes on into the next one",
+        "storage/namespaces.py",
+        "return prefix + start[1:], key_layout.end_of(prefix)",
+        "return prefix + start[1:], self._prefixes[start[0] + 1]",
+        "tests/storage/test_namespaces.py",
+        ["test_a_page_ends_with_its_slice"],
+    ),
+    Fault(
+        "an open namespace still counts as one that is being opened",
+        "actors/catalog/databases.py",
+        "del self._opening[namespace]",
+        "pass",
+        "tests/actors/catalog/test_databases.py",
+        ["test_the_server_keeps_a_bounded_number_of_namespaces"],
+    ),
+    Fault(
+        "a reset forgets that regions are apart",
+        "api/serve/database_host.py",
+        'if self._opening.separation != "shared":',
+        "if False:",
+        "tests/wire/regions/test_regions_on_disk.py",
+        ["test_a_reset_directory_still_keeps_its_regions_apart"],
+    ),
 )
 
 if __name__ == "__main__":

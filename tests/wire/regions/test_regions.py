@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from time import time
 
 import pytest
 
 from tests.support.clients.regional import RegionalClient, regional_clients, streams_client
 from tests.support.servers.server import Server, running_server
-from tests.support.tables.tables import definition, unique_name
+from tests.support.tables.tables import definition, unique_name, wait_until_active
+from tests.support.tables.ttl import switch, wait_until
 
 pytestmark = pytest.mark.ours_alone("the server is started with an option of its own")
 
@@ -144,17 +146,37 @@ def test_batches_and_transactions_stay_in_their_region(both, name):
     assert west("TransactGetItems", read)["Responses"] == [{}]
 
 
+def backup_status(client: RegionalClient, arn: str) -> object:
+    described = client("DescribeBackup", {"BackupArn": arn})["BackupDescription"]
+    return described["BackupDetails"]["BackupStatus"]
+
+
 def test_backups_belong_to_their_region(both, name):
     east, west = both
     put(east, name)
     made = east("CreateBackup", {"TableName": name, "BackupName": "kept"})["BackupDetails"]
     arn = made["BackupArn"]
     assert arn.startswith(f"arn:aws:dynamodb:{EAST}:")
+    wait_until(lambda: backup_status(east, arn) == "AVAILABLE")
     assert west("ListBackups", {"TableName": name})["BackupSummaries"] == []
     refused = west.refused("DescribeBackup", {"BackupArn": arn})
     assert refused == ("BackupNotFoundException", f"Backup not found: {arn}")
-    restore = {"BackupArn": arn, "TargetTableName": unique_name()}
+    restore = {"BackupArn": arn, "TargetTableName": unique_name("restored")}
     assert west.refused("RestoreTableFromBackup", restore).type == "BackupNotFoundException"
+    east("RestoreTableFromBackup", restore)
+    wait_until_active(east, restore["TargetTableName"])
+    assert get(east, restore["TargetTableName"]) == item(EAST)
+    assert restore["TargetTableName"] not in west("ListTables", {})["TableNames"]
+
+
+def test_items_expire_in_the_region_that_asked_for_it(both, name):
+    east, west = both
+    switch(west, name, "expires")
+    for client in both:
+        past = {"pk": {"S": "past"}, "expires": {"N": str(int(time()) - 60)}}
+        client("PutItem", {"TableName": name, "Item": past})
+    wait_until(lambda: get(west, name, "past") is None)
+    assert get(east, name, "past") is not None
 
 
 def test_time_to_live_is_switched_for_one_region(both, name):
