@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -64,6 +65,7 @@ class TraceExport:
         self._dropped_failed = 0
         self._exported = 0
         self._logged_at = float("-inf")
+        self._problem = _LastProblem()
         self._thread = Thread(target=self._work, name="trace-export", daemon=True)
         self._thread.start()
 
@@ -83,12 +85,14 @@ class TraceExport:
             self._gathered.set()
 
     async def close(self) -> None:
-        """Export what waits, for at most two seconds."""
+        """Export waiting traces for at most 2 seconds, then drop the rest."""
         self._queue.put(None)
         self._gathered.set()
         await asyncio.to_thread(self._thread.join, _STOP_SECONDS)
         # This ends an export that is under way.
         await asyncio.to_thread(self._exporter.shutdown)
+        await asyncio.to_thread(self._thread.join, _STOP_SECONDS)
+        self._problem.close()
 
     def _work(self) -> None:
         while self._export_next():
@@ -116,7 +120,30 @@ class TraceExport:
         self._dropped_failed += len(batch)
         if monotonic() - self._logged_at >= _LOG_AGAIN_SECONDS:
             self._logged_at = monotonic()
-            _log.warning("traces_not_exported", dropped=self._dropped_failed)
+            _log.warning(
+                "traces_not_exported", dropped=self._dropped_failed, reason=self._problem.text
+            )
+
+
+class _LastProblem(logging.Handler):
+    """Keeps the library's last message, because the library logs one for each retry."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+        self._library = logging.getLogger("opentelemetry")
+        self._library.addHandler(self)
+        self._library.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message."""
+        self.text = record.getMessage()
+
+    def close(self) -> None:
+        """Let the library log again."""
+        self._library.removeHandler(self)
+        self._library.propagate = True
+        super().close()
 
 
 def trace_exporter(endpoint: str) -> SpanExporter:

@@ -9,6 +9,7 @@ from threading import Event
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from structlog.testing import capture_logs
 
 from dynactor.api.tracing.request_trace import RequestTrace
 from dynactor.api.tracing.trace_export import TraceExport, trace_exporter
@@ -124,14 +125,24 @@ async def test_traces_are_dropped_and_counted_while_the_receiver_is_slow():
     assert export.counts.exported == 3
 
 
-async def test_traces_that_the_receiver_refuses_are_counted():
-    with otlp_receiver() as receiver:
+async def test_traces_that_the_receiver_refuses_are_counted_and_logged_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+):
+    with otlp_receiver() as receiver, capture_logs() as lines:
         receiver.status = 400
         export = TraceExport(trace_exporter(receiver.endpoint), **OWN)
-        export.offer(finished())
+        for dropped in (1, 2):
+            export.offer(finished())
+            while export.counts.dropped_failed < dropped:
+                await asyncio.sleep(0)
         await export.close()
-    assert export.counts.dropped_failed == 1
+    assert export.counts.dropped_failed == 2
     assert export.counts.exported == 0
+    [line] = lines
+    assert (line["event"], line["dropped"]) == ("traces_not_exported", 1)
+    assert "400" in line["reason"]
+    # The library's own lines are left out.
+    assert not caplog.records
 
 
 async def test_closing_ends_an_export_that_does_not_end(monkeypatch: pytest.MonkeyPatch):
