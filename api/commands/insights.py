@@ -77,7 +77,7 @@ def _ask(options: InsightsOptions) -> InsightsAnswer:
     return server.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters)
 
 
-# -- what is told ---------------------------------------------------------------------------
+# -- output ---------------------------------------------------------------------------------
 
 _CHANCE: Final = 3
 

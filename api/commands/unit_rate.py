@@ -1,4 +1,4 @@
-"""A steady rate of units, for commands that use a table beside its applications."""
+"""A steady rate of units, for commands that share a table with applications."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ async def _run(options: ViolationsOptions) -> int:
     return SOME_LEFT if run.found > run.mended else NONE_LEFT
 
 
-# -- what is asked for ----------------------------------------------------------------------
+# -- options --------------------------------------------------------------------------------
 
 
 async def _target(client: Client, options: ViolationsOptions) -> Target:
@@ -257,7 +257,7 @@ def _new_value(text: str, schema: KeySchema) -> tuple[str, AttributeValue]:
     return name, value
 
 
-# -- what is done ---------------------------------------------------------------------------
+# -- the pass over a table ------------------------------------------------------------------
 
 
 class _Report(Protocol):
@@ -372,7 +372,7 @@ def _rate(units_per_second: int, options: ViolationsOptions) -> UnitRate | None:
     return UnitRate(units_per_second * options.units_percent / 100)
 
 
-# -- what is told ---------------------------------------------------------------------------
+# -- output ---------------------------------------------------------------------------------
 
 
 def _columns(violation: Violation) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dynactor.model.latency_histogram import LatencyHistogram
 class LoopTurn:
     """The current turn of the event loop.
 
-    Invariant: ``began_nanoseconds`` is 0 unless the end of this turn is scheduled.
+    Invariant: ``began_nanoseconds`` is 0 unless the turn's end is scheduled.
     """
 
     __slots__ = ("_now_nanoseconds", "_send", "answered", "began_nanoseconds", "epoch_seconds")

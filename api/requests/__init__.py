@@ -1,4 +1,4 @@
-"""Requests: the shapes of their input, how it is validated, and what operations make of it.
+"""Requests: the shapes of their input, its validation, and the parts that operations share.
 
 ``shapes.py`` and ``structures.py`` have DynamoDB's input shapes; a test compares them with
 botocore's service model. Decoding a body into them is the fast path. If that fails,

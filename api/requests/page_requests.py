@@ -143,8 +143,8 @@ def page_rules(
 
     Attributes that a local index does not hold are fetched from the table if requested by name or
     by ALL_ATTRIBUTES (S13, S43). A global index can't fetch them (S82). A Query's filter names only
-    attributes that the index holds. A Scan's filter may name any attribute; the ones that the index
-    does not hold count as missing (seen on AWS in 2026).
+    attributes that the index holds. A Scan's filter may name any attribute; attributes that the
+    index does not hold count as missing (seen on AWS in 2026).
 
     Raises:
         ValidationException: the request needs attributes that the index does not hold.

@@ -45,7 +45,7 @@ class RequestTrace(RequestTimes):
         self._epoch = time.time_ns() - self._began
 
     def decoded(self) -> None:
-        """Signature and body were checked; the operation begins."""
+        """Note that signature and body are verified; the operation starts."""
         self._decoded = perf_counter_ns()
 
     def end(self) -> None:

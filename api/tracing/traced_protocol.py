@@ -48,14 +48,14 @@ class TracedProtocol(Protocol):
         headers = request.headers
         parent = trace_parent(headers) if TRACEPARENT in headers else None
         is_sampled = self._draw() < self._share if parent is None else parent.is_sampled
-        # A request that is held back comes here again.
+        # A request that is held back passes this method again.
         if not is_sampled or self._resumed is not None:
             return super().answer(request, turn)
         trace = RequestTrace(parent)
         operations = self._operations
         known = operations.get(request.target)
         if known is not None:
-            # Only while this request begins, so that requests without a trace pay nothing.
+            # Only while this request starts, so that other requests cost no more.
             self._operations = {request.target: _noting(known, trace)}
         token = CURRENT_REQUEST.set(trace)
         try:
