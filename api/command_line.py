@@ -56,6 +56,14 @@ _COMMANDS: Final = {
         without damage, and 1 with damage or if the directory can't be read.
         """,
     ),
+    "copy": (
+        "commands.copy:copy",
+        """Copy all data from a data directory to a PostgreSQL database, or back.
+
+        No server may run on either. A copy that was cut short continues when it is repeated. At
+        the end both sides are read and compared. The exit code is 0 after a copy, else 1.
+        """,
+    ),
     "doctor": (
         "commands.doctor:doctor",
         """Write a report for support requests: versions, limits, metrics and sizes of files.

@@ -20,6 +20,7 @@
 | ``0d`` table name, ``/``, label | the record of a table's backup |
 | ``0e`` | the head of all balances: the time of the last orderly stop |
 | ``0f`` table id, index id, partition number | the unused capacity units of a partition |
+| ``10``, ``copy`` | the first key that an unfinished copy from another store lacks |
 | ``10`` | the separation of namespaces, and the home region |
 | first byte of a key + ``80``, region, ``/``, access key id, ``00``, its rest | its row there |
 
@@ -58,6 +59,7 @@ _TABLE_BACKUP: Final = b"\x0d"
 BALANCES_HEAD: Final = b"\x0e"
 _BALANCE: Final = b"\x0f"
 SEPARATION: Final = b"\x10"
+COPY_CURSOR: Final = b"\x10copy"
 _NAMESPACE: Final = 0x80
 _NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF

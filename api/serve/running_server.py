@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
     contextmanager,
@@ -32,15 +31,17 @@ from dynactor.api.http.settings import HttpSettings
 from dynactor.api.http.signature import Signatures
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.serve.database_host import DatabaseHost, Opening, hosting_database
+from dynactor.api.serve.open_postgresql import open_postgresql
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.trace_options import TraceOptions
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
+from dynactor.storage.copies import refuse_unfinished_copy
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.namespaces import settle_separation
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
-from dynactor.storage.store import CannotOpen, Store
+from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
 # The share of memory for large requests, not decoded; decoded ones are several times as large.
@@ -107,6 +108,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
             store = await enter(_store(options))
+            await refuse_unfinished_copy(store)
             broker = _broker(options)
             separation = options.separation
             home_region = await settle_separation(store, separation, options.region)
@@ -250,7 +252,7 @@ def _listen_for_admin(options: ServeOptions) -> socket.socket:
 @asynccontextmanager
 async def _store(options: ServeOptions) -> AsyncIterator[Store]:
     if options.store is not None:
-        async with _open_postgresql(options.store) as store:
+        async with open_postgresql(options.store) as store:
             yield store
         return
     directory = options.data_directory
@@ -267,21 +269,6 @@ async def _store(options: ServeOptions) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
-
-
-def _open_postgresql(url: str) -> AbstractAsyncContextManager[Store]:
-    """The store in PostgreSQL, whose driver is an extra.
-
-    Raises:
-        CannotOpen: the driver is missing.
-    """
-    try:
-        from dynactor.storage.postgresql.store import open_postgresql  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise CannotOpen(
-            f"--store needs {error.name}: install it by pip install 'dynactor[postgresql]'"
-        ) from error
-    return open_postgresql(url)
 
 
 def data_place(options: ServeOptions) -> str:

@@ -1,0 +1,96 @@
+"""The command ``dynactor copy``: all data of one store into another one, while no server runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+from cyclopts import Parameter
+
+from dynactor.storage.store import CannotOpen, Store, StoreError
+
+if TYPE_CHECKING:
+    from dynactor.storage.copies import CopiedTable
+
+COPIED: Final = 0
+FAILED: Final = 1
+
+
+def copy(
+    *,
+    source: Annotated[str, Parameter(name="--from")],
+    target: Annotated[str, Parameter(name="--to")],
+) -> int:
+    """Carry out the command; returns its exit code.
+
+    Parameters
+    ----------
+    source
+        A data directory, or the URL of a PostgreSQL database as for serve --store.
+    target
+        Another one, which is empty or does not exist yet.
+    """
+    # The command's help does not need them.
+    import anyio  # noqa: PLC0415
+
+    try:
+        tables = anyio.run(_copy, source, target)
+    except StoreError as error:
+        sys.stderr.write(f"dynactor: {error}\n")
+        return FAILED
+    rows = sum(table.rows for table in tables)
+    lines = [f"{table.checksum[:16]}  {table.rows:>12,} rows  {table.name}" for table in tables]
+    sys.stdout.write("\n".join([*lines, f"{rows:,} rows copied and compared"]) + "\n")
+    return COPIED
+
+
+async def _copy(source: str, target: str) -> list[CopiedTable]:
+    from dynactor.storage.copies import copy_rows  # noqa: PLC0415
+
+    async with _opened(source, makes=False) as first, _opened(target, makes=True) as second:
+        return await copy_rows(first, second, _Progress().add)
+
+
+@asynccontextmanager
+async def _opened(place: str, *, makes: bool) -> AsyncIterator[Store]:
+    """The store in a directory or database; a directory is made only if it ``makes`` one."""
+    if "://" in place:
+        from dynactor.api.serve.open_postgresql import open_postgresql  # noqa: PLC0415
+
+        async with open_postgresql(place) as store:
+            yield store
+        return
+    from dynactor.storage.rocks.store import open_rocks  # noqa: PLC0415
+
+    store = await open_rocks(_directory(place, makes=makes))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _directory(place: str, *, makes: bool) -> Path:
+    from dynactor.storage.backup_mark import refuse_backup  # noqa: PLC0415
+
+    directory = Path(place).expanduser()
+    if not makes and not (directory / "format").is_file():
+        raise CannotOpen(f"{directory} is no data directory of dynactor")
+    refuse_backup(directory)
+    return directory
+
+
+class _Progress:
+    """Writes the number of rows so far, on a terminal."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+
+    def add(self, rows: int) -> None:
+        """Count rows that were copied."""
+        self._rows += rows
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{self._rows:,} rows")
+            sys.stderr.flush()

@@ -1,0 +1,119 @@
+"""Copies all rows of a store into another one, which is empty, whatever their engines.
+
+The copy stores its progress with its rows, so a copy that was cut short continues. The catalog's
+head is written last. Until then no server opens the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from dynactor.storage import catalog, key_layout
+from dynactor.storage.store import CannotOpen, Damaged, Group, Row, Store
+
+_PAGE_ROWS: Final = 5_000
+_PAGE_BYTES: Final = 4 * 1024 * 1024
+_START: Final = key_layout.CATALOG_HEAD + b"\x00"
+_END: Final = b"\xff"
+
+
+class CopiedTable(NamedTuple):
+    """The rows of a table with its indexes, and their checksum, which both sides share."""
+
+    name: str
+    rows: int
+    checksum: str
+
+
+async def refuse_unfinished_copy(store: Store) -> None:
+    """Refuse to serve a store with a part of the rows of another one.
+
+    Raises:
+        CannotOpen: a copy into it has not ended.
+        StoreError: as the store.
+    """
+    (cursor,) = await store.latest.load([key_layout.COPY_CURSOR])
+    if cursor is not None:
+        raise CannotOpen("The data is an unfinished copy. Repeat dynactor copy until it ends")
+
+
+async def copy_rows(
+    source: Store, target: Store, on_rows: Callable[[int], None]
+) -> list[CopiedTable]:
+    """Copy all rows, compare both stores, and make the target complete.
+
+    ``on_rows`` receives the number of rows of each page that is durable. Nobody else may use either
+    store meanwhile.
+
+    Raises:
+        CannotOpen: there is nothing to copy, or the target is not empty.
+        Damaged: the target differs from the source.
+        StoreError: as the stores. The next call continues.
+    """
+    await refuse_unfinished_copy(source)
+    (head,) = await source.latest.load([key_layout.CATALOG_HEAD])
+    if head is None:
+        raise CannotOpen("There is nothing to copy: the store to copy from has no tables")
+    cursor = await _cursor(target)
+    async for page in _pages(source, cursor or _START):
+        following = page[-1].key + b"\x00"
+        group = Group(key_layout.COPY_CURSOR, cursor, following, puts=page)
+        await (await target.commit([group]))
+        cursor = following
+        on_rows(len(page))
+    copied = await _checksums(target)
+    if copied != await _checksums(source):
+        raise Damaged("The copy differs from its source: delete it, and copy again")
+    deletes = [] if cursor is None else [key_layout.COPY_CURSOR]
+    await (await target.commit([Group(key_layout.CATALOG_HEAD, None, head, deletes=deletes)]))
+    return copied
+
+
+async def _cursor(target: Store) -> bytes | None:
+    """The first key that the target lacks; None before the first page."""
+    (cursor,) = await target.latest.load([key_layout.COPY_CURSOR])
+    if cursor is None and await target.latest.page(b"\x00", _END, max_rows=1, max_bytes=1):
+        raise CannotOpen("The store to copy to has data already: choose an empty one")
+    return cursor
+
+
+async def _pages(store: Store, start: bytes) -> AsyncIterator[list[Row]]:
+    """All rows from a key on, except the catalog's head and the cursor of a copy."""
+    while page := await store.latest.page(start, _END, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+        start = page[-1].key + b"\x00"
+        rows = [row for row in page if row.key != key_layout.COPY_CURSOR]
+        if rows:
+            yield rows
+
+
+async def _checksums(store: Store) -> list[CopiedTable]:
+    """The checksums of each table's rows, and of all others, by namespace."""
+    names: dict[tuple[str, int], str] = {}
+    rows: dict[tuple[str, int], int] = {}
+    digests: dict[tuple[str, int], Any] = {}
+    async for page in _pages(store, _START):
+        for row in page:
+            namespace, key = key_layout.namespace_of(row.key)
+            kind = key_layout.kind_of(key)
+            owner = (namespace, key_layout.owner_of(key)[0] if kind == "item or entry" else 0)
+            if kind == "table":
+                definition = catalog.decode_record(row.value).definition
+                names[namespace, definition.table_id] = definition.name
+            rows[owner] = rows.get(owner, 0) + 1
+            digest = digests.setdefault(owner, sha256())
+            digest.update(b"%d %d " % (len(row.key), len(row.value)))
+            digest.update(row.key)
+            digest.update(row.value)
+    return [
+        CopiedTable(_shown(owner, names), rows[owner], digests[owner].hexdigest())
+        for owner in sorted(digests)
+    ]
+
+
+def _shown(owner: tuple[str, int], names: dict[tuple[str, int], str]) -> str:
+    """The name of the table with these rows, which may be one of a backup."""
+    namespace, table_id = owner
+    name = names.get(owner, f"items of a backup, {table_id}" if table_id else "other rows")
+    return f"{name} in {namespace.rstrip('/')}" if namespace else name
