@@ -121,6 +121,22 @@ async def test_a_stream_of_one_name_is_a_topic_in_each_region(delivery: Delivery
             )
 
 
+async def test_tables_that_are_all_published_have_a_topic_in_each_region() -> None:
+    broker = FakeBroker()
+    settings = DatabaseSettings(relays=relay_settings(all_tables=True))
+    async with (
+        memory_store() as store,
+        open_databases(store, settings, SystemClock(), broker, separation="region") as databases,
+    ):
+        for namespace in (HOME, WEST):
+            database = await databases.open(namespace)
+            await database.create_table(table_definition())
+            await write_threads(database.table("Thread"), range(2))
+        await broker.wait_messages("dynactor.Thread", 2)
+        await broker.wait_messages("region.us-west-2.dynactor.Thread", 2)
+        assert len(broker.messages("dynactor.Thread")) == 2
+
+
 async def test_the_home_publishes_to_no_topic_of_another_region() -> None:
     async with memory_store() as store, running(store) as databases:
         arn = "arn:aws:kinesis:us-east-1:000000000000:stream/region.us-west-2.threads"

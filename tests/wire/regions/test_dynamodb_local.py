@@ -66,6 +66,9 @@ def test_metrics_and_insights_name_the_access_key(server: Server):
     assert f"dynactor_partitions{{{labels}}}" in metrics
     insights = ("insights", "--endpoint", server.endpoint, "--table", name, "--region", "sa-east-1")
     assert run_command(*insights, AWS_ACCESS_KEY_ID="AKIAMETRICS").returncode == 0
+    report = run_command("doctor", "--endpoint", server.endpoint)
+    assert "dynactor_partitions" in report.stdout
+    assert "AKIAMETRICS" not in report.stdout
     other = run_command(*insights, AWS_ACCESS_KEY_ID="AKIAOTHER")
     assert other.stderr == "dynactor: There are no tables in that region\n"
 

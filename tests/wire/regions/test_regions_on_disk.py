@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from time import time
 
 import pytest
 
 from tests.support.clients.regional import RegionalClient, regional_clients
-from tests.support.servers.admin import admin_port, ask
+from tests.support.servers.admin import admin_port, ask, server_with_clock
 from tests.support.servers.server import (
     Server,
     ServerDidNotStart,
@@ -118,6 +119,30 @@ def test_tables_that_were_shared_become_those_of_the_configured_region(tmp_path:
 
 
 @pytest.mark.embedded_store("dynactor check reads a data directory")
+def test_a_virtual_clock_does_not_go_back_behind_the_data_of_any_region(tmp_path: Path):
+    before = time()
+    with (
+        running_server(*APART, data_dir=tmp_path) as server,
+        regional_clients(server.endpoint, WEST) as (west,),
+    ):
+        create(west)
+        server.stop()
+    with server_with_clock("2020-01-01T00:00:00Z", *APART, data_dir=tmp_path) as (_, clock):
+        assert clock.now() >= before
+
+
+def test_all_regions_have_one_virtual_clock():
+    with (
+        server_with_clock("2030-01-01T00:00:00Z", *APART) as (server, clock),
+        regional_clients(server.endpoint, EAST, WEST) as clients,
+    ):
+        clock.step(3600)
+        for client in clients:
+            create(client)
+            made = client("DescribeTable", {"TableName": NAME})["Table"]
+            assert made["CreationDateTime"] == clock.now()
+
+
 def test_a_check_names_the_region_of_each_table(tmp_path: Path):
     with running_server(*APART, data_dir=tmp_path) as server:
         fill_both(server)
