@@ -157,3 +157,16 @@ def test_the_rows_of_the_example_are_those_of_a_server(tmp_path: Path):
     rows = Rdict(str(data / "rocksdb"), Options(raw_mode=True), access_type=AccessType.read_only())
     with closing(rows):
         assert wanted - set(rows.keys()) == set()
+
+
+@pytest.mark.parametrize("floor", ["actors", "api", "load", "model", "storage", "streams"])
+def test_every_file_that_a_folders_docstring_names_is_there(floor: str):
+    named = [
+        (path, name)
+        for path in (PROJECT / floor).rglob("__init__.py")
+        for name in re.findall(
+            r"``([\w/]+(?:\.py|/))``", ast.get_docstring(ast.parse(path.read_text())) or ""
+        )
+    ]
+    places = [(path.parent / name, PROJECT / name) for path, name in named]
+    assert [pair for pair in places if not any(place.exists() for place in pair)] == []
