@@ -111,6 +111,10 @@ def test_requests_that_fail_are_answered_as_shown():
         created = failure(
             server.endpoint, "create_table", AttributeDefinitions=unused, **definition
         )
+        replicas = [{"RegionName": "us-east-1"}]
+        global_table = {"GlobalTableName": "Tab", "ReplicationGroup": replicas}
+        unsupported = failure(server.endpoint, "create_global_table", **global_table)
+    assert unsupported == shown("An error occurred (UnknownOperationException)")
     assert missing == shown("An error occurred (ResourceNotFoundException)")
     assert created == shown("An error occurred (ValidationException) when calling the CreateTable")
 
