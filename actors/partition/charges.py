@@ -106,9 +106,13 @@ class Charges:
 
     def keep(self, transaction_id: bytes, envelope: Envelope) -> None:
         """Keep the units of a prepared transaction until its outcome is known."""
-        payers = ((envelope.reply, each.ordinal) for each in actions_of(envelope.message))
-        paid = (self._in_progress.pop(payer, None) for payer in payers)
-        self._prepared[transaction_id] = [one for one in paid if isinstance(one, Paid)]
+        reply, in_progress = envelope.reply, self._in_progress
+        kept: list[Paid] = []
+        self._prepared[transaction_id] = kept
+        for action in actions_of(envelope.message):
+            paid = in_progress.pop((reply, action.ordinal), None)
+            if isinstance(paid, Paid):
+                kept.append(paid)
 
     def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
         """Count the units of a prepared transaction as consumed, or give them back."""
