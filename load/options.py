@@ -167,7 +167,9 @@ class RunOptions:
 
     def _plan(self) -> Plan:
         if self.workload not in WORKLOADS:
-            raise WrongOption(f"{self.workload!r} is no workload; there are {', '.join(WORKLOADS)}")
+            raise WrongOption(
+                f"{self.workload!r} is not a workload; choose one of {', '.join(WORKLOADS)}"
+            )
         workload = WORKLOADS[self.workload]
         mix = dict(workload.mix) if self.mix is None else parse_mix(self.mix)
         choice = self.key_choice or ("uniform" if self.mix else workload.key_choice)

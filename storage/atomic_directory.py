@@ -47,7 +47,7 @@ def whole_directory(directory: Path) -> Iterator[Path]:
                 # Hard links in it would keep the space of files that are deleted elsewhere.
                 shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
-        raise CannotOpen(f"{directory} can't be made: {error.strerror}") from error
+        raise CannotOpen(f"{directory} can't be created: {error.strerror}") from error
 
 
 @contextmanager
@@ -68,8 +68,8 @@ def _lock(lock: int, directory: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise CannotOpen(
-            f"Another server makes a backup in {directory} right now: try again, or give each "
-            "server a directory of its own"
+            f"Another server is creating a backup in {directory}: retry later, or give each server "
+            "its own directory"
         ) from None
 
 
@@ -80,5 +80,5 @@ def _clear(unfinished: Path, directory: Path) -> None:
     if not os.path.lexists(unfinished):
         return
     if unfinished.is_symlink() or not {each.name for each in unfinished.iterdir()} <= _OURS:
-        raise CannotOpen(f"{unfinished} is no unfinished backup: move it away")
+        raise CannotOpen(f"{unfinished} is not an unfinished backup: move it away")
     shutil.rmtree(unfinished)

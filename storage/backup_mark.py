@@ -39,8 +39,8 @@ def refuse_backup(directory: Path) -> None:
     """
     if _is_backup(directory):
         raise CannotOpen(
-            f"{directory} is a backup, which a server would change: start it on a copy "
-            f"(cp -r {directory} COPY), or add --serve-backup to use the backup up"
+            f"{directory} is a backup, which a server would change: start the server on a copy "
+            f"(cp -r {directory} COPY), or add --serve-backup to change the backup"
         )
 
 

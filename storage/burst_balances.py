@@ -61,7 +61,7 @@ def row(resource: Resource, partition_number: int, balance: Balance) -> Row:
 
 
 def decode(value: bytes) -> Balance:
-    """The balance in such a row."""
+    """The balance in a row's value."""
     return _decode(value)
 
 

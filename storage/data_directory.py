@@ -97,7 +97,7 @@ def open_existing_directory(path: Path) -> DataDirectory:
     """
     try:
         if not (path / "format").is_file():
-            raise CannotOpen(f"{path} is no data directory of dynactor")
+            raise CannotOpen(f"{path} is not a data directory of dynactor")
         return _take(path)
     except OSError as error:
         raise _cannot_be_used(path, error) from error
@@ -184,7 +184,7 @@ def _read_format(path: Path) -> int | None:
         if names <= _UNFINISHED:
             return None
         raise CannotOpen(
-            f"{path} holds files and is no data directory of dynactor. "
+            f"{path} holds files and is not a data directory of dynactor. "
             "Choose an empty directory, or one that does not exist yet."
         )
     text = (path / "format").read_bytes().decode(errors="replace")

@@ -49,7 +49,7 @@ class Backups:
         """
         if not _NAME.match(name):
             raise BadName(
-                f"{name!r} is no name for a backup: give letters, digits, '_', '-' and '.', "
+                f"{name!r} is not a valid name of a backup: use letters, digits, '_', '-', '.', "
                 "at most 200, not beginning with '-' or '.'"
             )
         made = self._directory / name

@@ -69,9 +69,9 @@ class DurableMark:
         slots = [(slot, at) for at in range(2) if (slot := _decoded(content, at)) is not None]
         if one is None and not slots:
             raise Damaged(
-                f"The file {path} is damaged, so nobody can tell whether the log beside it is "
-                "whole. Restore the data directory from a backup; or, to go on with what the log "
-                f"holds, delete {path}."
+                f"The file {path} is damaged, so it is unknown whether the log beside it is "
+                "complete. Restore the data directory from a backup. To continue with the log as "
+                f"it is, delete {path}."
             )
         self._has_two = one is None
         latest, at = (one, 1) if one is not None else max(slots)

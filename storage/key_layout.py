@@ -340,7 +340,7 @@ def reclaim(start: bytes) -> bytes:
 
 
 def reclaim_start(row_key: bytes) -> bytes:
-    """The start of the range in the key of such a row."""
+    """The start of the range in a reclaim row's key."""
     return row_key[len(_RECLAIM) :]
 
 

@@ -207,4 +207,4 @@ def _decode(row: bytes) -> _Stored:
     try:
         return msgspec.json.decode(row, type=_Stored)
     except MsgspecError as error:
-        raise Damaged(f"The row that separates namespaces is in no known form: {error}") from error
+        raise Damaged(f"The row that separates namespaces has an unknown form: {error}") from error

@@ -143,7 +143,7 @@ def load(path: Path) -> Result:
     except OSError as error:
         raise NotAResult(f"{path}: {error.strerror}") from error
     except (msgspec.DecodeError, NotAHistogram) as error:
-        raise NotAResult(f"{path} is no result of a load run: {error}") from error
+        raise NotAResult(f"{path} is not a result of a load run: {error}") from error
     if result.format != FORMAT:
         raise NotAResult(f"{path} is of the form {result.format!r}, not {FORMAT!r}")
     return result

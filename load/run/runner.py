@@ -149,7 +149,7 @@ class Run:
             self._hear(number, message)
             if isinstance(message, Report):
                 return
-        raise RunFailed("a worker has ended before its time, see above")
+        raise RunFailed("a worker ended early, see above")
 
     def _hear(self, number: int, message: Message) -> None:
         match message:

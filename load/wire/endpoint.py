@@ -54,11 +54,11 @@ def parse_endpoint(url: str) -> Endpoint:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise NotAnEndpoint(f"{url!r} is no endpoint: {error}") from error
+        raise NotAnEndpoint(f"{url!r} is not an endpoint: {error}") from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        raise NotAnEndpoint(f"{url!r} is no endpoint: give a URL such as http://127.0.0.1:8000")
+        raise NotAnEndpoint(f"{url!r} is not an endpoint: give a URL such as http://127.0.0.1:8000")
     if parts.path not in {"", "/"} or parts.query or parts.username:
-        raise NotAnEndpoint(f"{url!r} is no endpoint: nothing may follow its host and port")
+        raise NotAnEndpoint(f"{url!r} is not an endpoint: nothing may follow its host and port")
     aws = _AWS.fullmatch(parts.hostname)
     return Endpoint(
         parts.hostname,

@@ -113,7 +113,7 @@ def key_choice(specification: str, random: Random) -> KeyChoice:
     except ValueError:
         made = None
     if made is None or len(numbers) not in made[0] or not all(map(made[1], numbers)):
-        raise UnknownChoice(f"{specification!r} is no choice of keys: give {SPECIFICATIONS}")
+        raise UnknownChoice(f"{specification!r} is not a key choice: give {SPECIFICATIONS}")
     return made[2](random, *numbers)
 
 

@@ -40,12 +40,12 @@ def sizes(specification: str) -> Sizes:
     """
     matched = _SIZE.fullmatch(specification)
     if matched is None or matched.lastgroup is None:
-        raise UnknownSizes(f"{specification!r} is no item size: give {SPECIFICATIONS}")
+        raise UnknownSizes(f"{specification!r} is not an item size: give {SPECIFICATIONS}")
     text = matched[matched.lastgroup]
     first, *others = (float(each) for each in re.findall(_NUMBER, text))
     second = others[0] if others else first
     if not 1 <= first <= MAX_BYTES or (matched.lastgroup == "even" and second < first):
-        raise UnknownSizes(f"{specification!r} is no item size of 1 to {MAX_BYTES:,} bytes")
+        raise UnknownSizes(f"{specification!r} is not an item size of 1 to {MAX_BYTES:,} bytes")
     match matched.lastgroup:
         case "fixed" | "even":
             return lambda share: min(MAX_BYTES, int(first + share * (second - first + 0.999_999)))

@@ -89,10 +89,10 @@ def parse_mix(text: str) -> dict[str, float]:
             mix[name] = float(share)
         except ValueError:
             raise UnknownMix(
-                f"{part.strip()!r} is no share: give a mix such as get=90,put=10"
+                f"{part.strip()!r} is not a share: give a mix such as get=90,put=10"
             ) from None
         if name not in OPERATIONS:
-            raise UnknownMix(f"{name!r} is no operation; there are {', '.join(OPERATIONS)}")
+            raise UnknownMix(f"{name!r} is not an operation; choose one of {', '.join(OPERATIONS)}")
         if not 0 < mix[name] < float("inf"):
             raise UnknownMix(f"{part.strip()!r}: a share is a number above 0")
     return mix

@@ -109,7 +109,7 @@ class _Counts:
         try:
             self._decode(row)
         except (MsgspecError, ValueError, Damaged) as error:
-            raise Damaged(f"The row {row.key!r} is in no known form: {error}") from error
+            raise Damaged(f"The row {row.key!r} has an unknown form: {error}") from error
 
     def _decode(self, row: Row) -> None:
         namespace, key = key_layout.namespace_of(row.key)

@@ -143,7 +143,7 @@ class DiskEngine:
         self._cut_log()
         rows = self._open_whole_for_reading()
         if rows.latest_sequence_number() > self._mark.sequence:
-            raise Damaged("what no sync covered was written into a table, and can't be taken back")
+            raise Damaged("changes without a sync were flushed and can't be undone")
         self.rows = rows
         self.is_for_writing = False
 
@@ -422,10 +422,9 @@ def check_log_end(directory: DataDirectory, mark: DurableMark, rows: Rdict) -> N
     found = rows.latest_sequence_number()
     if found < mark.sequence:
         raise Damaged(
-            f"The log in {directory.engine} is damaged: what can be read of it ends "
-            f"with change {found}, but change {mark.sequence} had been written and "
-            "synced. Restore the data directory from a backup; or, to go on without the "
-            f"changes between, delete {mark.path}."
+            f"The log in {directory.engine} is damaged: it can be read up to change {found}, but "
+            f"change {mark.sequence} was written and synced. Restore the data directory from a "
+            f"backup. To continue without the changes in between, delete {mark.path}."
         )
 
 

@@ -340,7 +340,7 @@ class KafkaPublisher:
         finally:
             self._closing.remove_done_callback(give_up)
         if scope.cancelled_caught:
-            raise DeliveryFailed("the publisher was thrown away")
+            raise DeliveryFailed("the publisher was discarded")
 
     async def close(self) -> None:
         """See ``Publisher``."""
@@ -364,7 +364,7 @@ class KafkaPublisher:
         try:
             await asyncio.wait({answered, self._closing}, return_when=asyncio.FIRST_COMPLETED)
             if not answered.done():
-                raise DeliveryFailed("the publisher was thrown away")
+                raise DeliveryFailed("the publisher was discarded")
             answered.result()
         finally:
             # Otherwise asyncio reports a later error as never retrieved.

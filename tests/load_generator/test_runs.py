@@ -148,16 +148,16 @@ async def test_failed_requests_are_counted_and_set_the_exit_code(tmp_path: Path)
     ("arguments", "told"),
     [
         (("--endpoint", "http://127.0.0.1:9"), "Nothing listens at 127.0.0.1:9"),
-        (("--endpoint", "127.0.0.1:8000"), "is no endpoint"),
-        (("--workload", "ycsb-z"), "is no workload; there are ycsb-a"),
-        (("--mix", "get=1,got=2"), "'got' is no operation"),
-        (("--mix", "get"), "is no share"),
-        (("--key-choice", "zipf"), "is no choice of keys"),
-        (("--item-size", "large"), "is no item size"),
+        (("--endpoint", "127.0.0.1:8000"), "is not an endpoint"),
+        (("--workload", "ycsb-z"), "is not a workload; choose one of ycsb-a"),
+        (("--mix", "get=1,got=2"), "'got' is not an operation"),
+        (("--mix", "get"), "is not a share"),
+        (("--key-choice", "zipf"), "is not a key choice"),
+        (("--item-size", "large"), "is not an item size"),
         (("--workers", 3, "--connections", 2), "a worker needs one"),
         (("--workload", "batch-write", "--keys", 10, "--verify"), "too few"),
         (("compare",), "Name the results"),
-        (("compare", PROJECT / "pyproject.toml"), "is no result of a load run"),
+        (("compare", PROJECT / "pyproject.toml"), "is not a result of a load run"),
     ],
 )
 def test_an_impossible_run_is_reported_in_one_line(

@@ -66,7 +66,7 @@ async def test_a_flipped_byte_in_the_log_is_reported_and_nothing_is_changed(
 
 async def test_a_missing_log_is_reported(data: Path) -> None:
     log_of(data).unlink()
-    with pytest.raises(Damaged, match="ends with change 0, but change 80 had been written"):
+    with pytest.raises(Damaged, match="up to change 0, but change 80 was written"):
         await open_rocks(data)
 
 

@@ -81,7 +81,7 @@ async def test_a_damaged_format_is_refused(tmp_path: Path) -> None:
 
 async def test_a_foreign_directory_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(CannotOpen, match="holds files and is no data directory of dynactor"):
+    with pytest.raises(CannotOpen, match="holds files and is not a data directory of dynactor"):
         await open_rocks(tmp_path)
     assert names_in(tmp_path) == ["thesis.txt"]
 

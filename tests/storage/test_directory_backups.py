@@ -116,7 +116,7 @@ async def test_foreign_files_are_not_removed(backups: Backups, tmp_path: Path) -
     theirs = tmp_path / "backups" / ".unfinished" / "thesis.txt"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("mine")
-    with pytest.raises(CannotOpen, match="is no unfinished backup"):
+    with pytest.raises(CannotOpen, match="is not an unfinished backup"):
         await backups.make("first")
     assert theirs.read_text() == "mine"
 
@@ -127,7 +127,7 @@ async def test_a_concurrent_backup_of_another_server_is_left_alone(
     await put(store, b"a")
     with whole_directory(tmp_path / "backups" / "others") as unfinished:
         open_data_directory(unfinished).close()
-        with pytest.raises(CannotOpen, match="Another server makes a backup"):
+        with pytest.raises(CannotOpen, match="Another server is creating a backup"):
             await backups.make("first")
     assert names(tmp_path) == ["others"]
     await backups.make("first")

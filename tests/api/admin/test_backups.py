@@ -104,7 +104,7 @@ def test_a_refusal_is_explained(served: Served):
     assert ask(served.port, "/backups", "POST", {"name": "one"}).status == 201
     for body, status, words in (
         ({"name": "one"}, 409, "There is a backup of that name"),
-        ({"name": "../two"}, 400, "is no name for a backup"),
+        ({"name": "../two"}, 400, "is not a valid name of a backup"),
         ({"name": 1}, 400, "Expected `str | null`"),
         ({"names": "two"}, 400, "unknown field `names`"),
         ("", 400, "Input data was truncated"),

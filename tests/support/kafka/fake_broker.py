@@ -251,7 +251,7 @@ class FakePublisher:
             for future in waiting:
                 future.cancel()
         if self._closed.is_set():
-            raise DeliveryFailed("the publisher was thrown away", delivered)
+            raise DeliveryFailed("the publisher was discarded", delivered)
         await self._broker.give_up_answer()
         if self._broker.refusal is not None or self._failed:
             self._failed = True
