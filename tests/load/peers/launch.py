@@ -13,17 +13,18 @@ from typing import Final, Literal, NamedTuple, get_args
 from tests.differential.peers.local import install as install_local
 from tests.support.servers.server import PROJECT
 
-ServerName = Literal[
+# These keep connections open, which the workload generator needs.
+LoadedName = Literal[
     "dynactor",
     "dynactor-memory",
     "dynalite",
     "dynalite-memory",
     "local",
     "local-memory",
-    "moto-memory",
     "dynoxide",
     "dynoxide-memory",
 ]
+ServerName = Literal[LoadedName, "moto-memory"]
 SERVER_NAMES: Final[tuple[ServerName, ...]] = get_args(ServerName)
 
 _DYNALITE_VERSION: Final = "4.0.0"

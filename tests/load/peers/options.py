@@ -9,9 +9,9 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeFloat, PositiveFloat, PositiveInt
 
-from tests.load.peers.launch import ServerName
+from tests.load.peers.launch import LoadedName
 
-_SERVERS: Final[tuple[ServerName, ...]] = (
+_SERVERS: Final[tuple[LoadedName, ...]] = (
     "dynactor",
     "dynalite",
     "dynalite-memory",
@@ -43,7 +43,7 @@ _several = Parameter(consume_multiple=True, negative=())
 class PeerOptions:
     """The servers, requests and number of rounds."""
 
-    servers: Annotated[tuple[ServerName, ...], _several] = _SERVERS
+    servers: Annotated[tuple[LoadedName, ...], _several] = _SERVERS
     """Servers; ratios are relative to the first. local is DynamoDB Local; -memory is in memory."""
 
     lines: Annotated[tuple[str, ...], _several] = _LINES
