@@ -81,7 +81,7 @@ def _row(argument: Argument, told: dict[str, str]) -> str:
 
 def _marked_up(description: str) -> str:
     """A description as Markdown, with options as code and special characters escaped."""
-    escaped = re.sub(r"([|*_<>~])", r"\\\1", description)
+    escaped = re.sub(r"([|*_<>])", r"\\\1", description)
     return re.sub(r"(?<!`)--[a-z][a-z-]*", r"`\g<0>`", escaped)
 
 
