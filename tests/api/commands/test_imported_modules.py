@@ -83,6 +83,10 @@ ROOMS = {
         CLIENT | {"colorama", "rocksdict", "structlog"},
         {"api", "model", "storage"},
     ),
+    ("copy", "--from", "/nonexistent", "--to", "/nonexistent"): (
+        CLIENT | {"anyio", "colorama", "pygments", "rich", "rocksdict", "structlog"},
+        {"api", "model", "storage"},
+    ),
     ("load", "--endpoint", "http://127.0.0.1:9"): (CLIENT | {"rich"}, {"api", "load"}),
 }
 # They speak DynamoDB's API, with aiohttp.
