@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynactor.actors.partition.batch import Batch
-from dynactor.actors.partition.partition import MAILBOX_MESSAGES, NoEffects, Partition
-from dynactor.actors.runtime.mailbox import Mailbox, Message
+from dynactor.actors.partition.partition import NoEffects, Partition
+from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from dynactor.storage import codec
@@ -165,5 +165,5 @@ def index_partition(
         store,
         IndexCore(index.index_id, row_prefix),
         NoEffects(),
-        mailbox=Mailbox(MAILBOX_MESSAGES, copy_messages=copy_messages),
+        copy_messages=copy_messages,
     )

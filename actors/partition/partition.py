@@ -60,9 +60,12 @@ class Partition(Generic[BatchT]):
         effects: Effects[BatchT],
         committer: Committer[BatchT] | None = None,
         *,
-        mailbox: Mailbox,
+        copy_messages: bool,
+        mailbox: Mailbox | None = None,
     ) -> None:
         self.name = name
+        if mailbox is None:
+            mailbox = Mailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
         self.mailbox = mailbox
         self.ref = Ref(self.mailbox)
         self.in_hand: list[Envelope] = []

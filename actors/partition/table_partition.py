@@ -15,7 +15,7 @@ from dynactor.actors.partition.participant import Participant
 from dynactor.actors.partition.partition import MAILBOX_MESSAGES, Effects, Outcome, Partition
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.clock import Clock
-from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.actors.runtime.mailbox import Envelope
 from dynactor.actors.runtime.message_times import TimedMailbox
 from dynactor.actors.table.throttle import TableThrottle
 from dynactor.model.tables.table import TableDefinition
@@ -136,12 +136,10 @@ def table_partition(
     core = TableCore(number, definition, settings.item_collection_limit_bytes)
     charges = Charges(number, throttle)
     effects: Effects[TableBatch] = TableEffects(feed, clock, throttle, charges, core.locks)
+    mailbox = None
     if settings.is_traced:
-        timed = TimedMailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
-        effects = TimedEffects(effects, timed)
-        mailbox: Mailbox = timed
-    else:
-        mailbox = Mailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
+        mailbox = TimedMailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
+        effects = TimedEffects(effects, mailbox)
     return Partition(
         f"partition {number} of {definition.name}",
         number,
@@ -149,5 +147,6 @@ def table_partition(
         core,
         effects,
         Participant(core, charges, copy_messages=copy_messages),
+        copy_messages=copy_messages,
         mailbox=mailbox,
     )

@@ -364,7 +364,6 @@ class Protocol:
     def _refusal(self, asked: _Asked, call: Call[Any], error: DynamoDBError) -> DynamoDBError:
         """The error to send to the client for an error of its operation."""
         operation, decoder, _ = self._operations[asked.request.target]
-        throttled = self.figures.throttled_of(call.database.settings.namespace)
         match error:
             case ValidationException() | ResourceNotFoundException():
                 try:
@@ -374,13 +373,14 @@ class Protocol:
                 if isinstance(error, ValidationException):
                     return decoder.layer.worded(error)
             case Throttled():
-                for table in _table_names(call.request):
-                    throttled[table, operation.name] += 1
+                self._count_throttled(call, operation, _table_names(call.request))
             case TransactionCanceledException():
-                throttled.update(
-                    (table, operation.name) for table in _throttled_tables(call.request, error)
-                )
+                self._count_throttled(call, operation, _throttled_tables(call.request, error))
         return error
+
+    def _count_throttled(self, call: Call[Any], operation: Operation, tables: set[str]) -> None:
+        throttled = self.figures.throttled_of(call.database.settings.namespace)
+        throttled.update((table, operation.name) for table in tables)
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:
         """The error for a target; it has a message if the operation is one of DynamoDB's.
