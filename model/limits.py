@@ -99,7 +99,7 @@ TIME_TO_LIVE_ATTRIBUTE_CHARACTERS: Final = 255  # <=, and at least 1
 LIST_STREAMS_PAGE: Final = 100  # <=
 DESCRIBE_STREAM_SHARDS: Final = 100  # <=
 GET_RECORDS: Final = 1_000  # <=
-GET_RECORDS_BYTES: Final = 1 * MIB  # <=, but for a first record that is larger
+GET_RECORDS_BYTES: Final = 1 * MIB  # <=, except for a first record that is larger
 SHARD_ITERATOR_SECONDS: Final = 15 * 60  # until an iterator expires
 
 # Tags ("Tagging restrictions").

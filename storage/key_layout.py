@@ -376,7 +376,7 @@ def collection_of(row_key: bytes) -> bytes:
 
 
 def namespace_prefixes(name: str) -> list[bytes]:
-    """The beginnings of a namespace's keys, in the place of each first byte of a key."""
+    """The beginnings of a namespace's keys, in place of each first byte of a key."""
     behind = name.encode() + _NAMESPACE_END
     return [bytes([_NAMESPACE + kind]) + behind for kind in range(_NAMESPACE)]
 

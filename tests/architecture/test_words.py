@@ -29,7 +29,7 @@ LIMITS: Final = {
     "api/http": 4,
     "api/requests": 1,
     "api/serve": 3,
-    "storage/postgresql": 15,
+    "storage/postgresql": 1,
 }
 
 # Sentences of earlier versions, each with a part of the problem that the checker reports.

@@ -74,7 +74,7 @@ class AuditedWriters:
                 return head
 
     async def violations(self) -> list[str]:
-        """The differences between what the store holds and what the writers were told."""
+        """The differences between the content of the store and the answers to the writers."""
         found = []
         for writer in range(self._count):
             rows = await self._store.durable().page(

@@ -283,7 +283,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "which of two faults of an update is told",
+        "which of two faults of an update is reported",
         "Actions are taken in the order of the text; DynamoDB Local takes them in another.",
         lambda difference: (
             both_refuse(difference)
@@ -350,13 +350,13 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "a fault of an earlier stage is told first",
+        "a fault of an earlier stage is reported first",
         "Of two faults DynamoDB tells the one it comes to first: JSON types, constraints, "
         "parameters and expressions, the table, its keys, the item.",
         _earlier_stage,
     ),
     Kind(
-        "of two faults of one stage the other is told",
+        "of two faults of one stage the other is reported",
         "DynamoDB's order as dynalite measured it.",
         lambda difference: (
             (
@@ -416,7 +416,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "ARNs",
-        "A table may be named by its ARN in every operation; malformed ones are told in "
+        "A table may be named by its ARN in every operation; malformed ones are reported in "
         "DynamoDB's words.",
         lambda difference: (
             ":" in str(difference.body.get("TableName"))
@@ -542,7 +542,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "which of two faults of Select is told",
+        "which of two faults of Select is reported",
         "Both say so.",
         told(
             r"ALL_PROJECTED_ATTRIBUTES can be used only when Querying",
@@ -560,7 +560,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "an empty value for an index's key attribute",
-        "A table's key attribute that is empty is told as such also in a query of an index.",
+        "A table's key attribute that is empty is reported as such also in a query of an index.",
         told(
             r"One or more parameter values are not valid\. The AttributeValue for a key attribute",
             r"One or more parameter values are not valid\. A value specified for a secondary",

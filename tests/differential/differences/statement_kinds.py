@@ -205,7 +205,7 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
             _nested_columns,
         ),
         Kind(
-            "of two faults of a statement the other is told",
+            "of two faults of a statement the other is reported",
             "Neither is documented to come first.",
             lambda difference: (
                 difference.request.operation == ONE

@@ -108,7 +108,7 @@ TRANSACTION_KINDS: Final = (
     ),
     Kind(
         "an item that stands twice in a transaction",
-        "It is told before any item is looked at, of reads by statements, too.",
+        "It is reported before any item is looked at, of reads by statements, too.",
         lambda difference: (
             difference.our_message
             == "Transaction request cannot include multiple operations on one item"
@@ -120,7 +120,7 @@ TRANSACTION_KINDS: Final = (
         refused_here(r"Key attributes must be scalars; ", "TransactWriteItems"),
     ),
     Kind(
-        "of two faults of a transaction the other is told",
+        "of two faults of a transaction the other is reported",
         "Each statement is parsed before any is looked at more closely.",
         lambda difference: (
             _is_transaction(difference)
