@@ -102,7 +102,7 @@ class Synchronizer(Generic[T]):
 
     @property
     def waiting_count(self) -> int:
-        """How many commits wait for a sync, or for the end of one."""
+        """The number of commits that wait for the start or the end of a sync."""
         return len(self._waiting) + len(self._covered)
 
     @property

@@ -82,7 +82,7 @@ EXPIRY_SLICES: Final = 16
 _SLICE_SHIFT: Final = 4
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 
-# The first bytes of the keys of heads, and of change records, in namespaces too.
+# The first bytes of the keys of heads and of change records, in namespaces, too.
 HEAD_KINDS: Final = frozenset(
     key[0] + namespace
     for namespace in (0, _NAMESPACE)
@@ -376,7 +376,7 @@ def collection_of(row_key: bytes) -> bytes:
 
 
 def namespace_prefixes(name: str) -> list[bytes]:
-    """The beginnings of a namespace's keys, in place of each first byte of a key."""
+    """The prefixes of a namespace's keys, one for each first byte of a key."""
     behind = name.encode() + _NAMESPACE_END
     return [bytes([_NAMESPACE + kind]) + behind for kind in range(_NAMESPACE)]
 

@@ -1,8 +1,8 @@
-"""Namespaces: the tables of one region, or of one access key in one region, apart from all others.
+"""Namespaces: separate tables for each region, or for each access key in a region.
 
-Each namespace has a slice of the store's keys, which looks like a store of its own. The home's
-tables stand in the store itself: they are those of a server that keeps nothing apart. A row
-remembers what the store keeps apart, so that no later start overlooks a namespace's tables.
+Each namespace has a slice of the store's keys and behaves like a store of its own. The home
+namespace uses the store itself, without a slice, like a server without separation. A row records
+the kind of separation, so no later start overlooks a namespace's tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dynactor.storage.store import (
 )
 from dynactor.storage.store_figures import StoreFigures
 
-# The unit that has tables of its own: the server, each region, or each access key in a region.
+# The unit that has separate tables: the server as a whole, each region, or each access key in a region.
 Separation: TypeAlias = Literal["shared", "region", "access key"]
 
 _OPTIONS: Final[dict[Separation, str]] = {
@@ -50,27 +50,26 @@ class Namespace(Struct, frozen=True):
 
 
 class _Stored(Struct, frozen=True):
-    """The separation of a store, and the region whose tables stand in the store itself."""
+    """The separation of a store, and the region whose tables are in the store itself."""
 
     separation: Separation
     home_region: str
 
 
 def separation_row(separation: Separation, home_region: str) -> tuple[bytes, bytes]:
-    """The row, key and value, that remembers what a store keeps apart."""
+    """The row, key and value, that records a store's separation."""
     stored = _Stored(separation, home_region)
     return key_layout.SEPARATION, msgspec.json.encode(stored)
 
 
 async def settle_separation(store: Store, wanted: Separation, region: str) -> str:
-    """Remember what the store keeps apart; returns the home's region.
+    """Record the separation of the store; returns the home's region.
 
-    A store that kept nothing apart can begin to keep regions apart: its tables are those of
-    ``region`` from then on.
+    A store without separation can start to separate regions: its tables then belong to ``region``.
 
     Raises:
         CannotOpen: tables would be overlooked.
-        StoreError: as the store.
+        StoreError: reading or writing failed.
     """
     row, head = await store.latest.load([key_layout.SEPARATION, key_layout.CATALOG_HEAD])
     stored = None if row is None else _decode(row)
@@ -90,7 +89,7 @@ async def settle_separation(store: Store, wanted: Separation, region: str) -> st
 
 
 async def stored_namespaces(view: View) -> list[Namespace]:
-    """The namespaces that had a table once, besides the home."""
+    """The namespaces that ever had a table, except the home."""
     found = []
     start, end = key_layout.NAMESPACES
     while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
@@ -103,7 +102,7 @@ async def stored_namespaces(view: View) -> list[Namespace]:
 
 
 class _SliceKeys:
-    """The keys of a namespace, as they stand in the store: their kind still comes first."""
+    """Converts keys of a namespace to keys of the store, whose kind still comes first."""
 
     def __init__(self, namespace: Namespace) -> None:
         name = f"{namespace.region}/{namespace.access_key_id}"
@@ -114,7 +113,7 @@ class _SliceKeys:
         return self._prefixes[key[0]] + key[1:]
 
     def stored_range(self, start: bytes, end: bytes) -> tuple[bytes, bytes]:
-        """The stored form of a range of keys of one kind; the end is excluded."""
+        """The stored form of a range of keys of one kind; the end is exclusive."""
         prefix = self._prefixes[start[0]]
         if end[0] == start[0]:
             return prefix + start[1:], prefix + end[1:]
@@ -128,7 +127,7 @@ class _SliceKeys:
 
 
 class StoreSlice:
-    """A namespace's slice of a store, as a store. The store itself is closed by its owner."""
+    """A namespace's slice of a store, as a store. The owner of the whole store closes it."""
 
     def __init__(self, store: Store, namespace: Namespace) -> None:
         self._store = store
@@ -165,7 +164,7 @@ class StoreSlice:
         return self._store.figures()
 
     async def close(self) -> None:
-        """Do nothing: others use the store."""
+        """Do nothing, because other slices use the store."""
 
     def _stored(self, group: Group) -> Group:
         stored = self._keys.stored

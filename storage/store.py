@@ -133,7 +133,7 @@ def _nothing() -> None:
 
 
 class Snapshot(NamedTuple):
-    """A view of one state, which the store keeps until ``release``; that may be repeated."""
+    """A view of one state, which the store keeps until ``release``, which is idempotent."""
 
     view: View
     release: Callable[[], None] = _nothing

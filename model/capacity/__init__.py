@@ -1,1 +1,1 @@
-"""Capacity units: receipts, explanations, and how many partitions serve a throughput."""
+"""Capacity units: receipts, explanations, and the number of partitions for a throughput."""

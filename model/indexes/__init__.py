@@ -1,1 +1,1 @@
-"""Secondary indexes: definitions, entries, and what each phase allows."""
+"""Secondary indexes: definitions, entries, and the changes that each phase allows."""

@@ -129,7 +129,7 @@ class DiskEngine:
             self.rows.cancel_all_background(wait=False)
 
     def stop_compactions(self) -> None:
-        """Until the next start, which tries compactions again."""
+        """Stop compactions until the next start, which tries them again."""
         self._options = replace(self._options, compacts=False)
 
     def can_reopen(self) -> bool:

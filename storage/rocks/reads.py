@@ -82,7 +82,7 @@ class DiskReads:
 
     @property
     def waiting_count(self) -> int:
-        """How many reads wait for a thread."""
+        """The number of reads that wait for a thread."""
         return len(self._waiting)
 
     @property
