@@ -181,7 +181,7 @@ async def test_a_server_takes_its_lock_again_when_the_session_before_has_ended(
     monkeypatch.setattr("dynactor.storage.postgresql.ownership._BEAT_SECONDS", 0.01)
     monkeypatch.setattr("dynactor.storage.postgresql.ownership._LOCK_SECONDS", 0.0)
     url = postgresql.url("kept")
-    async with postgresql_store(url):
+    async with asyncio.timeout(60), postgresql_store(url):
         # A session that PostgreSQL still takes for the one that is gone.
         statements = Statements("kept")
         lingering = await connect(parse_address(url))
