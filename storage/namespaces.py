@@ -28,7 +28,7 @@ from dynactor.storage.store import (
 )
 from dynactor.storage.store_figures import StoreFigures
 
-# The unit that has separate tables: the server as a whole, each region, or each access key in a region.
+# The unit that has separate tables: the server, each region, or each access key in a region.
 Separation: TypeAlias = Literal["shared", "region", "access key"]
 
 _OPTIONS: Final[dict[Separation, str]] = {

@@ -47,7 +47,7 @@ def _settle(
             if answer.error:
                 return answer.error
             page = _decode(answer.body)
-            for seen in map(records.recognise, page["Items"]):
+            for seen in map(records.recognize, page["Items"]):
                 if seen is not None:
                     shown[seen.number] = seen
             if "LastEvaluatedKey" not in page:

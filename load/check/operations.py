@@ -202,7 +202,7 @@ class CheckedOperations(Operations):
         if answer.error:
             return answer.error
         for item in _decode(answer.body)["Items"]:
-            seen = self._records.recognise(item)
+            seen = self._records.recognize(item)
             if seen is None:
                 self._ledger.strange(-1, item)
             elif self._space.owns(seen.number):
@@ -256,7 +256,7 @@ class CheckedOperations(Operations):
             return answer.error
         responses = _decode(answer.body)["Responses"]
         items = [each["Item"] for each in responses if each.get("Item")]
-        shown = {seen.number: seen.version for seen in map(self._records.recognise, items) if seen}
+        shown = {seen.number: seen.version for seen in map(self._records.recognize, items) if seen}
         for torn in self._transactions.torn(shown):
             self._ledger.findings.note(Finding("torn", torn.number, torn.text))
         self._end_reads(reads, items)
@@ -286,7 +286,7 @@ class CheckedOperations(Operations):
         waiting: Mapping[int, Read] = {read.number: read for read in reads}
         unseen = dict(waiting)
         for item in items:
-            seen = self._records.recognise(item)
+            seen = self._records.recognize(item)
             read = None if seen is None else unseen.pop(seen.number, None)
             if seen is None or read is None:
                 self._ledger.strange(next(iter(waiting), -1), item)

@@ -149,7 +149,7 @@ class _Ranks:
 
     def _set(self, count: int) -> None:
         self._count = count
-        self._sum = generalised_harmonic(count, self._theta)
+        self._sum = generalized_harmonic(count, self._theta)
         # With two keys, the formula that uses eta never applies.
         self._eta = (
             (1 - (2 / count) ** (1 - self._theta)) / (1 - self._second / self._sum)
@@ -161,12 +161,12 @@ class _Ranks:
 _head_sums: dict[float, float] = {}
 
 
-def generalised_harmonic(count: int, theta: float) -> float:
+def generalized_harmonic(count: int, theta: float) -> float:
     """The sum of 1 / n ** theta for n up to ``count``; long sums by Euler-Maclaurin."""
     if count <= _ADDED_TERMS:
         return math.fsum(n**-theta for n in range(1, count + 1))
     if theta not in _head_sums:
-        _head_sums[theta] = generalised_harmonic(_ADDED_TERMS, theta)
+        _head_sums[theta] = generalized_harmonic(_ADDED_TERMS, theta)
     first, last = float(_ADDED_TERMS), float(count)
     power = 1 - theta
     # mypy considers that a power of floats may be complex.

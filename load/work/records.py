@@ -90,7 +90,7 @@ class Records:
             f'"category":{{"S":"{self.category(number)}"}}{fields}}}'
         )
 
-    def recognise(self, item: dict[str, Any]) -> Seen | None:
+    def recognize(self, item: dict[str, Any]) -> Seen | None:
         """The content of an item that was read; None unless it equals a generated item exactly."""
         try:
             collection, position = number_in(item["pk"]["S"]), number_in(item["sk"]["S"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tests.differential.differences.compare import Difference, spoils_state
-from tests.differential.peers.normalise import normalise
+from tests.differential.peers.normalize import normalize
 from tests.differential.peers.peer import Peer
 from tests.differential.requests.request import (
     AFTER_STATEMENTS,
@@ -38,8 +38,8 @@ def run(scenarios: Iterable[Scenario], ours: Peer, local: Peer) -> Iterator[Outc
     for scenario in scenarios:
         send_all(scenario.setup, ours, local)
         for sent in _with_reads(scenario):
-            our_form = normalise(sent, ours.send(sent))
-            local_form = normalise(sent, local.send(sent))
+            our_form = normalize(sent, ours.send(sent))
+            local_form = normalize(sent, local.send(sent))
             difference = None
             if our_form != local_form:
                 difference = Difference(scenario.name, sent, our_form, local_form)

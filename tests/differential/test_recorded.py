@@ -7,7 +7,7 @@ from contextlib import closing
 from tests.differential import recording
 from tests.differential.differences.compare import Difference
 from tests.differential.differences.kinds import kind_of
-from tests.differential.peers.normalise import normalise
+from tests.differential.peers.normalize import normalize
 from tests.differential.peers.peer import Peer
 from tests.differential.run import send_all
 from tests.support.servers.server import running_server
@@ -20,7 +20,7 @@ def test_answers_differ_from_recorded_ones_in_known_ways_alone() -> None:
         for recorded in recording.load():
             send_all(recorded.setup, peer)
             for request, local in recorded.exchanges:
-                ours = normalise(request, peer.send(request))
+                ours = normalize(request, peer.send(request))
                 difference = Difference(recorded.name, request, ours, local)
                 if ours != local and kind_of(difference) is None:
                     unknown.append(f"{difference.signature}\n   {request.body:.1000}")

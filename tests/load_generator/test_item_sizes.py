@@ -68,7 +68,7 @@ def test_an_item_has_about_the_size_that_was_asked_for(size: int):
 def test_an_item_is_recognized_by_its_content():
     records = Records(plan(item_size="100-2000"))
     item = msgspec.json.decode(records.item(1_234, 7, (7, 3, 0, 7, 5)))
-    assert records.recognise(item) == (1_234, 7, (7, 3, 0, 7, 5))
+    assert records.recognize(item) == (1_234, 7, (7, 3, 0, 7, 5))
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_an_item_is_recognized_by_its_content():
 def test_a_changed_item_is_not_recognized(name: str, value: dict[str, str]):
     records = Records(plan(item_size="300"))
     item = msgspec.json.decode(records.item(1_234, 7, (7, 3, 0, 7, 5)))
-    assert records.recognise(item | {name: value}) is None
+    assert records.recognize(item | {name: value}) is None
 
 
 def test_an_item_without_one_of_its_fields_is_not_recognized():
     records = Records(plan(item_size="300"))
     item = msgspec.json.decode(records.item(1_234, 7, (7,) * 5))
     del item["field4"]
-    assert records.recognise(item) is None
+    assert records.recognize(item) is None

@@ -14,7 +14,7 @@ from dynactor.load.work.keys import (
     Sequential,
     UnknownChoice,
     Zipfian,
-    generalised_harmonic,
+    generalized_harmonic,
     key_choice,
     scattered,
 )
@@ -38,7 +38,7 @@ def test_every_key_is_as_likely_as_any_other_in_a_uniform_choice():
 def test_zipfian_shares_are_those_of_the_law(theta: float):
     choice = Latest(Random(7), theta)
     counts = Counter(_KEYS - 1 - choice.draw(_KEYS) for _ in range(_DRAWS))
-    whole = generalised_harmonic(_KEYS, theta)
+    whole = generalized_harmonic(_KEYS, theta)
     # The first two ranks are exact; Gray's formula for the others deviates by a few percent.
     for rank in (0, 1):
         expected = (rank + 1) ** -theta / whole * _DRAWS
@@ -92,7 +92,7 @@ def test_the_same_seed_draws_the_same_keys():
 
 def test_the_sum_of_a_large_number_of_ranks_is_close_without_being_added_up():
     exact = math.fsum(rank**-0.99 for rank in range(1, 200_001))
-    assert generalised_harmonic(200_000, 0.99) == pytest.approx(exact, rel=1e-9)
+    assert generalized_harmonic(200_000, 0.99) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize(

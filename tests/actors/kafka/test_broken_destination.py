@@ -168,7 +168,7 @@ async def test_a_snapshot_continues_where_the_broker_failed(relays):
         while database.actor._destinations.relay(table, destination_of(table)) is None:
             await asyncio.sleep(0)
         broker.failures = 2
-        broker.lost_acknowledgements = 1
+        broker.lost_acknowledgments = 1
         while destination_of(table).status != "ACTIVE":
             await asyncio.sleep(0)
         assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)

@@ -255,7 +255,7 @@ async def test_a_lost_acknowledgment_doubles_records_with_equal_numbers():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         table = await published_table(database)
-        broker.lost_acknowledgements = 2
+        broker.lost_acknowledgments = 2
         await write_threads(table, range(30))
         await write_threads(table, range(30, 60))
         while relay_of(database, table).lag_records:
@@ -284,12 +284,12 @@ async def test_exactly_once_a_lost_acknowledgment_doubles_nothing():
     async with running_database(broker=broker, relays=EXACTLY_ONCE) as database:
         table = await published_table(database)
         await write_threads(table, range(20))
-        broker.lost_acknowledgements = 2
+        broker.lost_acknowledgments = 2
         await write_threads(table, range(20, 40))
         broker.lost_commits = 2
         written = 40
         # One transaction may hold everything, so a second lost commit needs another one.
-        while broker.lost_acknowledgements or broker.lost_commits:
+        while broker.lost_acknowledgments or broker.lost_commits:
             await write_threads(table, range(written, written + 10))
             written += 10
             while relay_of(database, table).lag_records:

@@ -24,7 +24,7 @@ from tests.differential.differences.matchers import (
 )
 from tests.differential.differences.statement_kinds import statement_kinds
 from tests.differential.differences.transaction_kinds import TRANSACTION_KINDS
-from tests.differential.peers.normalise import without_spelling
+from tests.differential.peers.normalize import without_spelling
 from tests.differential.requests.request import AFTER_UPDATE, WITHOUT_ACTION, without_action
 from tests.differential.requests.stages import Stage, stage_of
 

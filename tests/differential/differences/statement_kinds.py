@@ -19,7 +19,7 @@ from tests.differential.differences.matchers import (
     results_differ,
     told,
 )
-from tests.differential.peers.normalise import without_spelling
+from tests.differential.peers.normalize import without_spelling
 from tests.differential.requests.request import request
 from tests.differential.requests.stages import stage_of
 

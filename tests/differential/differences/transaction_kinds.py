@@ -14,7 +14,7 @@ from tests.differential.differences.matchers import (
     refused_here,
     results_differ,
 )
-from tests.differential.peers.normalise import without_spelling
+from tests.differential.peers.normalize import without_spelling
 
 _OF_AN_UPDATE: Final = re.compile(
     r"The (provided expression refers|document path provided|update expression attempted)"

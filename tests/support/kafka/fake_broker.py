@@ -47,7 +47,7 @@ class FakeBroker:
         # The number of next publishers that fail to open.
         self.failing_opens = 0
         # The number of next publications that are stored but not acknowledged.
-        self.lost_acknowledgements = 0
+        self.lost_acknowledgments = 0
         # The number of next publications that fail without being stored.
         self.failures = 0
         # The number of next answers that are canceled, as when a client library gives up an
@@ -210,8 +210,8 @@ class FakePublisher:
                 self._failed = True
                 raise DeliveryFailed("out of order", delivered)
             self._broker.append(topic, partition, batch, self._transaction)
-            if self._broker.lost_acknowledgements:
-                self._broker.lost_acknowledgements -= 1
+            if self._broker.lost_acknowledgments:
+                self._broker.lost_acknowledgments -= 1
                 self._failed = True
                 raise DeliveryFailed("the connection was lost", delivered)
             delivered += len(batch)

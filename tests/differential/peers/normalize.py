@@ -19,7 +19,7 @@ _COMMA = re.compile(", ?")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-def normalise(request: Request, answer: Answer) -> dict[str, Any]:
+def normalize(request: Request, answer: Answer) -> dict[str, Any]:
     """The comparable form of an answer: status, and an error or a result."""
     body = answer.body
     if answer.status != 200:
