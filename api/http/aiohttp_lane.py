@@ -108,7 +108,7 @@ class PlainLane:
                 await response.prepare(request)
                 await response.write_eof()
         except ConnectionError:
-            _log.debug("a client left before its answer")
+            _log.debug("client_disconnected")
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()

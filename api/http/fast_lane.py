@@ -178,7 +178,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
     @staticmethod
     def _fail(connection: FastLane, error: BaseException) -> None:
         """Close a connection after a bug in the server, and keep the others."""
-        _log.error("a connection failed", exc_info=error)
+        _log.error("connection_failed", exc_info=error)
         connection.abort()
 
     async def _sweep(self) -> None:

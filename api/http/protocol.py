@@ -351,10 +351,10 @@ class Protocol:
         if isinstance(error, DynamoDBError):
             return error
         if isinstance(error, StoreError):
-            _log.error("store_error", request_id=asked.request_id, error=str(error))
+            _log.error("store_failed", request_id=asked.request_id, error=str(error))
             return InternalServerError(f"The store failed: {error}")
         _log.error(
-            "internal error",
+            "request_crashed",
             request_id=asked.request_id,
             target=asked.request.target,
             exc_info=error,

@@ -4,23 +4,20 @@ AWS checks requests in two layers. In 2026 the checks of the single-item operati
 and Query moved into a newer layer. Scan, BatchWriteItem, the transactions, PartiQL and the
 operations on tables still answer from the older one. ``layer_of`` tells an operation's layer.
 
-=====================  ==============================  ===================================
-                       older layer                     newer layer
-=====================  ==============================  ===================================
-a member's limits      ``Value '0' at 'limit'``        ``Value at 'Limit'``
-echo of a structure    Java's ``toString``             JSON
-an enumeration         all, with the other faults      alone, in words of its own, for the
-                                                       two it reads itself
-order of the members'  all faults but names of maps,   missing members and what is broken
-faults                 then those                      beside them; limits; enumerations;
-                                                       names of tables
-other faults of a      as they are                     in the envelope for the three
-request                                                writes, as they are for the reads
-a number's exponent    of 32 bits, which wraps round   of 64 bits
-a bad value of         names its placeholder           as it is, if it is a number or a
-ExpressionAttribute-                                   set with duplicates
-Values
-=====================  ==============================  ===================================
+The layers differ in:
+
+- A member's limits. Older: ``Value '0' at 'limit'``. Newer: ``Value at 'Limit'``.
+- The echo of a structure. Older: Java's ``toString``. Newer: JSON.
+- A bad value of an enumeration. Older: reported together with all other errors. Newer: reported
+  alone; for the two enumerations that this layer parses itself, with a text of its own.
+- The order of errors about members. Older: first all errors except those about names of maps,
+  missing members and malformed values. Newer: first missing members and malformed values, then
+  limits, then enumerations, then table names.
+- Other errors of a request. Older: the plain text. Newer: the text in the envelope for the three
+  writes, and the plain text for the reads.
+- A number's exponent. Older: 32 bits, and it wraps around. Newer: 64 bits.
+- A bad value in ExpressionAttributeValues. Older: the error names the placeholder. Newer: the plain
+  text if the value is a number or a set with duplicates.
 
 Sources: captures of AWS, May to October 2026, us-east-1 first. Errors without a capture are worded
 like similar ones of their layer; docs/DIFFERENCES.md lists them.

@@ -278,7 +278,7 @@ class DatabaseHost:
         try:
             await job.work()
         except (HostError, StoreError) as error:
-            _log.warning("not_reopened_as_asked", error=str(error))
+            _log.warning("reopening_failed", error=str(error))
             job.failure = error
 
 

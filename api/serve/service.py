@@ -82,7 +82,7 @@ async def serve_until_signal(options: ServeOptions) -> None:
             _announce(running, options)
             tell_service_manager("READY=1")
             async for received in signals:
-                _log.info("stopping", signal=received.name)
+                _log.info("stop_requested", signal=received.name)
                 tell_service_manager("STOPPING=1")
                 is_asked = True
                 break
@@ -105,7 +105,7 @@ def _warn_of_few_files() -> None:
     limit = open_files_limit()
     if limit < _FEW_FILES:
         _log.warning(
-            "few_open_files",
+            "open_files_limited",
             limit=limit,
             advice=f"each connection and each table file needs one: raise the hard limit, by "
             f"LimitNOFILE= or ulimit -Hn, to {_FEW_FILES} or more",

@@ -228,7 +228,7 @@ class Commits:
             if not connection.is_closed():
                 connection.remove_log_listener(hear)
         if warnings:
-            # Somebody cancelled the wait for the standby, which may not have the commit.
+            # The wait for the standby was canceled, so the standby may lack the commit.
             raise Unknown(f"PostgreSQL warns: {warnings[0]}")
         return said
 

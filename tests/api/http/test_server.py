@@ -156,7 +156,7 @@ async def test_a_connection_that_fails_is_closed_alone(failing: str):
             assert await connection.is_closed()
         assert (await other.ask("Echo")).status == 200
     (entry,) = logs
-    assert entry["event"] == "a connection failed"
+    assert entry["event"] == "connection_failed"
     assert entry["exc_info"]
 
 

@@ -63,7 +63,7 @@ def test_a_low_limit_of_open_files_is_warned_of():
         text=True,
         check=False,
     )
-    (warning,) = [line for line in done.stderr.splitlines() if "few_open_files" in line]
+    (warning,) = [line for line in done.stderr.splitlines() if "open_files_limited" in line]
     assert "limit=512" in warning
     assert "LimitNOFILE=" in warning
 
