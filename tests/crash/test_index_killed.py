@@ -13,10 +13,12 @@ MANY_ANSWERS = 5_000
 FILLERS = 1_000
 
 
-async def test_indexes_and_streams_outlive_kill_9(tmp_path: Path, rounds: int | None) -> None:
+async def test_indexes_and_streams_outlive_kill_9(
+    tmp_path: Path, rounds: int | None, database_seed: int
+) -> None:
     database = IndexedDatabase(
         tmp_path,
-        Random(1),
+        Random(database_seed),
         *("--gsi-lag", "random:0-0.05:7"),
         *("--shard-roll-seconds", "1", "--keep-streams-seconds", "0.5"),
     )

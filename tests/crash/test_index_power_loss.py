@@ -25,9 +25,9 @@ SPLITTING = (
 
 @pytest.mark.parametrize("options", [(), SPLITTING], ids=["partitions stay", "and are split"])
 async def test_indexes_and_streams_outlive_power_cuts(
-    tmp_path: Path, rounds: int | None, options: tuple[str, ...]
+    tmp_path: Path, rounds: int | None, database_seed: int, options: tuple[str, ...]
 ) -> None:
-    draw = Random(2)
+    draw = Random(database_seed)
     database = IndexedDatabase(tmp_path, draw, *options, power=True)
     await database.make_filled(FILLERS)
 

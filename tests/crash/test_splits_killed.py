@@ -27,10 +27,12 @@ OPTIONS = (
 )
 
 
-async def test_splits_under_load_outlive_kill_9(tmp_path: Path, rounds: int | None) -> None:
+async def test_splits_under_load_outlive_kill_9(
+    tmp_path: Path, rounds: int | None, database_seed: int
+) -> None:
     limit_bytes = 300_000 if rounds else 3_000_000
     database = SplittingDatabase(
-        tmp_path, Random(1), *OPTIONS, "--partition-limit-bytes", str(limit_bytes)
+        tmp_path, Random(database_seed), *OPTIONS, "--partition-limit-bytes", str(limit_bytes)
     )
     await database.make_large()
 

@@ -1,0 +1,25 @@
+"""Long runs in databases of ten rounds each: a database that grows makes each round slower."""
+
+from __future__ import annotations
+
+import pytest
+
+ROUNDS_PER_DATABASE = 10
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks for ``database_seed`` once per ten of the requested rounds."""
+    if "database_seed" not in metafunc.fixturenames:
+        return
+    total: int | None = metafunc.config.getoption("--rounds")
+    if total is None:
+        metafunc.parametrize(("database_seed", "rounds"), [pytest.param(1, None, id="few")])
+        return
+    starts = range(0, total, ROUNDS_PER_DATABASE)
+    metafunc.parametrize(
+        ("database_seed", "rounds"),
+        [
+            pytest.param(1 + start, min(ROUNDS_PER_DATABASE, total - start), id=f"from-{start}")
+            for start in starts
+        ],
+    )
