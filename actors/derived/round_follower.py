@@ -60,8 +60,9 @@ class SnapshotSource(Struct, frozen=True):
 class RoundFollower(Generic[M]):
     """The work of an actor that follows a table for a sink.
 
-    ``on_progress`` is called after each acknowledged round. ``on_current`` is called whenever the
-    destination is connected and has its snapshot, if it needs one.
+    ``on_progress`` is called when the positions are loaded, and after each acknowledged round.
+    ``on_current`` is called whenever the destination is connected and has its snapshot, if it needs
+    one.
 
     Invariant: every change up to a log's position was acknowledged.
     """
@@ -113,12 +114,14 @@ class RoundFollower(Generic[M]):
 
     async def run(self, stopped: asyncio.Future[None]) -> None:
         """Follow the logs to the end that was set, or until ``stopped`` completes."""
-        await self.logs.load()
         # A crash may have come between its acknowledgment and its positions, or during it.
         self._round = None
         self.has_caught_up = False
+        # Before the first wait: a follower that still loads its positions is not idle.
         self.is_running = True
         try:
+            await self.logs.load()
+            self._on_progress()
             await cancel_when(stopped, partial(self._work, stopped), self._closing_seconds)
         finally:
             self.is_running = False

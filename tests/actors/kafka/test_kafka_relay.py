@@ -28,6 +28,7 @@ from tests.support.databases.published import (
     write_threads,
 )
 from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.stores.history_store import DelayedStore, Delays
 from tests.support.stores.store import memory_store
 
 EXACTLY_ONCE = relay_settings(delivery="exactly-once")
@@ -456,7 +457,8 @@ async def test_a_disabled_destination_gets_all_earlier_changes(relays):
         assert not table.definition.records_changes
 
 
-async def test_a_destination_that_was_being_disabled_is_off_after_a_restart(relays):
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_a_destination_that_was_being_disabled_is_off_after_a_restart(relays, is_slow):
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=relays) as database:
@@ -470,7 +472,9 @@ async def test_a_destination_that_was_being_disabled_is_off_after_a_restart(rela
             await _change(database, DisableDestination("Thread", TOPIC))
             assert table.definition.destinations[0].status == "DISABLING"
         broker.answers.set()
-        async with running_database(store, broker=broker, relays=relays) as database:
+        # Reads that take time: the relay's positions are loaded when it is drained already.
+        slow = DelayedStore(store, Delays(seed=1, most_seconds=0.02)) if is_slow else store
+        async with running_database(slow, broker=broker, relays=relays) as database:
             table = database.table("Thread")
             while table.definition.destinations[0].status != "DISABLED":
                 await asyncio.sleep(0)
