@@ -30,7 +30,7 @@ class Taken(CannotOpen):
 
 @contextmanager
 def whole_directory(directory: Path) -> Iterator[Path]:
-    """Yield a directory to fill; if nothing fails, sync it and give it its name.
+    """Yield a directory to fill. If the context succeeds, sync the directory and rename it.
 
     Raises:
         Taken, CannotOpen: it can't be created, or another one is being built beside it.
@@ -74,7 +74,7 @@ def _lock(lock: int, directory: Path) -> None:
 
 
 def _clear(unfinished: Path, directory: Path) -> None:
-    """Remove the remains of a crash; the lock guarantees that nothing else is running."""
+    """Remove the remains of a crash. The lock guarantees that no other process builds here."""
     if os.path.lexists(directory):
         raise Taken(f"There is a backup of that name: {directory}")
     if not os.path.lexists(unfinished):

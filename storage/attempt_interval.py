@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
-# Other tasks of the loop have the rest of the time.
+# The remaining time is for other tasks of the event loop.
 _SHARE: Final = 1 / 5
 _SHORTEST_PAUSE_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 1.0
@@ -26,7 +26,7 @@ class AttemptInterval:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """One attempt, which lasts as long as the context."""
+        """Time one attempt, which lasts as long as the context."""
         began = monotonic()
         try:
             yield

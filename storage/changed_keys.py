@@ -58,5 +58,6 @@ class _AllKeys(ChangedKeys):
         return True
 
 
-# For states that live long, because recording later changes would take memory.
+# Counts every key as changed. For long-lived states, whose record of later changes would use much
+# memory.
 ALL_KEYS: Final[ChangedKeys] = _AllKeys()

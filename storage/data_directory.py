@@ -133,7 +133,7 @@ def sync_unlinked_files(path: Path) -> None:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Replace a small file atomically: after a power cut it has its old or its new content."""
+    """Replace a small file atomically: a power cut leaves either the old or the new content."""
     replacement = path.with_name(f"{path.name}.new")
     with replacement.open("wb") as file:
         file.write(content)

@@ -59,9 +59,10 @@ class DiskSpace:
             return None
 
     def has(self, size_bytes: int) -> bool:
-        """Whether this much is free now, besides the reserve and the space for unflushed data.
+        """Whether this many bytes are free, besides the reserve and the space for unflushed data.
 
-        A trial write checks it, too, because a quota does not show in the disk's figures.
+        A trial write checks the space as well, because a quota does not show in the disk's
+        figures.
         """
         try:
             is_free = _free_bytes(self._directory) - size_bytes >= self._reserve_bytes

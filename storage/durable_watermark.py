@@ -103,7 +103,7 @@ class DurableMark:
             self._file, self._has_two = replacement, True
 
     def advance(self, sequence: int) -> None:
-        """Record that a sync of RocksDB covered all changes up to this one.
+        """Record that a sync of RocksDB covered all changes up to this sequence number.
 
         Raises:
             OSError: the changes after ``sequence`` are answered with an error.
@@ -167,8 +167,8 @@ class DurableMark:
         for _ in range(2):
             self._write(sequence, only_synced=only_synced)
             self.sync()
-        # Not after the first slot: if the second write fails, the changes up to this one are
-        # answered with an error, and must not come back at the next opening.
+        # Set these after both slots are written. If the second write fails, the changes up to this
+        # sequence number are answered with an error, and must not reappear at the next start.
         self.sequence, self.only_synced, self._is_in_both = sequence, only_synced, True
 
     def _write(self, sequence: int, *, only_synced: bool) -> None:
@@ -220,7 +220,7 @@ def _one_slot(content: bytes) -> _Slot | None:
 
 
 def _unsealed(version: int, content: bytes, rest_bytes: int) -> tuple[int, bytes] | None:
-    """The flags and the rest of a whole slot of this version and size."""
+    """Verify a slot; return its flags and remaining bytes, or None if it is not valid."""
     if len(content) != _HEAD.size + rest_bytes:
         return None
     found_version, flags, checksum = _HEAD.unpack_from(content)

@@ -62,8 +62,8 @@ class Synchronizer(Generic[T]):
         self._started_at = 0.0
         # Whether the last sync covered several commits.
         self._is_shared = False
-        # The latest start; the number of waiting commits one turn ago; the number of turns without
-        # new ones.
+        # When to start at the latest; the number of waiting commits one turn ago; the number of
+        # turns without new commits.
         self._start_at = 0.0
         self._seen = 0
         self._quiet_turns = 0
@@ -74,7 +74,7 @@ class Synchronizer(Generic[T]):
         self._thread.start()
 
     def accepted(self) -> Future[None]:
-        """The future of a commit that was just written.
+        """Return the future of a commit that the store has just accepted.
 
         Each commit has its own, so canceling one waiter does not affect the others.
         """
@@ -136,7 +136,8 @@ class Synchronizer(Generic[T]):
             pass
 
     def _sync_next(self) -> bool:
-        # Not a loop: a mark may hold resources, and the next one may be far off.
+        # Take one mark without a loop variable: a mark may hold resources, and the next mark may
+        # come much later.
         mark = self._marks.get()
         if mark is None:
             return False

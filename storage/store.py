@@ -37,7 +37,7 @@ class Fenced(Conflict):
 class Unknown(StoreError):
     """A commit was accepted, but its outcome after a restart is unknown.
 
-    The durable view of this store never shows it, and no later commit is accepted.
+    The durable view of this store never shows the write, and no later commit is accepted.
     """
 
 
@@ -73,7 +73,7 @@ class Row(NamedTuple):
 
 
 class Group(Struct, frozen=True):
-    """The writes of one partition in one commit, and the head by which it owns them.
+    """The writes of one partition in one commit, and the partition's head, which proves ownership.
 
     The head is a row that only the partition writes. The group is refused with ``Conflict``
     unless the stored head is ``expected_head`` (None: there is none yet); it then becomes
@@ -120,7 +120,7 @@ class View(Protocol):
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
-        """The first rows from ``start`` on, before ``end``; in reverse, the last ones downwards.
+        """Return the first rows from ``start`` to before ``end``; in reverse, the last rows first.
 
         The page ends with the row that reaches ``max_rows`` or ``max_bytes`` (keys and values
         counted), so it is empty only if the range is. It is consistent in itself on either view.
@@ -156,7 +156,7 @@ class Store(Protocol):
         ...
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        """One consistent state in which everything is durable, until it is released.
+        """Yield a consistent, durable state. It stays readable until it is released.
 
         ``is_long``: it may be kept longer than a request. It then retains disk space, and raises
         ``Closed`` once the store takes writes again after a full disk, or has lost its connection.
@@ -193,7 +193,7 @@ class Store(Protocol):
     async def checkpoint(self, directory: Path) -> None:
         """Create a data directory with all durable data at ``directory``, which must not exist.
 
-        It appears once it is complete, and is durable when this returns.
+        The checkpoint becomes visible when it is complete, and is durable when this call returns.
 
         Raises:
             CannotOpen: it can't be created there.

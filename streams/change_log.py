@@ -32,7 +32,7 @@ def encode_trim(counter: int, time_us: int) -> bytes:
 
 
 def decode_trim(value: bytes | None) -> Trimmed:
-    """The content of a trim row's value; older ones hold only the counter."""
+    """The content of a trim row's value. Rows of earlier versions have only the counter."""
     if not value:
         return Trimmed(0, None)
     if len(value) == _COUNTER_BYTES:

@@ -18,13 +18,13 @@ WIRE_DIGITS: Final = 21
 
 
 class SequenceNumber(Struct, frozen=True, order=True, gc=False):
-    """One change: the ``counter``-th of partition ``partition_number``."""
+    """The number of one change: the ``counter``-th change of partition ``partition_number``."""
 
     partition_number: int
     counter: int
 
     def packed(self) -> int:
-        """One number of 64 bits, which sorts like the pair."""
+        """Both numbers as one number of 64 bits, which sorts like the pair."""
         return self.partition_number << COUNTER_BITS | self.counter
 
     def wire(self) -> str:

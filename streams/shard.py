@@ -39,7 +39,7 @@ class Shard(Struct, frozen=True):
 
     @property
     def starting_sequence_number(self) -> SequenceNumber:
-        """The first sequence number that belongs to it, even without a record."""
+        """The first sequence number that belongs to the shard, even if it has no record."""
         return SequenceNumber(self.partition_number, self.after + 1)
 
     @property
@@ -149,7 +149,7 @@ def split(
 ) -> Stream:
     """A stream whose open shard of a split partition is closed, with two children after it.
 
-    The children show the partitions that replaced it, from their beginning.
+    The child shards show the child partitions, from the beginning of their logs.
     """
     shards: list[Shard] = []
     for shard in stream.shards:

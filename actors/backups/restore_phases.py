@@ -90,7 +90,7 @@ class _Filling:
 
 
 class RestorePhases:
-    """Starts to restore tables; its machine takes them through their phases."""
+    """Starts restores of tables, and moves them through their phases."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class RestorePhases:
             stored_phase=lambda table: table.definition.restore_phase,
             tell=tell,
         )
-        # By the ids of their tables.
+        # By table id.
         self._fillings: dict[int, _Filling] = {}
         # Ends the phase of tables whose indexes are being filled.
         self._indexes_over: dict[int, Callable[[], None]] = {}

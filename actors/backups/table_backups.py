@@ -4,7 +4,7 @@ A backup is CREATING while its items are copied, and AVAILABLE once all of them 
 then neither its table nor the backup can be deleted. A backup that fails, because the disk is full
 or the table's rows can't be read, is deleted, and the log reports it.
 
-Only the database's actor calls the methods that change something; others may read.
+Only the database's actor calls methods that change state; any caller may read.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ class TableBackups:
     async def adopt(self, view: View) -> None:
         """Load the stored backups, at start and after a crash; continue those that are CREATING."""
         self._backups = {each.backup_id: each for each in await table_backups.load(view)}
-        # A copy continues while the actor crashes; its end may be what made the actor crash.
+        # A copy continues while the actor restarts, because the end of the copy may have crashed
+        # the actor.
         self._copies = {
             backup_id: copy
             for backup_id, copy in self._copies.items()
@@ -211,8 +212,8 @@ class TableBackups:
 
     async def _new_backup(self, name: str, table: Table) -> TableBackup:
         state = await state_of(table)
-        # In the precision that is shown; otherwise a client that lists by time would miss a backup
-        # of that moment.
+        # Round down to milliseconds, as answers do. Otherwise a client that lists backups up to
+        # this time would miss this one.
         now_milliseconds = int(self._clock.now_epoch_seconds() * _MILLISECONDS)
         while True:
             backup = TableBackup(

@@ -115,5 +115,6 @@ class CatalogOwner:
         except Unknown:
             self.is_in_doubt = True
             raise
-        # Only now: a store that reopens after a full disk has lost the failed commit.
+        # Set these only after the commit is durable: a store that reopens after a full disk has
+        # lost the failed commit.
         self.head, self._head_bytes = head, head_bytes

@@ -44,7 +44,7 @@ class ContributorInsightsSwitch:
         self._clock = clock
 
     async def update(self, table: Table, message: UpdateContributorInsights) -> SwitchedInsights:
-        """Switch it, durably.
+        """Switch Contributor Insights on or off, durably.
 
         The returned status is a transitional one if anything was changed.
 

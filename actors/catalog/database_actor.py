@@ -237,7 +237,7 @@ class DatabaseActor:
             envelope.refuse(InternalServerError(f"{known}: {error}"))
             self._try_again(envelope, error)
         if not self._is_current:
-            # At once: the next change may be hours away.
+            # Catch up immediately, because the next change of the catalog may be hours away.
             if isinstance(envelope.message, CatchUp):
                 self._tell_later(_AGAIN_SECONDS, CatchUp())
             elif was_current:
@@ -266,7 +266,7 @@ class DatabaseActor:
         """Load the catalog if it may differ from memory.
 
         After a commit of unknown outcome, partitions and followers may use a change that is not
-        stored. So all tables start again, whatever the outcome.
+        stored. So all tables restart, whatever the outcome was.
 
         Raises:
             StoreError, DynamoDBError: memory may still be behind.
@@ -292,7 +292,7 @@ class DatabaseActor:
         for record in loaded.tables:
             table = self._tables.get(record.definition.name)
             if table is not None:
-                # It may be half deleted, or another table may have its name now.
+                # The table may be half deleted, or another table may have its name by now.
                 await self._restores.forget(table)
                 await table.close()
             table = self._tables[record.definition.name] = Table(
@@ -363,7 +363,8 @@ class DatabaseActor:
                     self._restores.check_indexes(table)
                 else:
                     await self._restores.machine.end(message)
-                    # Also if the message is a repetition, because the store refused this last time.
+                    # Do this also if the message is a repetition, because the store may have
+                    # refused the first attempt.
                     if self._find(message.subject) is not None:
                         await self._put_to_work(table)
 
@@ -403,7 +404,7 @@ class DatabaseActor:
                 return await self._splits.split(self._tables.settled(message.name), message)
             case GrowTable():
                 table = self._tables.same(message.name, message.table_id)
-                # One split at a time: other messages come between.
+                # Split once per message, so that other messages are handled in between.
                 if table is not None and await self._splits.grow(table):
                     self.tell(message)
                 return None
@@ -527,7 +528,7 @@ class DatabaseActor:
         self._check_destinations_later()
 
     def _check_destinations_later(self) -> None:
-        # One timer only, because the actor may adopt the catalog repeatedly.
+        # Start only one timer, because the actor may adopt the catalog repeatedly.
         if self._next_check is not None:
             self._next_check.cancel()
         seconds = self._settings.relays.check_seconds

@@ -112,7 +112,8 @@ class Databases:
             if not opening.done():
                 opening.cancel()
         if is_ended:
-            # It was given up, and the server can't continue without it.
+            # The supervisor has given up this database's actor, and the server cannot continue
+            # without it.
             self._group.cancel_scope.cancel()
 
 

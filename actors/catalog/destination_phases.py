@@ -9,7 +9,7 @@ A destination that lags by more than a configured bound is cut off, because its 
 disk: it is BROKEN, and nothing is recorded for it. When its broker is available again, it is
 ENABLING once more: its topic gets a gap marker, every item, and then the changes since.
 
-Only the database's actor calls the methods that change something.
+Only the database's actor calls methods that change state.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TableDestination(Struct, frozen=True):
 
 
 class DestinationPhases:
-    """Changes destinations; its machine takes them through their phases.
+    """Changes Kafka destinations, and moves them through their phases.
 
     Without a broker relays publish nothing, and recorded changes are kept.
     """
@@ -393,7 +393,8 @@ class DestinationPhases:
         contract = relay_contract(self._settings)
         waiting = BrokenDestination(
             destination.topic,
-            # No gap marker: the topic got one when it was cut off, and gets one when it continues.
+            # Send no gap marker: the topic received one when the destination was dropped, and
+            # receives another when publishing resumes.
             KafkaSender(
                 session,
                 KafkaSink(self._publishing.source(table.definition), self._settings, contract),

@@ -73,7 +73,7 @@ class IndexPhases:
     ) -> Mapping[str, Phase[TableIndex]]:
         """The table of phases."""
         return {
-            # Until the table has the items of its backup.
+            # The index waits until the table has the items of its backup.
             "WAITING": Phase(),
             "ALLOCATING": Phase(
                 ("FILLING",), seconds=allocation_seconds, leave=self._begin_backfill
@@ -104,7 +104,7 @@ class IndexPhases:
             return Stored(record, puts=first_checkpoints(subscriber, counters))
 
         await definition_commit.redefine(self._owner, table, definition, storing)
-        # It may have more throughput now than its partitions can serve.
+        # The index may have a higher throughput now than its partitions can serve.
         self._grow(table)
         return "FILLING"
 
@@ -190,7 +190,7 @@ async def _end_backfill(thing: TableIndex) -> str:
 
 async def _wait_caught_up(actors: GlobalIndexActors, over: Callable[[], None]) -> None:
     await actors.wait_caught_up()
-    # Not if a follower was given up or stopped, because its changes are missing.
+    # An index that lost a follower, stopped or given up, misses its changes.
     if actors.follows_all:
         over()
 

@@ -1,13 +1,13 @@
-"""The machine that takes things of the catalog through their phases.
+"""Moves tables, indexes and other parts of the catalog through their phases.
 
-A kind of thing, such as a global index, has a table of phases: what a phase starts, what ends it,
-what is stored then, and which phases may follow. The machine starts and ends each phase once, and
-distinguishes a late message from a current one.
+Each kind of subject, such as global indexes, has a table of phases: what a phase starts, what ends
+it, what is stored then, and which phases may follow. The machine starts and ends each phase once,
+and distinguishes a late message from a current one.
 
-The stored phase is the only truth. After a crash, or when the stored phase has changed, a thing
-enters its stored phase. ``leave`` commits the next phase before it is entered, so a crash between
-the two repeats only the start. If the store refuses, the thing stays in its phase, and the same
-message ends it later.
+The stored phase is the only truth. After a crash, or when the stored phase has changed, a subject
+enters its stored phase. ``leave`` commits the next phase before the machine enters it, so a crash
+in between repeats only the start. If the store refuses the commit, the subject stays in its phase,
+and the same message ends the phase later.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dynactor.actors.runtime.mailbox import Message
 
 T = TypeVar("T")
 
-# The name in ``leave`` and ``then`` for a thing that no longer exists.
+# ``leave`` and ``then`` use this name for a subject that no longer exists.
 GONE: Final = None
 
 
 class Subject(NamedTuple):
-    """A thing in the catalog: a table, or with ``part_id`` a part of it, such as an index."""
+    """A table, or with ``part_id`` a part of a table, such as an index."""
 
     table_id: int
     table_name: str
@@ -34,7 +34,7 @@ class Subject(NamedTuple):
 
 
 class EndPhase(Message[None], frozen=True):
-    """The phase that a thing has entered with this number is over.
+    """The phase that a subject entered with this number has ended.
 
     Numbers rise and are not stored. A message for a phase that was left has no effect.
     """
@@ -45,7 +45,7 @@ class EndPhase(Message[None], frozen=True):
 
 
 class Phase(NamedTuple, Generic[T]):
-    """One phase of a kind of things.
+    """One phase of one kind of subject.
 
     ``start`` starts the work of the phase, and calls the given function when the phase is over. The
     work may be running already. ``seconds`` ends the phase after that time. ``leave`` stores the
@@ -61,16 +61,16 @@ class Phase(NamedTuple, Generic[T]):
 
 
 class _Entered(NamedTuple):
-    """The present phase of a thing, and the number of its entry."""
+    """The current phase of a subject, and the number of its entry."""
 
     name: str
     number: int
 
 
 class PhaseMachine(Generic[T]):
-    """Moves things of one kind to their next phases. Only the database's actor calls it.
+    """Moves subjects of one kind to their next phases. Only the database's actor calls it.
 
-    Invariant: the work of the phase of each thing in ``_entered`` is running.
+    Invariant: for each subject in ``_entered``, the work of its phase is running.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class PhaseMachine(Generic[T]):
         stored_phase: Callable[[T], str],
         tell: Callable[[float, Message[Any]], None],
     ) -> None:
-        """``find`` returns the stored thing, None if it no longer exists.
+        """``find`` returns the stored subject, or None if it no longer exists.
 
         ``tell`` sends a message to the database's actor after a number of seconds.
         """
@@ -112,7 +112,7 @@ class PhaseMachine(Generic[T]):
             await self._enter(subject, thing, stored)
 
     async def restart(self, subject: Subject) -> None:
-        """Enter the stored phase of a thing again, because its work has been stopped.
+        """Enter the stored phase of a subject again, because the work of the phase was stopped.
 
         Raises:
             StoreError, DynamoDBError: the phase's work can't be started.
@@ -151,7 +151,7 @@ class PhaseMachine(Generic[T]):
         return True
 
     def forget(self, table_id: int | None = None) -> None:
-        """Forget the phases of a table's things, or of all things, because their work has stopped.
+        """Forget the phases of a table's subjects, or of all, because their work was stopped.
 
         ``resume`` enters them again.
         """

@@ -3,7 +3,7 @@
 A job ends with the server at the latest. Until then its table's changes are recorded, and the logs
 are kept from its position on.
 
-Only the database's actor calls the methods that change something.
+Only the database's actor calls methods that change state.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class EndReplay(Message[None], frozen=True):
 
 
 class Replays:
-    """The running jobs, and the last ones that ended."""
+    """Running replays, and the most recently ended ones."""
 
     def __init__(self, publishing: Publishing) -> None:
         self._publishing = publishing
@@ -103,7 +103,7 @@ class Replays:
         """
         kafka = self._publishing.needed_kafka()
         self._check_topic(message.topic, tables)
-        # Find the positions in the logs first, so that a refusal changes nothing.
+        # Find the positions in the logs first, so that an error changes nothing.
         positions, is_whole = await self._positions(table, message.start)
         replay_id = random_uuid(self._environment.randomness).hex
         definition = table.definition
@@ -239,7 +239,8 @@ class Replays:
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             first = counters if positions is None else positions
             followed.extend(first)
-            # All writes accepted before are durable with it, so a snapshot shows them.
+            # All writes accepted earlier become durable with this commit, so a snapshot shows
+            # them.
             return Stored(
                 definition_commit.with_follower(record, subscriber, first),
                 # Bytes that were recorded before are kept for other followers.

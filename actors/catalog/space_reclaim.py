@@ -51,7 +51,7 @@ class SpaceReclaimer:
         self._store = environment.store
         self._supervisor = environment.supervisor
         self._tell = tell
-        # In the order of the requests.
+        # Ranges in the order of the requests.
         self._waiting: dict[_Range, None] = {}
         self._at_work: _Range | None = None
         # Ranges to retry: the disk was too full, or the store was not ready.
@@ -70,7 +70,7 @@ class SpaceReclaimer:
             start = rows[-1].key + b"\x00"
 
     def begin(self, key_range: _Range) -> None:
-        """Reclaim a range's space in the background; the commit that deleted it is durable."""
+        """Reclaim a range's space in the background; the range's deletion must be durable."""
         self._put_off.pop(key_range, None)
         if not self._waiting and self._at_work is None:
             self._supervisor.run_aside(self._work)

@@ -111,7 +111,7 @@ class StreamRegistry:
     # -- for the database's actor -----------------------------------------------------------
 
     def attach(self, feeds: Iterable[ChangeFeed]) -> None:
-        """These logs are kept; their tails are known."""
+        """Register logs with durable records and known tails."""
         self._feeds.update((feed.partition_number, feed) for feed in feeds)
 
     def attached(self, partition_numbers: Iterable[int]) -> bool:
@@ -119,7 +119,7 @@ class StreamRegistry:
         return any(number in self._feeds for number in partition_numbers)
 
     def detach(self, partition_numbers: Iterable[int]) -> None:
-        """These partitions are deleted, or record nothing; their logs can still be read."""
+        """Unregister partitions that are deleted or stop recording; their logs remain readable."""
         for number in partition_numbers:
             self._feeds.pop(number, None)
 
@@ -151,8 +151,8 @@ class StreamRegistry:
     ) -> Stream | None:
         """A table's stream after it is disabled; None if no stream is enabled.
 
-        ``tails`` are durable counters; the stream ends there, or at later ones that are durable by
-        now.
+        ``tails`` are durable counters; the stream ends at these counters, or at later durable
+        ones.
         """
         if table.stream is None:
             return None
@@ -218,7 +218,8 @@ class StreamRegistry:
             ended = stream.disabled_epoch_seconds
             if ended is None or now_epoch_seconds - ended < self._settings.retention_seconds:
                 continue
-            # Before it is durable: no reader may skip a record without an error.
+            # Remove the stream before the deletion is durable: no reader may skip a record without
+            # an error.
             del self._streams[stream.table_name, stream.label]
             orphaned = {
                 shard.partition_number
@@ -265,7 +266,7 @@ class StreamRegistry:
             if kept.shards != stream.shards:
                 before.append(stream)
                 changed.append(kept)
-                # At once: no reader may skip deleted records without an error.
+                # Update memory immediately: no reader may skip deleted records without an error.
                 self.remember(kept)
         with self._as_before(before):
             await self._owner.change(

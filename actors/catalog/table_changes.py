@@ -162,7 +162,7 @@ class TableChanges:
     async def drop(self, table: Table, size_bytes: int) -> None:
         """Delete a table with all its rows, once its last write is answered.
 
-        Its stream can be read for a day, so the logs are kept.
+        The stream remains readable for a day, so the logs are kept.
 
         Raises:
             Unknown: the table is closed until the catalog is loaded again.
@@ -189,7 +189,7 @@ class TableChanges:
                 logs=[number for number in tails if not self._streams.shows([number])],
             )
         except Unknown:
-            # Its rows may be deleted: it must not accept writes.
+            # The rows of the table may be deleted, so the table must not accept writes.
             raise
         except StoreError:
             table.reopen(record)

@@ -10,7 +10,7 @@ from dynactor.actors.catalog.phases import GONE, Phase
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table_rules import after_update
 
-# The table does not wait for a time, but for its items, or for a new index.
+# The table waits for its items or for a new index, not for a time.
 _HELD = "HELD"
 
 

@@ -94,9 +94,9 @@ class TimeToLivePhases:
             await self._begin(table, settings)
         else:
             await self._put(table, settings)
-            # After the answer nothing is deleted. Changes recorded until now have no effect.
+            # No item is deleted after the answer. Changes recorded until now have no effect.
             await table.followers.detach(subscriber_id(table))
-            # A partition that was given up deletes nothing either.
+            # Ignore errors: a partition that was given up deletes nothing either.
             with suppress(DynamoDBError):
                 await table.redefine(table.definition)
 
@@ -141,7 +141,8 @@ class TimeToLivePhases:
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             ends = [(key, b"") for key in key_layout.expiry_ends(record.definition.table_id)]
             return Stored(
-                # It may have been enabled before, and followed logs that have ended.
+                # Time to live may have been enabled before, when expirers followed logs that have
+                # ended since.
                 definition_commit.without_followers(record, [subscriber]),
                 puts=[*first_checkpoints(subscriber, counters), *ends],
             )

@@ -36,7 +36,7 @@ _log = structlog.get_logger("actors")
 
 
 class ClockState(Struct, frozen=True):
-    """Domain time and its speed; 0: the clock stands still."""
+    """Domain time and its speed. At speed 0 the clock stands still."""
 
     now_epoch_seconds: float
     speed: float
@@ -79,8 +79,9 @@ class ClockBehindData(Exception):
 class VirtualClockControl:
     """The owner of a virtual clock.
 
-    Invariant: the clock's limit is durable before the clock reaches it, and so is every time it is
-    set to. So a crash never takes it back behind a time that it has returned.
+    Invariant: the clock's limit is durable before the clock reaches it, and each time that an
+    operator sets is durable first. So a crash never moves the clock back behind a time that it has
+    returned.
     """
 
     name = "clock"

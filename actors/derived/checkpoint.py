@@ -23,7 +23,7 @@ class Checkpoint(Struct, frozen=True):
 
 
 def decode(value: bytes | None) -> Checkpoint:
-    """The checkpoint in a row's value; a missing row means that nothing was applied."""
+    """The checkpoint in a row's value. Without a row, no change has been applied."""
     value = value or b""
     return Checkpoint(
         int.from_bytes(value[:_NUMBER_BYTES], "big"),

@@ -36,7 +36,7 @@ class CoalescedWakeups:
         return future
 
     def changed(self) -> None:
-        """Changes have become durable, perhaps more of them in the same turn of the loop."""
+        """Note that changes are durable; often called several times in a turn of the loop."""
         if self._timer is not None:
             now = asyncio.get_running_loop().time()
             if now - self._struck_at >= _SHORTEST_SECONDS:

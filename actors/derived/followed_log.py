@@ -1,4 +1,4 @@
-"""One log as a sink follows it: the position, its stored checkpoint, and the log's end.
+"""A log as a sink follows it: the position, the stored checkpoint, and the end of the log.
 
 ``Follower`` feeds a sink from one such log, ``FollowedLogs`` from all logs of a table together.
 """
@@ -120,7 +120,7 @@ class FollowedLog:
         """The position after the records of a run that follows a position."""
         counter = run.records[-1].sequence_number.counter
         if counter == run.tail.counter:
-            # This includes the bytes of trimmed records between them.
+            # The number of bytes includes trimmed records in between.
             return run.tail
         if not self._counts_bytes:
             return Checkpoint(counter, 0)

@@ -79,7 +79,8 @@ class Follower:
     def when_passed(self, counter: int) -> asyncio.Future[None]:
         """A future that completes when the changes up to a counter are applied.
 
-        It never completes if the follower is stopped or given up first. Cancel it to forget it.
+        The future never completes if the follower is stopped or given up first. Cancel the future
+        to remove it.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.position >= counter:
@@ -135,7 +136,7 @@ class Follower:
                 # Changes that the sink may miss were trimmed.
                 self._move(run.tail)
             else:
-                # A read at the tail uses only memory, so nothing was added since it began.
+                # A read at the tail uses only memory, so no change was added since the read began.
                 await asyncio.wait(
                     [self.feed.wait_addition(), closed], return_when=asyncio.FIRST_COMPLETED
                 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-# While the server is in use, a copy rests after each page, by this multiple of the page's time.
+# While the server is in use, a copy pauses after each page, for this multiple of the page's time.
 _REST: Final = 2.0
-# If requests use the whole loop, a longer rest does not help them.
+# If requests use the whole event loop, a longer pause does not help them.
 _LONGEST_REST_SECONDS: Final = 0.01
 
 
@@ -28,5 +28,5 @@ class Pacing:
         return self._consumed_units > before
 
     def seconds_after(self, took_seconds: float) -> float:
-        """The rest after a page that took this time."""
+        """The pause after a page that took this time."""
         return min(_REST * took_seconds, _LONGEST_REST_SECONDS) if self.is_needed() else 0.0

@@ -157,7 +157,7 @@ class RoundFollower(Generic[M]):
             self._on_current()
 
     async def _step(self, stopped: asyncio.Future[None]) -> bool:
-        """Deliver a round, or wait until there is one; False after the end that was set."""
+        """Deliver a round, or wait for one. False if the follower has reached its end."""
         await self.logs.load_joined()
         seen = self.logs.seen()
         if self._round is None:

@@ -99,8 +99,8 @@ class RoundSender(Protocol[M]):
     async def deliver(self, current: Round[M], stopped: asyncio.Future[None]) -> bool:
         """Wait until all of a round is acknowledged.
 
-        Returns:
-            False if that failed: the round holds the remaining messages, perhaps changed.
+        Returns: False if the delivery failed. The round then has the unacknowledged messages,
+        perhaps with smaller images.
         """
         ...
 

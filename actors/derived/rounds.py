@@ -75,10 +75,10 @@ class Rounds(Generic[M]):
         return [record for record in found if record.sequence_number.counter <= end]
 
     async def _add(self, current: Round[M], records: list[ChangeRecord], limit_bytes: int) -> int:
-        """Put as many of these records into a round as it holds; returns their number."""
+        """Add records to a round until it is full; return the number of added records."""
         for at, record in enumerate(records):
             if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:
-                # Not a wait: other tasks of the loop run.
+                # Let other tasks of the event loop run.
                 await asyncio.sleep(0)
             self._sink.add_change(current, record)
             current.records += 1
@@ -114,7 +114,7 @@ class Rounds(Generic[M]):
         current = Round[M]()
         for at, item in enumerate(page):
             if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:
-                # Not a wait: other tasks of the loop run.
+                # Let other tasks of the event loop run.
                 await asyncio.sleep(0)
             self._sink.add_item(current, item, taken_us)
         current.records = current.items = len(page)

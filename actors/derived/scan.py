@@ -27,7 +27,7 @@ DONE: Final = b""
 
 # The port doesn't signal free space, so a refused message is sent again after this time.
 _REFUSED_SECONDS: Final = 0.1
-# After the loss of a snapshot, the pause before the next one.
+# Pause before the next snapshot after a snapshot was lost.
 _AGAIN_SECONDS: Final = 1.0
 
 _HASH_BYTES: Final = 8
@@ -120,7 +120,7 @@ class TableScan:
     def fraction_done(self) -> float:
         """The share of the table's hash space that was scanned.
 
-        For pages in flight, the messages that are carried out count.
+        Pages in flight count by the number of messages that are already applied.
         """
         begin = done = self._share_before(self._cursor)
         for page in self._in_flight:
@@ -186,7 +186,7 @@ class TableScan:
             await asyncio.gather(*sent, return_exceptions=True)
 
     async def _start(self) -> Snapshot | None:
-        """Find the first page; return the snapshot of all pages if there is one."""
+        """Find the first page. Return the snapshot for all pages, or None."""
         self._in_flight.clear()
         self._has_waited = False
         kept = None
@@ -242,7 +242,7 @@ class TableScan:
     ) -> bool:
         """Perform the steps for a page; False if the scan was stopped first."""
         page = _PageInFlight(self._next)
-        # Before the first step, because a crash may leave the page half sent.
+        # Add the page before the first await, because a crash may leave the page half sent.
         self._in_flight.append(page)
         for step in sink.steps(rows):
             match step:
@@ -252,7 +252,7 @@ class TableScan:
                     if not await self._take(step, stopped):
                         return False
                 case _:
-                    # A page is more work than one turn of the loop should take.
+                    # A page has more work than one turn of the event loop should have.
                     await asyncio.sleep(0)
         return True
 

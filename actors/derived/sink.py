@@ -161,7 +161,7 @@ class FillSink(ABC):
 
     # Maximum number of pages that are sent and not durable.
     pages_in_flight: ClassVar[int]
-    # After a crash the scan may send up to this number of pages again.
+    # After a crash, the scan may repeat up to this number of pages.
     pages_per_cursor: ClassVar[int]
 
     @abstractmethod

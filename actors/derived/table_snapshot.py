@@ -63,7 +63,7 @@ class TableSnapshot:
 
     @property
     def is_held(self) -> bool:
-        """Whether its pages can still be read."""
+        """Whether the pages of the snapshot can still be read."""
         return self._kept is not None
 
     def release(self) -> None:

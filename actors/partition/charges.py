@@ -92,7 +92,7 @@ class Charges:
         self._in_progress.clear()
 
     def give_back(self, envelopes: Iterable[Envelope]) -> None:
-        """Give back the units of these messages: nothing was written for them."""
+        """Return the units of messages for which nothing was written."""
         for envelope in envelopes:
             actions = actions_of(envelope.message)
             for payer in (envelope.reply, *((envelope.reply, each.ordinal) for each in actions)):

@@ -156,7 +156,7 @@ class Partition(Generic[BatchT]):
         return True
 
     def _is_store_in_doubt(self) -> bool:
-        """Whether this partition's last commit failed, or there was no commit yet."""
+        """Whether this partition's last commit failed, or it has made no commit yet."""
         commit = self._last_commit
         return commit is None or (commit.done() and commit.exception() is not None)
 
@@ -269,7 +269,8 @@ class Partition(Generic[BatchT]):
         if commit is None:
             self._settle(batch, outcomes, None)
         else:
-            # Also if the commit is done: the batches before it may not be settled yet.
+            # Settle through the callback even if the commit is done, because earlier batches may
+            # not be settled yet.
             commit.add_done_callback(partial(self._settle, batch, outcomes))
 
     def _settle(
@@ -330,7 +331,7 @@ class Partition(Generic[BatchT]):
 
 
 class Core(Protocol[BatchT]):
-    """The effect of messages on the rows of a partition; it awaits nothing and reads no clock.
+    """Decides the effect of messages on a partition's rows. It awaits nothing and reads no clock.
 
     ``decide`` is pure: it changes neither the core nor the batch, and returns the same decision if
     called again. A decision is a value whose type depends on the message. ``apply`` carries the
@@ -394,7 +395,7 @@ class Effects(Protocol[BatchT_contra]):
         ...
 
     def accepted(self, batch: BatchT_contra, outcomes: Sequence[Outcome]) -> None:
-        """The store has accepted a batch, or there was nothing to write."""
+        """The store has accepted a batch, or the batch had nothing to write."""
         ...
 
     def durable(self, batch: BatchT_contra) -> None:
@@ -402,7 +403,7 @@ class Effects(Protocol[BatchT_contra]):
         ...
 
     def rejected(self, envelopes: Sequence[Envelope]) -> None:
-        """Nothing was written for these messages; called before their replies go out."""
+        """Nothing was written for these messages. Called before their replies are sent."""
         ...
 
     def done(self) -> None:
@@ -437,7 +438,7 @@ class NoEffects:
         """Do nothing."""
 
     def charge(self, envelope: Envelope, decision: Any) -> Any:  # noqa: ARG002 - of the protocol
-        """Return the decision: it costs nothing."""
+        """Return the decision unchanged: it costs nothing."""
         return decision
 
     def accepted(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:

@@ -209,7 +209,7 @@ class TableCore:
     # -- decide -----------------------------------------------------------------------------
 
     def decide(self, batch: TableBatch, message: Message[Any]) -> Any:
-        """Decide one message on what a batch holds.
+        """Decide one message on the results of the messages before it in the batch.
 
         Returns:
             For a write its change, or the error that refuses it. For other messages see ``apply``.

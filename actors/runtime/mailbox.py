@@ -139,17 +139,17 @@ class Mailbox:
         return batch
 
     async def _settle(self) -> None:
-        """Wait as long as each turn of the event loop brings more messages, within bounds."""
+        """Wait while each turn of the event loop brings more messages, within bounds."""
         seen = 0
         for _ in range(_MOST_TURNS):
             if len(self._waiting) == seen or self.closed:
                 return
             seen = len(self._waiting)
-            # This doesn't wait: it gives ready senders their turn.
+            # Let senders that are ready run; this does not wait.
             await asyncio.sleep(0)
 
     def close(self) -> None:
-        """Accept no more messages; ``take`` returns the waiting ones and then nothing."""
+        """Accept no more messages. ``take`` returns the waiting messages, then an empty batch."""
         self.closed = True
         self._wake_taker()
         for future in self._awaiting_close:
@@ -170,7 +170,7 @@ class Mailbox:
     def when_room(self) -> asyncio.Future[None]:
         """A future that completes when messages are taken out, or when the mailbox is closed.
 
-        Other senders may fill the room first.
+        Other senders may take the free space first.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.closed or len(self._waiting) < self._capacity:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message, ReplyT
 
-# A batch or transaction may send 100 messages. The first ones tell enough.
+# A batch or transaction may send 100 messages; the first ones are enough for a trace.
 _MOST_MESSAGES: Final = 8
 
 
@@ -60,7 +60,7 @@ class TimedMailbox(Mailbox):
 
     def __init__(self, capacity: int, *, copy_messages: bool = False) -> None:
         super().__init__(capacity, copy_messages=copy_messages)
-        # By reply, from sending until the reply is there.
+        # Times by reply, from the sending of a message until its reply.
         self._timed: dict[asyncio.Future[Any], MessageTimes] = {}
 
     def put_nowait(

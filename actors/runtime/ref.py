@@ -49,7 +49,7 @@ class Ref:
     def when_room(self) -> asyncio.Future[None]:
         """A future that completes when messages are taken out, or when the mailbox is closed.
 
-        Other senders may fill the room first.
+        Other senders may take the free space first.
         """
         return self._mailbox.when_room()
 

@@ -1,4 +1,4 @@
-"""Splits of partitions: which one, when, and how its range is handed over.
+"""Splits of partitions: which partition, when, and how its range moves to the children.
 
 ``split_watch.py`` finds partitions to split, the largest first in each round.
 ``model/keys/split_point.py`` chooses the position. ``splits.py`` splits for the database's actor:

@@ -6,7 +6,7 @@ from collections import deque
 from random import Random
 from typing import Final
 
-# Average units between two sampled requests: sampling costs almost nothing.
+# Average number of units between two sampled requests, so that sampling costs almost nothing.
 _UNITS: Final = 16
 _MOST_SAMPLES: Final = 256
 
@@ -25,7 +25,7 @@ class PositionSample:
         self._left_units -= units
         if self._left_units > 0:
             return False
-        # Random, because clients often use their keys in turn.
+        # Start at a random place, because clients often use their keys in turn.
         self._left_units = self._draws.random() * (2 * _UNITS)
         return True
 

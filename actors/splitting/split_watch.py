@@ -34,7 +34,7 @@ from dynactor.storage import key_layout
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Store, StoreError
 
-# Share of the ceiling: a partition that uses this much for a while may soon need more units.
+# Share of the ceiling. A partition above this share for a while may soon need more units.
 _HOT_SHARE: Final = 0.8
 # Number of checks of a partition in that time.
 _LOOKS: Final = 6
@@ -106,7 +106,7 @@ class SplitWatch:
         self._tables = tables
         self._growing = growing
         self._tell = tell
-        # By partition and kind of request.
+        # Average use, by partition and kind of request.
         self._uses: dict[tuple[int, str], _Use] = {}
         # The size from which to measure again a partition that could not be divided.
         self._measured: dict[int, float] = {}
@@ -155,7 +155,8 @@ class SplitWatch:
     async def _measure_one(self, large: _Large) -> None:
         table, index_id, number = large.table, large.index_id, large.number
         head = table.head(number, index_id)
-        # It may have been split for heat, or deleted, while others were measured.
+        # The partition may have been split because of its load, or deleted, while others were
+        # measured.
         if (
             head is None
             or not is_settled(table.definition)

@@ -60,7 +60,7 @@ class SplitPartition(Message[tuple[int, int]], frozen=True):
 
 
 class GrowTable(Message[None], frozen=True):
-    """A table, or an index of it, has fewer partitions than its throughput needs."""
+    """A table or one of its indexes has fewer partitions than its throughput needs."""
 
     table_id: int
     name: str

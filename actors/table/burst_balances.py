@@ -29,7 +29,7 @@ from dynactor.storage.store import Conflict, Group, Store, StoreError, Unknown
 
 _KEEP_SECONDS: Final = 10.0
 _MAILBOX_MESSAGES: Final = 100
-# Partitions in one commit. Checking this many takes at most a millisecond.
+# Number of partitions in one commit. Checking this many takes at most a millisecond.
 _BATCH_PARTITIONS: Final = 256
 
 _log = structlog.get_logger("actors")
@@ -157,7 +157,7 @@ class BalanceWriter:
                 yield _Place(resource, number, limits)
 
     def _everything(self) -> Iterator[_Place]:
-        """All present partitions, then deleted ones that still have rows."""
+        """Balances of all present partitions, then of deleted ones that still have rows."""
         self._due = {}
         kept: dict[Resource, ResourceLimits] = {}
         for owner in list(self._owners()):
@@ -220,7 +220,8 @@ class BalanceWriter:
         group = Group(key_layout.BALANCES_HEAD, self._head_bytes, head_bytes, puts, deletes)
         durable = await commit_past_stalls(self._store, [group])
         await durable
-        # Only now: a store that reopens after a full disk has lost the failed commit.
+        # Set these only after the commit is durable: a store that reopens after a full disk has
+        # lost the failed commit.
         self._head, self._head_bytes = head, head_bytes
         for place, balance in changed.items():
             rows = self._rows.setdefault(place.resource, {})

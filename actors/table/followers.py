@@ -31,7 +31,7 @@ class Subscription(Enum):
 
     # Every log, also of future partitions. Without a checkpoint, the whole log.
     ALL = "all"
-    # The logs in which it has a checkpoint.
+    # The subscriber reads the logs in which it has a checkpoint.
     KNOWN = "known"
     NONE = "none"
 
@@ -255,7 +255,7 @@ class Followers:
         self._followings[subscriber_id] = following
 
     def following(self, subscriber_id: bytes) -> Following | None:
-        """The follower with this id, if there is one."""
+        """The follower with this id, or None."""
         return self._followings.get(subscriber_id)
 
     async def detach(self, subscriber_id: bytes) -> None:
@@ -267,7 +267,7 @@ class Followers:
     async def floors(self) -> dict[int, int]:
         """The counters up to which no subscriber needs a log's records, by partition number.
 
-        Only the stored checkpoints determine them.
+        The result depends only on stored checkpoints.
         """
         feeds = await self.feeds()
         needs = [

@@ -135,7 +135,7 @@ async def _read_pieces(
     heat = throttle.read_positions
     page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
     if pieces and not request.by_partition and heat.is_due(page_units):
-        # In reverse, reading started at the other end of the piece.
+        # In reverse order, reading started at the other end of the piece.
         began_at = pieces[0].start
         heat.note(partition_map.number_of(began_at), began_at)
 
@@ -146,7 +146,7 @@ def _pay(
     limited: IndexDefinition | None,
     start: bytes,
 ) -> None:
-    """Charge partitions, by number, what a page owes them, and clear the debt."""
+    """Charge partitions, by number, the units that a page owes them, and clear the debt."""
     for number, units in owed:
         throttle.take_page(number, units, limited, start)
     owed.clear()
@@ -158,7 +158,7 @@ def _query_start(request: ReadRange) -> bytes:
 
 
 def _rest(request: ReadRange) -> KeyRange:
-    """The rest of the range, after the position where the last page ended."""
+    """The remaining range, after the position where the last page ended."""
     whole = request.key_range
     if request.after is None:
         return whole

@@ -167,9 +167,10 @@ class Table:
         return self._put(self.number_of(position), message, size_bytes, always=always)
 
     def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
-        """Have a partition hand over its group of a round of transactions.
+        """Ask a partition for its group of a round of transactions.
 
-        The message goes before all waiting ones, because the round's other partitions wait for it.
+        The message precedes all waiting messages, because the round's other partitions wait for
+        it.
 
         Raises:
             InternalServerError, ResourceNotFoundException: as ``send``.
@@ -214,7 +215,7 @@ class Table:
         """
         partition = self.partitions[number]
         try:
-            # Even if it is full: a mailbox holds at most one such message.
+            # Ask even if the mailbox is full: it holds at most one such message.
             reply = partition.ask(ExpireItems(attribute_name, positions), always=True)
         except MailboxClosed:
             raise InternalServerError("A partition of this table has failed") from None
@@ -331,7 +332,7 @@ class Table:
             await asyncio.wait(splits)
 
     async def snapshot(self) -> Snapshot:
-        """One durable view, for requests that read several times.
+        """Yield one durable view, for requests that read several times.
 
         Raises:
             StoreError: as the store.
@@ -353,7 +354,8 @@ class Table:
     async def redefine(self, definition: TableDefinition) -> dict[int, int]:
         """Have every partition use a new definition.
 
-        A partition that was given up writes nothing until it restarts, and then uses the new one.
+        A partition that was given up writes nothing until it restarts, and then uses the new
+        definition.
 
         Returns:
             The counter of the last change under the old one, by partition number.

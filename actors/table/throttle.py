@@ -536,7 +536,7 @@ class FreeUnits(BackfillUnits):
         pass
 
     def take(self, partition_number: int, units: int) -> None:
-        """Take nothing: the entry may be put."""
+        """Do nothing: an entry without limits may always be put."""
         del partition_number, units
 
 

@@ -288,7 +288,7 @@ class TableTraffic:
         self._otherwise: Recording = "some" if samples else "none"
         self._draws = Random(definition.table_id)  # noqa: S311 - which requests are counted
         self._traffic: dict[int, KeyTraffic] = {}
-        # By the index that is read: reads of a local index count for the table.
+        # Counts by the index that is read; reads of a local index count for the table.
         self._read_traffic: dict[int, KeyTraffic] = {}
         # Global indexes by their names in ARNs, and local indexes.
         self._ids: dict[str, int] = {}

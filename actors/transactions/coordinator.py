@@ -176,7 +176,7 @@ class Transactions:
     async def write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
         """Do all of these actions or none; return when they are durable.
 
-        No two of them are on one item. The results are in the order of the actions.
+        No two actions concern the same item. The results are in the order of the actions.
 
         Raises:
             TransactionCanceledException: one of them can't be done.

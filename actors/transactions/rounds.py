@@ -102,14 +102,14 @@ class Candidate:
         self._free_token()
 
     def refuse(self, error: DynamoDBError) -> None:
-        """It can't be committed, or its outcome is unknown."""
+        """The transaction cannot be committed, or its outcome is unknown."""
         self.is_decided = True
         self._free_token()
         if not self.told.done():
             self.told.set_exception(error)
 
     def settle(self) -> None:
-        """Its commit is durable."""
+        """The commit of the transaction is durable."""
         self._free_token()
         self.tell()
 
@@ -231,7 +231,7 @@ class Rounds:
         The first of many must not go alone, because a round's cost is shared.
         """
         for _ in range(_MOST_TURNS):
-            # Not a wait: ready tasks take their turn.
+            # Let ready tasks run; this does not wait.
             await asyncio.sleep(0)
             if not self.preparing:
                 return
@@ -257,7 +257,7 @@ class Rounds:
             return
         for candidate in left:
             candidate.put_back()
-            # Its task ends it, also if the task was canceled just now.
+            # The transaction's own task ends it, also if that task was canceled just now.
             if candidate.is_left:
                 self._over(candidate, "cancelled")
         still = (each for each in left if not each.is_left)

@@ -293,5 +293,5 @@ def _check_order(select: Select, schema: KeySchema) -> None:
 
 
 def _is_descending(attributes: Sequence[KeyAttribute], descending: dict[str, bool]) -> bool:
-    """The direction that ORDER BY gives to the first of these attributes that it names."""
+    """Whether ORDER BY is descending for the first of these attributes that it contains."""
     return next((descending[one.name] for one in attributes if one.name in descending), False)

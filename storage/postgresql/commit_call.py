@@ -1,4 +1,4 @@
-"""One call of ``commit`` as arguments of SQL: its checks, and the last state of each key."""
+"""The arguments of one call of the SQL function ``commit``: checks, and each key's last state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ARRAYS: Final = (5, 6, 6, 3, 5)
 
 
 class CommitCall:
-    """The groups of one call. ``keys`` are all that it checks or writes, but for its ranges."""
+    """The groups of one call. ``keys`` are all keys that are checked or written, except ranges."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self._heads = {group.head_key: group.expected_head for group in groups}
@@ -46,7 +46,8 @@ class CommitCall:
             for key, value in checks.items():
                 arrays.check(number, key, value, is_head=is_head)
                 if value is None:
-                    # Its absence is locked by inserting it.
+                    # Inserting the head locks it against other sessions, because an absent row
+                    # cannot be locked.
                     arrays.birth(number, key, final.get(key), is_head=key in self._heads)
                     if final.pop(key, None) is None:
                         arrays.delete(number, key)

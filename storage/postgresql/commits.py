@@ -1,8 +1,8 @@
-"""Commits: calls that wait share a statement, which is one transaction.
+"""Commits: waiting calls share a statement, which is one transaction.
 
-The statement leaves out the calls whose heads or guards are wrong. If its connection breaks,
-PostgreSQL may have committed it, or may still do so. The same statement is then sent again. It
-stores a random batch id in its heads, which tells the second one whether the first was written.
+The statement skips calls whose heads or guards have changed. If the connection breaks, PostgreSQL
+may or may not commit the statement, so the same statement is sent again. The first statement
+stores a random batch id in its heads. The second one finds the id if the first was committed.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ class Commits:
         self._idle: asyncio.Future[None] | None = None
 
     async def commit(self, call: CommitCall) -> StoreError | None:
-        """Write a call; return the error if it was refused, or if nobody knows.
+        """Write a call. Return the error if the call was refused, or if its outcome is unknown.
 
-        The commit goes on if the caller is cancelled. The cancellation is delivered behind it: a
-        caller that does not know the outcome would say that nothing was written.
+        The commit continues if the caller is canceled, and the cancellation is delivered
+        afterwards. Otherwise the caller would report an unknown outcome as "nothing was written".
         """
         loop = asyncio.get_running_loop()
         pending = Pending(call)
@@ -237,7 +237,7 @@ def _verdict(said: int, *, in_doubt: bool) -> StoreError | None:
     if said in (ACCEPTED, WRITTEN_BEFORE):
         return None
     if in_doubt:
-        # It was refused the first time, or was written and then changed by another owner.
+        # The first attempt was refused, or it was written and another owner then changed the row.
         return Unknown("the connection to PostgreSQL broke during the commit")
     if said == FENCED:
         return Fenced("a guard does not have its value")

@@ -19,7 +19,7 @@ from dynactor.storage.store import Closed, Unavailable
 _CONNECT_SECONDS: Final = 5.0
 # A statement that takes longer is given up with its connection.
 STATEMENT_SECONDS: Final = 30.0
-# A statement that changes nothing is repeated for so long, while PostgreSQL can't be reached.
+# How long a read-only statement is retried while PostgreSQL is unreachable.
 PATIENCE_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.05
 
@@ -47,7 +47,7 @@ class Connections:
         *,
         keeps: bool = False,
     ) -> T:
-        """Run statements that change nothing; again if the connection breaks.
+        """Run read-only statements, and repeat them if the connection breaks.
 
         The caller gives the connection back if it ``keeps`` it.
 
@@ -97,7 +97,7 @@ class Connections:
                 self.give_back(connection, is_usable=is_usable)
 
     async def open(self) -> Any:
-        """A connection of the caller's own, beside the bounded ones.
+        """Open a connection for the caller alone, outside the bounded pool.
 
         Raises:
             Unavailable: PostgreSQL can't be reached.
@@ -152,7 +152,7 @@ class Connections:
             raise
 
     def give_back(self, connection: Any, *, is_usable: bool) -> None:
-        """Give back what was taken; it is closed if it is of no use."""
+        """Return a connection to the pool, or close it if it is broken."""
         self._free += 1
         if not is_usable or self._is_closed:
             connection.terminate()

@@ -1,8 +1,8 @@
 """Keys of any length in the indexes of PostgreSQL, which hold at most 2,704 bytes.
 
-A key of up to 2,600 bytes is stored as it is. A longer one is stored as its first 2,600 bytes and
-a digest, and the rest of it stands in the column ``tail``. So stored keys sort as the keys do, but
-for long keys with the same first bytes: those are sorted by their tails.
+A key of up to 2,600 bytes is stored unchanged. A longer key is stored as its first 2,600 bytes and
+a digest; the column ``tail`` has the remaining bytes. Stored keys sort like the keys themselves.
+The exception is long keys with the same first 2,600 bytes, which are sorted by ``tail``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The one server of a database: a lock says that it runs, and its epoch fences the one before.
 
-The lock is held by a session, so it goes with the server or its connection. Each commit names the
-epoch. A server that takes over raises it behind the commits that are under way; later ones of the
-server before are refused. So two servers never write together.
+A session holds the lock, so the lock ends with the server or with its connection. Each commit
+names the epoch. A new owner raises the epoch after the commits in flight; later commits of the
+previous owner are refused. So two servers never write at the same time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = structlog.get_logger("storage")
 
 
 class Ownership:
-    """This server's ownership of a database. ``sizes`` are those of the tables and the log."""
+    """This server's ownership of a database. ``sizes`` are the sizes of the tables and the log."""
 
     def __init__(
         self, address: Address, statements: Statements, connection: Any, epoch: int

@@ -52,7 +52,7 @@ class PageReader:
         return rows
 
     async def read(self, connection: Any, start: bytes, end: bytes, bounds: Bounds) -> list[Row]:
-        """A page by as many statements as it takes, within one transaction."""
+        """Read a page with as many statements as necessary, within one transaction."""
         rows: list[Row] = []
         parts = list(ranges(start, end))
         for part in reversed(parts) if bounds.reverse else parts:

@@ -1,6 +1,6 @@
-"""Reads of single keys: those of one turn of the event loop share a statement.
+"""Reads of single keys: the reads of one turn of the event loop share a statement.
 
-While as many statements are under way as may be, reads wait and share the next one.
+While the maximum number of statements is in flight, new reads wait and share the next statement.
 """
 
 from __future__ import annotations

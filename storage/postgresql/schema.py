@@ -48,7 +48,7 @@ async def open_schema(connection: Any, address: Address) -> None:
 async def raise_format(connection: Any, address: Address) -> None:
     """Keep older versions out before anything is written that they don't know.
 
-    Only for the owner of the database.
+    Only the owner of the database may call this.
     """
     comment = await connection.fetchval(sql.FIND_SCHEMA, address.schema)
     if comment != sql.FORMAT_COMMENT:

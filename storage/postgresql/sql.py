@@ -1,10 +1,10 @@
 """All SQL, for PostgreSQL 14 to 18.
 
 A commit is one call of the function ``commit``. Each statement in the function has a snapshot of
-its own, which is newer than the locks taken before. A single statement would not do: if it waits
-for a lock and then reads another row, its snapshot is older than the lock (measured).
+its own, which is newer than the locks taken before. A single statement would not be enough: if it
+waits for a lock and then reads another row, its snapshot is older than the lock (measured).
 
-Not checked here: CockroachDB, YugabyteDB. Both would need another way to lock what is absent.
+CockroachDB and YugabyteDB were not tested. Both would need another way to lock absent rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Final
 
 from dynactor.storage.data_directory import FORMAT_VERSION
 
-# The values are those of a data directory. A change of the tables or of ``commit`` raises it, too.
+# The version is the same as that of a data directory. A change of the tables or of ``commit``
+# raises it, too.
 FORMAT_COMMENT: Final = f"dynactor data, format {FORMAT_VERSION}"
 OLDEST_SERVER_VERSION: Final = 140_000
 
@@ -78,7 +79,8 @@ def create_schema(schema: str) -> str:
         ALTER TABLE {quoted}.{table} ALTER value SET STORAGE EXTERNAL;
         """
         for table, options in (
-            # Each commit changes a head: half of a page is room for its next versions.
+            # Each commit updates a head, so half of each page is left free for new versions of its
+            # rows.
             ("heads", f"fillfactor = 50, {eager}"),
             ("rows", "fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05"),
             ("log", "autovacuum_vacuum_scale_factor = 0.05"),
@@ -99,7 +101,7 @@ def create_schema(schema: str) -> str:
 
 
 def raise_format(schema: str) -> str:
-    """The statements that bring a schema of an earlier format to this one."""
+    """The statements that upgrade a schema of an earlier format."""
     quoted = _quoted(schema)
     return f"""
         {_commit_function(quoted)}
@@ -143,7 +145,7 @@ class Statements:
         )
 
     def page(self, table: int, *, reverse: bool) -> str:
-        """The rows between two stored keys, up to the one that reaches a number of bytes."""
+        """The rows between two stored keys, up to the row that reaches the number of bytes."""
         return self._page(table, "key", "key >= $1 AND key < $2", reverse=reverse)
 
     def cluster(self, table: int, *, reverse: bool) -> str:
@@ -167,13 +169,13 @@ class Statements:
 def _commit_function(schema: str) -> str:
     """Checks guards and heads, and writes the calls that are not refused.
 
-    One call is what has to be written as a whole; a statement has several. Each row of the arrays
-    names its call, counted from 1, and its table. ``mask`` has a bit for each kind of work in each
-    table, so that no statement is run for nothing.
+    A call is a set of writes that must be written as a whole; one statement has several calls.
+    Each row of the arrays has the number of its call, counted from 1, and of its table. ``mask``
+    has a bit for each kind of work in each table, so that unnecessary statements are skipped.
 
-    Rows that must be absent are inserted, because the index then makes other sessions wait that
-    insert them. If another session was first, the whole statement fails, and each call is tried on
-    its own.
+    The function inserts the rows that must be absent: the index then makes other sessions that
+    insert the same rows wait. If another session was first, the whole statement fails, and each
+    call is retried in a statement of its own.
     """
     is_written = "(refused IS NULL OR {0}.call <> ALL(refused))"
     guard_locks, head_locks, checks, births, deleted, puts = [], [], [], [], [], []
@@ -284,5 +286,5 @@ def _commit_function(schema: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as SQL takes it."""
+    """A name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,7 +1,7 @@
 """The store in PostgreSQL, behind the port of ``storage/store.py``.
 
-A commit is accepted when it is durable, and both common views show what is committed at the moment
-of each call.
+A commit is accepted only when it is durable. Both shared views show the rows that are committed
+when they are called.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def _own(address: Address, statements: Statements) -> Ownership:
 
 
 class _PostgresqlStore:
-    """The store. Once ``_closed`` is set, nothing is read or written."""
+    """The store on PostgreSQL. Once ``_closed`` is set, nothing is read or written."""
 
     def __init__(
         self, tasks: TaskGroup, address: Address, statements: Statements, ownership: Ownership
@@ -156,16 +156,16 @@ class _PostgresqlStore:
         if error is None:
             written.set_result(None)
         elif isinstance(error, Unknown):
-            # Not an error of the call: those say that nothing was written.
+            # Don't raise the error of the call: such an error would mean that nothing was written.
             written.set_exception(error)
-            # Nobody may look at it.
+            # Read the exception, because asyncio logs exceptions that no caller reads.
             written.exception()
         else:
             raise error
         return written
 
     async def reclaim(self, start: bytes, end: bytes) -> None:  # noqa: ARG002 - of the port
-        # Autovacuum makes room for other rows.
+        # Do nothing: autovacuum frees the space of deleted rows.
         self._raise_if_closed()
 
     async def checkpoint(self, directory: Path) -> None:  # noqa: ARG002 - of the port

@@ -24,7 +24,7 @@ BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class CommittedView:
-    """The view of what is committed when a call is made."""
+    """The view of the rows that are committed when a method is called."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class CommittedView:
         self._raise_if_closed = raise_if_closed
 
     def at_hand(self, key: bytes) -> bytes | NotAtHand | None:  # noqa: ARG002 - of the port
-        """Nothing is at hand."""
+        """Return NOT_AT_HAND: no row is cached."""
         self._raise_if_closed()
         return NOT_AT_HAND
 
@@ -51,7 +51,7 @@ class CommittedView:
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
-        """The rows of a range, up to the one that fills the page."""
+        """The rows of a range, up to the row that fills the page."""
         self._raise_if_closed()
         if start >= end or max_rows <= 0 or max_bytes <= 0:
             return []
@@ -89,7 +89,7 @@ class SnapshotView:
         self._turn = asyncio.Lock()
 
     def at_hand(self, key: bytes) -> bytes | NotAtHand | None:  # noqa: ARG002 - of the port
-        """Nothing is at hand."""
+        """Return NOT_AT_HAND: no row is cached."""
         self._raise_if_closed()
         return NOT_AT_HAND
 
@@ -114,7 +114,7 @@ class SnapshotView:
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
-        """The rows of a range, up to the one that fills the page."""
+        """The rows of a range, up to the row that fills the page."""
         bounds = Bounds(reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
 
         async def read(connection: Any) -> list[Row]:
@@ -144,7 +144,8 @@ class SnapshotView:
             finally:
                 timer.cancel()
                 if not is_done:
-                    # Also where the caller was cancelled: a statement may still be under way.
+                    # Terminate also if the caller was canceled, because a statement may still be
+                    # running.
                     connection.terminate()
 
     def _raise_if_closed(self) -> None:

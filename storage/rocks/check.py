@@ -94,7 +94,7 @@ class _Counts:
     def __init__(self) -> None:
         self.rows = 0
         self.row_bytes = 0
-        # By namespace too: each has ids of its own.
+        # Also by namespace, because each namespace has table ids of its own.
         self._names: dict[tuple[str, int], str] = {}
         self._by_index: Counter[tuple[str, int, int]] = Counter()
 

@@ -50,17 +50,17 @@ class Engine(Protocol):
     def can_reopen(self) -> bool:
         """Whether the engine can be reopened after the disk was full.
 
-        It needs enough space, and ``keep_only_synced`` must have succeeded.
+        Reopening requires enough disk space and a successful ``keep_only_synced``.
         """
 
     def open_for_reading(self) -> None:
-        """Replace the engine by one that is open read-only, with only the durable content.
+        """Replace the engine with a read-only one that has only the durable content.
 
         Works on a full disk. If it raises ``StoreError``, ``rows`` stays readable.
         """
 
     def open_for_writing(self) -> None:
-        """Replace the read-only engine by one that is open for writing.
+        """Replace the read-only engine with one that is open for writing.
 
         If it raises ``StoreError``, ``rows`` stays readable. ``Full``: there is too little space.
         ``Retry``: a snapshot or iterator of the earlier engine is still in use.
@@ -137,7 +137,7 @@ class DiskEngine:
         return self._mark.is_kept and self._space.has(logged_bytes(self._directory.engine))
 
     def open_for_reading(self) -> None:
-        """Cut changes that no sync covered off the log, and read the rest into memory."""
+        """Truncate changes that no sync covered, and read the remaining log into memory."""
         # Reads continue. The engine is closed, and its lock released, with the last of its readers.
         self.rows.cancel_all_background(wait=True)
         self._cut_log()
@@ -223,8 +223,8 @@ class DiskEngine:
     def _open(self) -> Rdict:
         """Open RocksDB with everything in it durable.
 
-        Raises ``Damaged`` if something durable is missing. The check changes nothing, so the
-        damaged files can be inspected and copied.
+        Raises ``Damaged`` if durable data is missing. The check changes nothing, so the damaged
+        files can be inspected and copied.
         """
         self._cut_log()
         if logged_bytes(self._directory.engine) > 0:
@@ -299,23 +299,23 @@ class MemoryEngine:
         """Memory is not limited."""
 
     def sync(self, sequence: int) -> None:
-        """The log in memory can't be synced, and ends with the process anyway."""
+        """Do nothing: the log in memory cannot be synced, and it ends with the process."""
 
     def keep_only_synced(self) -> None:
-        """Not needed: the content ends with the process."""
+        """Do nothing: the content ends with the process."""
 
     def stop_compactions(self) -> None:
-        """Never needed."""
+        """Do nothing: an engine in memory has no unreadable files."""
 
     def can_reopen(self) -> bool:
-        """Never needed."""
+        """Return False: an engine in memory is never reopened."""
         return False
 
     def open_for_reading(self) -> None:
-        """Never needed."""
+        """Do nothing: an engine in memory is never reopened."""
 
     def open_for_writing(self) -> None:
-        """Never needed."""
+        """Do nothing: an engine in memory is never reopened."""
 
     def reclaim(self, start: bytes, end: bytes) -> None:
         """Compact, which frees memory, too."""

@@ -37,8 +37,8 @@ class RocksOptions(Struct, frozen=True):
     memtable_bytes: int = 32 * MIB
     memtables: int = 4
     # None: a sixteenth of the memory that the process may use, or 256 MiB, but at most a quarter.
-    # The rest is still useful: the system caches the files' compressed blocks, and a get from there
-    # takes a few microseconds more.
+    # The remaining memory is still useful: the system caches the files' compressed blocks, and a
+    # get from there takes a few microseconds more.
     block_cache_bytes: int | None = None
     # Commits are refused while the disk has less space than this, in addition to the space for
     # flushing memtables. So accepted commits can always be flushed. None: a twentieth of the disk,
@@ -69,7 +69,8 @@ class RocksOptions(Struct, frozen=True):
 def engine_options(options: RocksOptions) -> Options:
     """RocksDB's own options for this tuning."""
     table = BlockBasedOptions()
-    # It has few large shards, without locks. The other kind has 64 shards, too small for a filter.
+    # The hyper clock cache has a few large shards without locks. The LRU cache has 64 shards,
+    # which are too small for a filter block.
     table.set_block_cache(Cache.new_hyper_clock_cache(options.cache_bytes, _ANY_CHARGE))
     table.set_bloom_filter(10, block_based=False)
     table.set_data_block_index_type(DataBlockIndexType.binary_and_hash())
@@ -100,9 +101,9 @@ def engine_options(options: RocksOptions) -> Options:
     # each use; the other half is for connections.
     engine.set_max_open_files(open_files_limit() // 2)
     engine.set_paranoid_checks(enabled=True)
-    # The other modes refuse a log whose tail a power cut left zeroed, or drop records after a
-    # damaged one. This one keeps the whole prefix; the durable mark tells whether it is long
-    # enough.
+    # Other modes refuse a log whose tail was zeroed by a power cut, or drop records after a
+    # damaged one. This mode keeps all records before the damage; the durable mark shows whether
+    # any durable record is missing.
     engine.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     # Syncing is faster if a log overwrites an older one, but switching to it renames a file on the
     # event loop: up to 15 ms.

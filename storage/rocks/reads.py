@@ -188,7 +188,8 @@ class DiskReads:
             pass
 
     def _work_once(self) -> bool:
-        # Not a loop: a batch keeps the engine alive, and the next one may be far off.
+        # Take one batch without a loop variable: a batch keeps the engine alive, and the next
+        # batch may come much later.
         handful = self._handfuls.get()
         if handful is None:
             return False

@@ -82,7 +82,7 @@ async def open_rocks_in_memory(options: RocksOptions | None = None) -> Clearable
 
 
 class _Mark(NamedTuple):
-    """The state that a sync covers: a view of it, and its last change."""
+    """The state that a sync covers: a view of it, and the number of its last change."""
 
     view: PinnedView
     sequence: int
@@ -153,7 +153,8 @@ class _RocksStore:
         batch = _batch(groups)
         if not _frees_space(groups):
             self._take_space(batch.size_in_bytes())
-        # Before the write, because a thread may read the row immediately after it.
+        # Note the keys before the write, because a thread may read a row immediately after the
+        # write.
         self._changed.note(groups)
         try:
             self._engine.rows.write(batch, self._write_options)
@@ -187,7 +188,7 @@ class _RocksStore:
         return self._synchronizer.behind_accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
-        # It would write rows that no sync covered into table files.
+        # Reclaiming now would write rows that no sync covered into table files.
         if self._refusal is not None:
             self._raise_unless_reopened()
         await self._run_aside(self._reclaims, self._engine.reclaim, start, end)
@@ -204,8 +205,8 @@ class _RocksStore:
         await self._run_aside(self._checkpoints, self._make_checkpoint, directory)
 
     def _make_checkpoint(self, directory: Path) -> None:
-        # It runs in the thread as a whole, so it completes after a cancellation, and before
-        # closing.
+        # The whole block runs in the thread, so a cancellation doesn't interrupt it and closing
+        # waits for it.
         with whole_directory(directory) as unfinished:
             self._engine.checkpoint(unfinished)
             mark_as_backup(unfinished)
@@ -442,7 +443,7 @@ class _MemoryStore(_RocksStore):
     def _prepare(self) -> None:
         self._timer = None
         if not self._is_closed:
-            # It runs in the thread of checkpoints, which `close` waits for.
+            # The thread that makes checkpoints runs this job, and `close` waits for that thread.
             self._preparing = asyncio.get_running_loop().run_in_executor(
                 self._checkpoints, self._memory.prepare_clear
             )

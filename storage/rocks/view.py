@@ -85,7 +85,7 @@ class RocksView(ABC):
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
-        """The rows of a range, up to the one that fills the page."""
+        """The rows of a range, up to the row that fills the page."""
         rows: list[Row] = []
         iterator = None
         reads = self._reads
@@ -197,7 +197,7 @@ class LatestView(RocksView):
 
 
 class PinnedView(RocksView):
-    """One state of the engine, which never changes."""
+    """One pinned state of the engine, which never changes."""
 
     def __init__(self, pinned: Pinned, reads: DiskReads) -> None:
         super().__init__(reads)
@@ -216,7 +216,7 @@ class PinnedView(RocksView):
     def forget_changes(self) -> None:
         """Stop recording changes, and read all values from the state itself.
 
-        For views that live long, because the record of changes grows with every write.
+        Call this for long-lived views, because the record of changed keys grows with every write.
         """
         if self._source is not None and self._source.changed is not ALL_KEYS:
             self._source = self._source._replace(changed=ALL_KEYS)

@@ -84,7 +84,8 @@ _REFUSALS: Final = (
     UnsupportedSaslMechanismError,
     ssl.SSLError,
 )
-# A publisher without permission to create topics may use one that an operator has created.
+# Errors after which the topic may still exist: a publisher without permission to create topics may
+# use a topic that an operator has created.
 _PERHAPS_THERE: Final = (
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
@@ -98,7 +99,7 @@ class Kafka:
     """The broker."""
 
     def __init__(self, settings: BrokerSettings) -> None:
-        """Connects to nothing yet.
+        """Store the settings. Connections are opened later.
 
         Raises:
             Refused: a file of the TLS settings can't be read.
@@ -161,8 +162,8 @@ class Kafka:
     async def read_last(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """See ``Broker``.
 
-        It reads to the end of the log rather than to the last committed record, because our last
-        position may follow the open transaction of another publisher.
+        Read to the end of the log rather than to the last committed record, because our last
+        position may come after the open transaction of another publisher.
         """
         partition = TopicPartition(topic, 0)
         wanted = set(keys)
@@ -309,7 +310,8 @@ class KafkaPublisher:
             try:
                 sent = await self._producer.send_batch(batch, topic, partition=partition)
             except KafkaTimeoutError:
-                # A batch of another caller is still in flight before it, so nothing was sent.
+                # A batch of another caller is still in flight to this partition, so aiokafka sent
+                # nothing.
                 continue
             await self._unless_closing(sent)
             return
@@ -348,7 +350,8 @@ class KafkaPublisher:
             return
         self._closing.set_result(None)
         sending = self._producer._sender.sender_task  # noqa: SLF001 - nothing else ends it
-        # It waits for the records it has sent, so it would not end while the broker is away.
+        # ``stop`` waits for the records in flight, so it would not return while the broker is
+        # unreachable.
         await _within(_CLOSE_SECONDS, self._producer.stop())
         await _within(_CLOSE_SECONDS, self._producer.client.close())
         if sending is not None and not sending.done():

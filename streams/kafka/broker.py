@@ -19,11 +19,11 @@ SaslMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class BrokerError(Exception):
-    """The root of the errors of a broker; the message says what happened."""
+    """The base class of a broker's errors; the message describes the error."""
 
 
 class Unreachable(BrokerError):
-    """No answer, or not in time. Retry."""
+    """The broker sent no answer, or sent it too late. The caller should retry."""
 
 
 class Refused(BrokerError):
@@ -46,7 +46,7 @@ class DeliveryFailed(BrokerError):
 
 
 class TooLarge(DeliveryFailed):
-    """The broker accepts no batch of this size: ``count`` records after the delivered ones."""
+    """The broker refuses batches of this size: ``count`` records after the delivered ones."""
 
     def __init__(self, message: str, delivered: int, count: int) -> None:
         super().__init__(message, delivered)
@@ -81,8 +81,9 @@ class Publisher(Protocol):
     ) -> None:
         """Append records to a partition in order; return when all of them are acknowledged.
 
-        They are sent in batches of about ``max_batch_bytes``, large records alone. Each gets the
-        time of sending. This waits while the broker is away; the caller sets a limit.
+        Records are sent in batches of about ``max_batch_bytes``; a larger record is a batch of its
+        own. Each record gets the time of sending. The call waits while the broker is unreachable,
+        so the caller sets a deadline.
 
         Raises:
             DeliveryFailed: or one of its subclasses.
@@ -122,7 +123,7 @@ class Broker(Protocol):
         ...
 
     async def is_empty(self, topic: str, partition_count: int) -> bool:
-        """Whether nothing was ever appended to a topic with this number of partitions.
+        """Whether a topic with this number of partitions has never received a record.
 
         Raises:
             Unreachable, Refused: it is unknown.
@@ -130,7 +131,7 @@ class Broker(Protocol):
         ...
 
     async def open_publisher(self, transactional_id: str | None = None) -> Publisher:
-        """A publisher; with an id, one that publishes in transactions.
+        """Open a publisher; one with an id publishes in transactions.
 
         An earlier publisher with this transactional id is fenced, and its open transaction is
         aborted.

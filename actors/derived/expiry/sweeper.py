@@ -125,7 +125,7 @@ class Sweeper:
                 if len(self._late) < _MOST_LATE:
                     self._late[position] = None
                     continue
-                # There are too many to remember: read them from the list again.
+                # There are too many positions to remember, so read them from the list again.
                 self._swept_before_us = at_us
             earliest_us = min(earliest_us, at_us)
         if (self._late or earliest_us < self._earliest_us) and not self._noticed.done():
@@ -146,7 +146,7 @@ class Sweeper:
     async def run(self) -> None:
         """Sweep whenever an item is due, until the mailbox is closed or the partition is split."""
         self._closed = self.mailbox.when_closed()
-        # After a crash everything is read again.
+        # After a crash, read the whole list again.
         self._swept_before_us = -_NEVER
         self._late.clear()
         while not self._closed.done():
@@ -252,7 +252,8 @@ class Sweeper:
         except InternalServerError as error:
             if _is_of_store(error):
                 raise
-        # One by one, also a single item: a crash may have been caused by another message.
+        # Send items one by one, even a single item, because another message of the batch may have
+        # caused a crash.
         counter, refused = 0, 0
         for position in positions:
             try:

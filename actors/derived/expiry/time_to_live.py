@@ -136,7 +136,7 @@ class TimeToLiveActors:
         return have_passed and not self._is_closing
 
     async def close(self) -> None:
-        """Stop all, the sweepers first, so that nothing is deleted from then on."""
+        """Stop all actors, sweepers first, so that no further item is deleted."""
         self._is_closing = True
         await asyncio.gather(*map(self._supervisor.stop, self._sweepers.values()))
         if self._scan is not None:

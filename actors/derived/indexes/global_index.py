@@ -68,9 +68,10 @@ class BackfillProgress(Struct, frozen=True):
 
 
 class _Asked(NamedTuple):
-    """A message that was sent, or waits for room in the mailbox.
+    """A message that was sent, or that waits for space in the mailbox.
 
-    Not a coroutine: a write has many of these, and a task for each would cost more than the write.
+    A callback object instead of a coroutine: a write has many of these, and a task for each would
+    cost more than the write.
     """
 
     actors: GlobalIndexActors
@@ -123,7 +124,7 @@ class GlobalIndexActors:
         self.follows_all = True
         # Whether a partition refused its last message because the store refuses writes.
         self._is_refused = False
-        # Number of backfill messages that had to wait for room in a partition of the index.
+        # Number of backfill messages that waited for space in the mailbox of an index partition.
         self.backfill_throttle_events = 0
 
     @property
@@ -191,7 +192,7 @@ class GlobalIndexActors:
 
     @property
     def is_followed(self) -> bool:
-        """Whether its followers have started."""
+        """Whether the followers of the index have started."""
         return bool(self._maintainers)
 
     async def wait_caught_up(self) -> None:
@@ -205,8 +206,8 @@ class GlobalIndexActors:
     async def wait_readable(self) -> None:
         """Wait until the index contains every answered write, or until the wait limit.
 
-        This setting requests an index that is never behind. If the index can't keep up, as with a
-        full disk, an old answer is better than an error.
+        With ``--gsi-lag awaited`` a reader expects an index that is never behind. If the index
+        can't keep up, for example on a full disk, an old answer is better than an error.
         """
         with anyio.move_on_after(self.reads_wait_seconds):
             await self._maintainers.wait_caught_up()
@@ -227,9 +228,9 @@ class GlobalIndexActors:
     def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
         """Have a message carried out, durably, however long the store refuses writes.
 
-        It is sent at once if there is room. The result waits for the reply. It raises
-        InternalServerError if the store refuses writes and the index is being closed, or if the
-        index has another owner now.
+        The message is sent immediately if the mailbox has space. The result waits for the reply.
+        It raises InternalServerError if the store refuses writes and the index is being closed, or
+        if the index has another owner now.
         """
         try:
             reply = self.partitions[number].ask(message)
@@ -273,7 +274,8 @@ class GlobalIndexActors:
     async def close(self) -> None:
         """Stop the backfill and the followers after their present run, then the partitions."""
         self._is_closing = True
-        # At once: a follower whose message is refused from now on must know that it is stopping.
+        # Begin before stopping the backfill: a follower whose message is refused during the close
+        # must know that it is being stopped.
         self._maintainers.begin_close()
         if self._backfill is not None:
             await self._supervisor.stop(self._backfill)

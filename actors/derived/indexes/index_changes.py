@@ -34,7 +34,7 @@ class IndexWriter(Protocol):
         ...
 
     def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
-        """Send a message; the result completes when it is carried out, durably."""
+        """Send a message. The result completes when the effect of the message is durable."""
         ...
 
 
@@ -55,7 +55,7 @@ def changes_of(
 class IndexChanges(MessageSink):
     """Sends the changes of one of the table's partitions to the partitions of an index.
 
-    An index partition skips a change that it has applied before.
+    An index partition skips a change that it has already applied.
     """
 
     contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
@@ -85,7 +85,7 @@ class IndexChanges(MessageSink):
         return self._lag.draw(self._delays)
 
     def send(self, records: list[ChangeRecord]) -> list[Awaitable[None]]:
-        """Tell each partition of the index what changes in it."""
+        """Send each partition of the index its changes."""
         changes: defaultdict[int, list[EntryChange]] = defaultdict(list)
         for record in records:
             for change in changes_of(record, self._index, self._table_key):

@@ -38,7 +38,7 @@ class BrokenDestination:
         self._reached = reached
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
-        """It reads no logs."""
+        """Do nothing, because a broken destination reads no logs."""
 
     async def run(self) -> None:
         """Try to reach the topic until it exists, or until the mailbox is closed."""

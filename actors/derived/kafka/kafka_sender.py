@@ -77,7 +77,7 @@ class KafkaSender:
         is_new: bool = False,
     ) -> None:
         self.state: SenderState = "CONNECTING"
-        # The reason why nothing is delivered; None while the broker answers.
+        # The reason why delivery fails; None while the broker answers.
         self.problem: str | None = None
         # Number of failed attempts.
         self.errors = 0
@@ -188,7 +188,7 @@ class KafkaSender:
             self._on_change(error)
         else:
             self._turn("FAILING", error)
-        # Also if the sink is being stopped: only this closes the publisher.
+        # Run this also if the sink is being stopped, because only this call closes the publisher.
         with anyio.CancelScope(shield=True):
             await self._session.throw_away()
         if not isinstance(error, TooLarge):
@@ -200,7 +200,7 @@ class KafkaSender:
         self._on_change(trouble)
 
     async def _watch(self, sending: anyio.CancelScope) -> None:
-        """Report a silent broker; give up a publisher if the broker answers others."""
+        """Report a silent broker; abandon a publisher if the broker answers other requests."""
         settings = self._session.settings
         # A time limit: usually the round is acknowledged earlier.
         await anyio.sleep(settings.silent_seconds)
@@ -241,7 +241,7 @@ class KafkaSender:
             elif isinstance(outcome, DeliveryFailed):
                 del current.messages[number][: outcome.delivered]
         if failures:
-            # Closing the publisher causes errors of its own: report another error if there is one.
+            # Closing the publisher causes further errors, so prefer an error of another kind.
             raise min(failures, key=lambda failure: type(failure) is DeliveryFailed)
         if session.is_transactional:
             await session.publish_positions(current.positions)

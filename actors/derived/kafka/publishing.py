@@ -26,7 +26,7 @@ class Origins(Struct, frozen=True):
 
 
 class Publishing(NamedTuple):
-    """``tell`` sends a message to the database's actor. Without Kafka nothing is published."""
+    """Settings of publishing. ``tell`` sends a message to the database's actor."""
 
     owner: CatalogOwner
     environment: TableEnvironment

@@ -59,7 +59,7 @@ class RelayTarget(Struct, frozen=True):
 
 
 class KafkaRelay:
-    """The actor; without an environment, that is without a broker, it publishes nothing.
+    """The relay's actor. Without a broker (no environment) it publishes nothing.
 
     ``settled`` is called with the topic's number of partitions whenever the topic is connected and
     has its snapshot, if it needs one.
@@ -121,7 +121,7 @@ class KafkaRelay:
 
     @property
     def subscription(self) -> Subscription:
-        """It follows all logs."""
+        """Follow all logs of the table."""
         return Subscription.ALL
 
     @property

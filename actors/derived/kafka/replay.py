@@ -150,7 +150,7 @@ class Replay:
 
     @property
     def _changes_left(self) -> int:
-        """Number of known changes that are still to publish, including missing ones."""
+        """Number of known changes that are not published yet, including missing ones."""
         if self._ends is None:
             return 0
         if self._place.follows:
@@ -159,12 +159,12 @@ class Replay:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is over."""
+        """Whether the replay has ended."""
         return self._outcome in ENDED
 
     @property
     def lag_bytes(self) -> int:
-        """Number of bytes of records that it has not published, of those since its start."""
+        """Number of bytes of unpublished records, of those written since the replay's start."""
         return self._logs.lag_bytes
 
     def give_up(self) -> None:

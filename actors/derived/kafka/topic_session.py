@@ -53,7 +53,7 @@ class TopicSession:
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it publishes in transactions."""
+        """Whether the session publishes in Kafka transactions."""
         return self._transactional_id is not None
 
     @property
