@@ -97,7 +97,7 @@ class PhaseMachine(Generic[T]):
         self._entered: dict[Subject, _Entered] = {}
 
     async def resume(self, subject: Subject) -> None:
-        """Enter the stored phase of a thing unless it is entered: at start and after each change.
+        """Enter a subject's stored phase, at start and after changes, unless it is entered.
 
         Raises:
             StoreError, DynamoDBError: the phase's work can't be started.

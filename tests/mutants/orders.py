@@ -644,7 +644,7 @@ ORDERS: Final = (
         "actors/catalog/time_to_live_phases.py",
         """\
             await self._put(table, settings)
-            # After the answer nothing is deleted. Changes recorded until now have no effect.
+            # No item is deleted after the answer. Changes recorded until now have no effect.
             await table.followers.detach(subscriber_id(table))
 """,
         """\
