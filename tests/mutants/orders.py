@@ -661,10 +661,10 @@ ORDERS: Final = (
         "actors/catalog/index_phases.py",
         """\
     await actors.wait_caught_up()
-    # Not if""",
+    # An index that lost""",
         """\
     actors.follows_all = True
-    # Not if""",
+    # An index that lost""",
         "tests/actors/derived/test_index_steps.py",
         [
             "test_an_index_is_not_active_before_its_followers_have_caught_up",

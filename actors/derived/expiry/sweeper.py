@@ -278,7 +278,7 @@ class Sweeper:
             self._noticed.set_result(None)
 
     async def _earliest_from(self, from_us: int) -> float:
-        """The earliest listed time from this one on, in microseconds; infinite without one."""
+        """The earliest listed time from this time on, in microseconds; infinity if none."""
         earliest_us = _NEVER
         for slice_number in self._swept.slices:
             start, end = key_layout.expiry_span(self._swept.table_id, slice_number, from_us)

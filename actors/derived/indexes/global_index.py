@@ -218,7 +218,7 @@ class GlobalIndexActors:
         return self._maintainers.lag_records
 
     async def oldest_unapplied_us(self) -> int | None:
-        """The commit time of the oldest change that is not in the index yet, if there is one."""
+        """The commit time of the oldest change that the index lacks; None if it lacks none."""
         return await self._maintainers.oldest_unapplied_us()
 
     def number_of(self, position: bytes) -> int:
