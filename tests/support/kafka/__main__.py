@@ -9,12 +9,15 @@ from pathlib import Path
 
 from tests.support.kafka.kafka_broker import running_broker
 
+# The port in the guide, so its commands can be copied unchanged.
+_GUIDE_PORT = 9092
+
 
 def _main() -> None:
     """Run a broker with its data in a temporary directory."""
     with (
         tempfile.TemporaryDirectory(prefix="kafka-") as directory,
-        running_broker(Path(directory)) as broker,
+        running_broker(Path(directory), preferred_port=_GUIDE_PORT) as broker,
     ):
         # Blocked only after the start, because the broker's process would inherit it.
         stop_signals = {signal.SIGINT, signal.SIGTERM}

@@ -196,17 +196,24 @@ class KafkaBroker:
 
 @contextmanager
 def running_broker(
-    directory: Path, *, java_options: tuple[str, ...] = QUICK_START, **settings: str
+    directory: Path,
+    *,
+    preferred_port: int | None = None,
+    java_options: tuple[str, ...] = QUICK_START,
+    **settings: str,
 ) -> Iterator[KafkaBroker]:
     """A broker for one test, with its data in ``directory``; killed at the end.
 
-    ``settings`` are added to its server.properties, with ``_`` for a dot.
+    It listens on ``preferred_port`` if that port is free. ``settings`` are added to its
+    server.properties, with ``_`` for a dot.
 
     Raises:
         NotFetched: its jars are not available.
         BrokerDidNotStart: it ended, or took too long.
     """
     port, controller_port, network_port, behind_port = unused_ports(4)
+    if preferred_port is not None and _is_unused(preferred_port):
+        port = preferred_port
     added = {name.replace("_", "."): value for name, value in settings.items()}
     lines = _properties(directory / "data", controller_port) | added
     lines |= {
@@ -279,16 +286,21 @@ def unused_ports(count: int) -> list[int]:
     """Free ports of loopback, outside of the range for outgoing connections."""
     found: list[int] = []
     for port in random.sample(_PORTS, k=len(_PORTS)):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
+        if _is_unused(port):
+            found.append(port)
         if len(found) == count:
             break
     return found
+
+
+def _is_unused(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def _properties(data: Path, controller_port: int) -> dict[str, str]:
