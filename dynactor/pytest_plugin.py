@@ -116,7 +116,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the server logged during a test that failed."""
+    """Show the server's log of a test that failed."""
     report = yield
     run = item.config.stash.get(_RUN, None)
     if report.failed and run is not None:

@@ -80,7 +80,7 @@ class UnknownOperationException(DynamoDBError):
 
 
 class MissingAuthenticationTokenException(DynamoDBError):
-    """The request carries no credentials at all."""
+    """The request has no credentials."""
 
     namespace = _CORAL_SERVICE
 
@@ -234,7 +234,7 @@ class ResourceInUseException(DynamoDBError):
 
 
 class LimitExceededException(DynamoDBError):
-    """Too many control operations at a time, or too large a value in one."""
+    """Too many control operations run at the same time, or a value in one is too large."""
 
 
 class ItemCollectionSizeLimitExceededException(DynamoDBError):
@@ -283,7 +283,7 @@ class ProvisionedThroughputExceededException(Throttled):
 class ThrottlingException(Throttled):
     """The request was refused before it started; the client may retry."""
 
-    # Not capitalized in this error alone (botocore's service model).
+    # The member is not capitalized, in this error only (botocore's service model).
     reasons_member = "throttlingReasons"
 
 

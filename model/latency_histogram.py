@@ -7,7 +7,7 @@ from typing import Final
 
 # Nanoseconds are counted in units of 1,024: a shift by ten bits instead of a division.
 _UNIT_SECONDS: Final = 1024e-9
-# Bucket k holds durations below 2 ** k units. There is one for every duration of 64 bits.
+# Bucket k counts durations below 2 ** k units. Each duration of 64 bits has a bucket.
 _BUCKETS: Final = 64
 # Shorter and longer durations share the outer buckets.
 _FIRST_SHOWN: Final = 5

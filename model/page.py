@@ -1,4 +1,4 @@
-"""One page of a Query or Scan: which rows it includes, where it ends, and its cost.
+"""One page of a Query or Scan: its rows, its end, and its cost.
 
 The caller reads the rows and adds them one by one. Rules S41-S47, S106, S107.
 """
@@ -96,7 +96,7 @@ class PageBuilder:
         )
 
     def add_all(self, entries: Sequence[StoredItem]) -> None:
-        """Evaluate rows, at most as many as the limit allows, until the page is full."""
+        """Evaluate rows until the page is full or its limit is reached."""
         rules = self._rules
         if rules.filter is not None or rules.projector is not None or rules.count_only:
             for entry in entries:
@@ -133,7 +133,7 @@ class PageBuilder:
 
     @property
     def blocks(self) -> int:
-        """The blocks of 4 KB to pay if nothing more is read; not once finished."""
+        """The blocks of 4 KB to charge if reading ends now. Not valid for a finished page."""
         unfinished = capacity.read_blocks(self._entry_bytes) or 1
         return self._finished_blocks + unfinished + self._fetched_blocks
 

@@ -1,4 +1,4 @@
-"""Recognize errors of the store behind others: another owner of the work, a store out of reach."""
+"""Recognizes causes of errors: another owner has taken over, or the store is unavailable."""
 
 from __future__ import annotations
 

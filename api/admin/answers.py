@@ -35,7 +35,7 @@ def other_method(path: str, methods: str) -> web.Response:
 
 
 def other_type(request: web.BaseRequest) -> web.Response | None:
-    """Make the error for a content type other than JSON; None if the type is JSON.
+    """Return an error for a content type other than JSON, or None for JSON.
 
     A web page can make a browser send other types without a preflight request.
     """

@@ -47,6 +47,6 @@ async def answer(backups: Backups | None, request: web.BaseRequest) -> web.Respo
 
 
 def _name_of_now() -> str:
-    """The real time as a file name, because a virtual clock may stand still."""
+    """Return the real time as a file name, because a virtual clock may stand still."""
     now = datetime.now(UTC).replace(tzinfo=None)
     return f"{now.isoformat(timespec='milliseconds').replace(':', '-')}Z"

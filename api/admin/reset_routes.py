@@ -106,7 +106,7 @@ class SuiteControls:
 
     @staticmethod
     def serves(path: str) -> bool:
-        """Whether a path is one of these."""
+        """Whether this module serves a path."""
         return path in (RESET_PATH, SETTINGS_PATH) or f"{path}/".startswith(f"{SNAPSHOTS_PATH}/")
 
     async def answer(self, request: web.BaseRequest) -> web.Response:

@@ -9,7 +9,7 @@ LEAST_SECRET_CHARACTERS: Final = 16
 
 
 class BadSecretFile(Exception):
-    """The file has no usable secret; the message says what to do."""
+    """The file has no usable secret; the message describes the fix."""
 
 
 def read_secret(path: Path) -> str:

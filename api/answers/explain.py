@@ -17,7 +17,7 @@ from dynactor.model.limits import KIB
 
 REQUEST_HEADER: Final = "X-Dynactor-Explain"
 RESPONSE_HEADER: Final = "X-Dynactor-Explanation"
-# It fits a head of 4 KB, the default limit of proxies.
+# The explanation fits into a head of 4 KB, the default limit of proxies.
 EXPLANATION_BYTES: Final = 3 * KIB
 
 _MOST_ADVICE: Final = 3

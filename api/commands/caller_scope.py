@@ -1,6 +1,6 @@
 """The region and the access key of a command, from its options and from AWS's variables.
 
-They select the tables of a server with separate regions or access keys.
+These options select the tables of a server with separate regions or access keys.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A client of DynamoDB's API, for commands that use a running server.
 
-It signs with the key in the environment, like AWS's own tools. Without a key it sends a
+The client signs with the key in the environment, like AWS's own tools. Without a key it sends a
 placeholder, which is enough for a server that accepts any signature.
 """
 

@@ -95,7 +95,7 @@ def _correction(line: Mapping[str, Any], target: Target) -> tuple[Violation, Att
     value: AttributeValue = _value(line["value"])
     for content in (*key.values(), value):
         attribute_value.check(content)
-    # Only one attribute is known here, so a key part that is too long may pass.
+    # Only one attribute is known here, so the check may miss a key part that is too long.
     found = violations_of(target, key | {attribute.name: value})
     reasons = [one.reason for one in found if one.attribute == attribute]
     violation = Violation(key, attribute, value, reasons[0] if reasons else "too long together")

@@ -31,7 +31,7 @@ _NO_VALUE: Final = "not mended: there is no value for it"
 
 
 class Target(Struct, frozen=True):
-    """A table, and the key of an index that it has or may get.
+    """A table, and the key of an index that the table has or may get.
 
     ``read_units`` and ``write_units`` are the table's units per second.
     """
@@ -252,7 +252,7 @@ async def _update(
     new_values: Mapping[int, AttributeValue],
     rate: UnitRate | None,
 ) -> str:
-    """Replace all old values by new ones, or none; returns the reason if none."""
+    """Replace all old values with new ones, or none. Returns the reason if none was replaced."""
     sets = [f"#{at} = :new{at}" for at, value in new_values.items() if value]
     removes = [f"#{at}" for at, value in new_values.items() if not value]
     request = {

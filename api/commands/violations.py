@@ -49,7 +49,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Trouble(Exception):
-    """The command can't run; the message says what to do."""
+    """The command can't run; the message describes the fix."""
 
 
 @Parameter(name="*")

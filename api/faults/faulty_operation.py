@@ -129,7 +129,7 @@ def _cancelled(reason: CancellationReason, actions: int) -> TransactionCanceledE
 
 
 async def _in_part(operation: Operation, call: Call[Any]) -> bytes:
-    """Carry out the first half of a batch, and return the rest as unprocessed."""
+    """Execute the first half of a batch, and return the second half as unprocessed."""
     taken, left = _halves(call.request.RequestItems)
     request = structs.replace(call.request, RequestItems=taken)
     body = await _carried_out(operation, structs.replace(call, request=request))

@@ -23,7 +23,7 @@ Fault: TypeAlias = Literal[
     "cut-middle",
     "wrong-crc32",
 ]
-# The limit that throttles, as the last part of DynamoDB's ThrottlingReasons.
+# The name of a limit, as in the last part of DynamoDB's ThrottlingReasons.
 ThrottlingLimit: TypeAlias = Literal[
     "ProvisionedThroughputExceeded",
     "KeyRangeThroughputExceeded",
@@ -77,7 +77,7 @@ class FaultRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     after: Annotated[int, Meta(ge=0)] = 0
     until: float | str | None = None
     seed: int = 0
-    # For throttling. The default is the limit of the table's billing mode.
+    # For throttling: the limit to report. The default is the limit of the table's billing mode.
     limit: ThrottlingLimit | None = None
     # For a delay: fixed, uniform between two values, or log-normal by median and 99th percentile.
     seconds: _Seconds | None = None

@@ -45,7 +45,7 @@ def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
         profile = profiles[name]
         given = profile.get(_ID, ""), profile.get(_SECRET, "")
         if given == ("", ""):
-            # The profile takes its key from elsewhere.
+            # The profile has no key of its own.
             continue
         if not all(given):
             raise BadCredentialsFile(f"{path}: the profile [{name}] needs both {_ID} and {_SECRET}")

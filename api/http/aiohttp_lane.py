@@ -57,7 +57,7 @@ def plain_server(
         access_log=None,
         logger=_quiet_logger(),
         keepalive_timeout=settings.idle_seconds,
-        # ``BodyDrain`` reads the rest of a refused body.
+        # ``BodyDrain`` reads the remaining body of a refused request.
         lingering_time=0.0,
         read_bufsize=PIECE_BYTES,
         max_line_size=HEADER_BYTES,

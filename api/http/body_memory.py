@@ -62,8 +62,8 @@ class RequestRoom:
         self._taken_bytes = 0
         self._waiting: dict[Place, None] = {}
         self._within: dict[Place, None] = {}
-        # The time in which any request waited, up to the last look. Time is counted in looks, so
-        # that no client is late while the server itself stands still.
+        # How long requests have waited, up to the last check. Time is counted in checks, so that
+        # no client is late while the server itself is suspended.
         self._waited_seconds = 0.0
         self._next_look: asyncio.TimerHandle | None = None
 

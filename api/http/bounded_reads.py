@@ -18,7 +18,8 @@ from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.model.limits import KIB
 
 PIECE_BYTES: Final = 8 * KIB
-# aiohttp takes three from the end of a request to the start of the next one that it has read.
+# aiohttp takes three turns from the end of a request to the start of the next request that it has
+# read.
 _TURNS_TO_NEXT_REQUEST: Final = 8
 
 
@@ -91,7 +92,7 @@ class BoundedReads(asyncio.BufferedProtocol):
         self._protocol.connection_lost(error)
 
     def pause_writing(self) -> None:
-        """The client does not take its answers."""
+        """Stop sending: the client does not read its answers."""
         self._unsent_answers.stopped(self._transport)
         self._protocol.pause_writing()
 

@@ -59,7 +59,7 @@ class Access(Struct, frozen=True):
         }
 
     def preflight_headers(self, origin: str, requested_headers: str) -> dict[str, str]:
-        """The headers that allow a page's request; the origin has been checked."""
+        """The headers that allow a page's request. The caller has checked the origin."""
         return {
             **self.cross_origin_headers(origin),
             "Access-Control-Allow-Methods": "POST",

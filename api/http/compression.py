@@ -19,10 +19,10 @@ _WINDOW_BITS: Final[dict[Coding, int]] = {
     "deflate": zlib.MAX_WBITS,
 }
 _GZIP_START: Final = b"\x1f\x8b"
-# Clients send one. The rest of the body is copied after each member, so a body of empty members
-# took half an hour.
+# Clients send one member. The remaining body is copied after each member, so without a limit a
+# body of empty members took half an hour.
 _MEMBERS: Final = 64
-# At least two bits stand for at most 258 bytes (zlib's "Technical Details").
+# In the compressed data, 2 bits expand to at most 258 bytes (zlib's "Technical Details").
 _MOST_INFLATED: Final = 258 * 8 // 2
 # A smaller answer fits a few packets: compressing costs more than sending.
 WORTH_COMPRESSING_BYTES: Final = 4096
@@ -44,7 +44,7 @@ def decompress(packed: bytes, coding: Coding) -> bytes:
     for _ in range(_MEMBERS):
         member = zlib.decompressobj(_WINDOW_BITS[coding])
         try:
-            # One byte more than allowed distinguishes "full" from "too much".
+            # One byte more than allowed distinguishes a full buffer from too much data.
             piece = member.decompress(packed, room_bytes + 1)
         except zlib.error:
             raise SerializationException(f"The body is not valid {coding}") from None

@@ -1,4 +1,4 @@
-"""Reads and drops the rest of refused requests, so that their senders see the error.
+"""Reads and discards the bodies of refused requests, so that clients receive the error.
 
 A client may send its whole body before it reads. Closing a connection with unread bytes resets it,
 and the answer may be lost (RFC 9112, 9.6).

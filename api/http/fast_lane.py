@@ -262,7 +262,7 @@ class FastLane(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes, and answer a request that is complete."""
         if self._ending:
-            # The last answer has told the client that the server takes no more.
+            # The last answer told the client that the connection closes, so ignore further bytes.
             return
         if not self._held:
             self._progress += 1
@@ -400,14 +400,14 @@ class FastLane(asyncio.Protocol):
         self._needed_bytes = 0
 
     def _begin_next(self) -> bool:
-        """Start to answer the next request; returns whether there is one."""
+        """Start to answer the next request; return whether there is one."""
         request = self._next_request()
         if (
             self._reading_paused
             and (request is None or not self._is_far_ahead())
             and not self._waits_for_room()
         ):
-            # A request may be larger than the read-ahead limit: read the rest of it now.
+            # A request may be larger than the read-ahead limit, so continue reading.
             self._resume_reading()
         if request is None:
             return False

@@ -25,7 +25,7 @@ class LoopTurn:
     def __init__(
         self, send: Callable[[], None], now_nanoseconds: Callable[[], int] = perf_counter_ns
     ) -> None:
-        """``send`` sends all answers of the turn at its end."""
+        """``send`` sends all answers of the turn when the turn ends."""
         self._send = send
         self._now_nanoseconds = now_nanoseconds
         # One entry for each request that was answered in this turn: its operation's histogram.

@@ -1,7 +1,7 @@
 """HTTP messages as bytes: reads the heads of common requests, writes answers. Pure.
 
 This module reads only heads in the form that SDKs send. A complete HTTP parser handles any other
-head, and every head that leaves the end of its message in doubt.
+head, and every head that does not clearly show where its message ends.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _NoHeader(Exception):
 
 @lru_cache(maxsize=512)
 def _header(line: str) -> tuple[str, str]:
-    """A header's name in lower case, and its text.
+    """A header's name in lower case, and its value.
 
     The cache helps because most lines of a client's request repeat its last request.
     """

@@ -15,22 +15,22 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-# The time for pipelined requests in one turn of the event loop; the last one may exceed it.
+# Maximum time for pipelined requests in one turn of the event loop. The last one may exceed it.
 _SECONDS_PER_TURN: Final = 0.001
 
 
 class Turns:
-    """The queue. Invariant: exactly one turn is scheduled while a request waits, otherwise none."""
+    """The queue of connections. Invariant: one turn is scheduled while a request waits."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], bool]] = deque()
         self._is_scheduled = False
 
     def take(self, begin: Callable[[], bool]) -> None:
-        """Call ``begin`` when its turn comes; ``begin`` must not raise.
+        """Call ``begin`` when the connection's turn comes; ``begin`` must not raise.
 
-        ``begin`` returns whether its request goes on after the call. Such a request ends the turn,
-        because its duration is unknown.
+        ``begin`` returns whether its request is still running after the call. Such a request ends
+        the turn, because its duration is unknown.
         """
         self._waiting.append(begin)
         self._schedule()

@@ -232,7 +232,7 @@ class Protocol:
         self.databases = None if databases.separation == "shared" else databases
 
     async def hold(self) -> None:
-        """Hold new requests back until ``resume``, and wait at most 5 seconds for pending ones."""
+        """Delay new requests until ``resume``, and wait at most 5 seconds for pending ones."""
         assert self._resumed is None
         self._resumed = asyncio.get_running_loop().create_future()
         if self._pending_count:
@@ -249,7 +249,7 @@ class Protocol:
             self._resumed = None
 
     def replace_operations(self, replaced: Callable[[Operation], Operation] | None) -> None:
-        """Replace the operations by others; None restores the original ones."""
+        """Replace the table of operations; None restores the original one."""
         self._operations = self._given
         if replaced is not None:
             self._operations = {
@@ -383,7 +383,7 @@ class Protocol:
         throttled.update((table, operation.name) for table in tables)
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:
-        """The error for a target; it has a message if the operation is one of DynamoDB's.
+        """The error for an unknown target. It has a message if DynamoDB has such an operation.
 
         DynamoDB sends no message with this error. SDKs do not retry its status, 400.
         """

@@ -27,7 +27,7 @@ _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - no addr
 
 
 class CannotListen(Exception):
-    """The server can't listen on the address; the message says what to do."""
+    """The server cannot listen on the address; the message describes the fix."""
 
 
 def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:

@@ -237,7 +237,7 @@ def _moment_of_http_date(text: str) -> str:
     try:
         return datetime.strptime(date[1], "%d %b %Y %H:%M:%S").replace(tzinfo=UTC).strftime(_MOMENT)
     except ValueError:
-        # There is no such day.
+        # The calendar has no such day.
         return text
 
 
@@ -271,7 +271,7 @@ def _epoch_seconds(moment: str) -> float | None:
     try:
         return datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).timestamp()
     except ValueError:
-        # There is no such day.
+        # The calendar has no such day.
         return None
 
 

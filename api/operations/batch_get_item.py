@@ -48,7 +48,8 @@ class _TableGets(NamedTuple):
     given_name: str
     request: structures.KeysAndAttributesShape
     table: Table
-    # One key for each item, even if the request spells it in two ways.
+    # One key for each item, even if the request names an item twice with different spellings of
+    # its key.
     wanted: list[Item]
     positions: list[bytes]
     projector: Projector | None = None

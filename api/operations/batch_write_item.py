@@ -135,7 +135,7 @@ async def _results(
                 of_all.append(result)
             results.append(of_all)
     finally:
-        # After a cancellation nothing reads the other replies: avoid warnings about their errors.
+        # After a cancellation no caller reads the other replies, so mark their errors as read.
         for of_table in replies:
             for reply in of_table:
                 if not reply.cancel() and not reply.cancelled():
@@ -150,7 +150,7 @@ def _outcome(
     *,
     counts_units: bool,
 ) -> _Outcome:
-    """The outcome of the writes of one table; raises errors other than missing capacity."""
+    """The outcome of one table's writes. Raises any error except throttling and locked items."""
     outcome = _Outcome()
     for request, write, (partition_key, _), result in zip(
         of_table.requests, of_table.writes, parts, results, strict=True

@@ -54,7 +54,7 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
 
 @of_request
 def _parsed(request: DeleteItemInput) -> tuple[Delete, set[str]]:
-    """The delete, and the attributes in which its condition reads nested values."""
+    """Parse the delete, and the attributes whose nested values its condition reads."""
     check_together(request)
     items.check(request.Key)
     if request.ReturnValues not in (None, "NONE", "ALL_OLD"):

@@ -88,7 +88,7 @@ def _checked_size(request: PutItemInput, *, is_bare: bool) -> int:
 
 @of_request
 def _condition(request: PutItemInput) -> tuple[Condition | None, set[str]]:
-    """The condition, and the attributes in which it reads nested values."""
+    """Parse the condition, and the attributes whose nested values it reads."""
     placeholders = placeholders_of(request)
     condition = condition_of(request, placeholders)
     placeholders.check_all_used()

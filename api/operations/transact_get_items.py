@@ -61,7 +61,7 @@ async def handle(call: Call[TransactGetItemsInput]) -> bytes:
 
 
 def _response(stored: StoredItem | None, projector: Projector | None) -> bytes:
-    """One item's response; without an item if the projection selects none of its attributes."""
+    """One item's response; empty if the projection selects none of the item's attributes."""
     shown = EMPTY if stored is None else projected(stored, projector)
     return EMPTY if shown == EMPTY else joined([b'"Item":' + shown])
 

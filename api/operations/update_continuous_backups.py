@@ -16,7 +16,7 @@ class UpdateContinuousBackupsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
-    """Disable point-in-time recovery, which is disabled anyway.
+    """Accept a request to disable point-in-time recovery, which is always disabled.
 
     Enabling it is refused, because users would rely on a recovery that does not exist.
     """

@@ -69,7 +69,7 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
 
 @of_request
 def _parsed(request: UpdateItemInput) -> tuple[Update, set[str]]:
-    """The update, and the attributes in which its expressions read nested values."""
+    """Parse the update, and the attributes whose nested values its expressions read."""
     check_together(request)
     items.check(request.Key)
     placeholders = placeholders_of(request)

@@ -91,7 +91,7 @@ def _parse(body: bytes) -> dict[str, Any]:
 
 
 class _Walk:
-    """One walk through a body: it raises serialization errors and collects violations."""
+    """One pass over a body: raises serialization errors, and collects constraint violations."""
 
     def __init__(self) -> None:
         self._foremost: str | None = None

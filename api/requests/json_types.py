@@ -1,4 +1,4 @@
-"""Checks the JSON types of attribute values, and nothing else."""
+"""Checks only the JSON types of attribute values."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ DYNAMODB_STREAMS: Final = "DynamoDBStreams_20120810"
 
 
 class Call(Struct, Generic[InputT], frozen=True):
-    """One request to an operation, decoded, with checked constraints.
+    """One decoded request to an operation, with checked constraints.
 
     ``host`` is the Host header, which DescribeEndpoints shows. ``paid`` collects the costs of the
     request's parts; None without an explanation. ``headers`` have names in lower case.

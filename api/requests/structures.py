@@ -71,7 +71,7 @@ class DeleteRequestShape(Shape, frozen=True):
 
 
 class WriteRequestShape(Shape, frozen=True):
-    """One write of BatchWriteItem: exactly one of the two, which the operation checks."""
+    """One write of BatchWriteItem. The operation checks that it is a put or a delete."""
 
     PutRequest: PutRequestShape | None = None
     DeleteRequest: DeleteRequestShape | None = None
@@ -150,7 +150,7 @@ class UpdateShape(Shape, frozen=True):
 
 
 class TransactWriteItemShape(Shape, frozen=True):
-    """One action of a transaction: exactly one of the four, which the operation checks."""
+    """One action of a transaction. The operation checks that exactly one of the four is set."""
 
     ConditionCheck: ConditionCheckShape | None = None
     Put: PutShape | None = None
@@ -300,7 +300,7 @@ class StreamSpecificationShape(Shape, frozen=True):
 
 
 class TimeToLiveSpecificationShape(Shape, frozen=True):
-    """Whether items expire, and by which attribute."""
+    """Whether items expire, and the attribute that has their expiry time."""
 
     AttributeName: shapes.TimeToLiveAttributeName
     Enabled: bool

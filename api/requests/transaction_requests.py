@@ -213,7 +213,7 @@ def _note_actions(
     receipts: Sequence[Receipt],
     outcome: Outcome,
 ) -> None:
-    """Note the cost of a transaction's actions; actions without receipts cost nothing."""
+    """Record the cost of a transaction's actions; actions without receipts cost nothing."""
     for table, receipt in zip(tables, receipts, strict=False):
         call.note(table, receipt, outcome)
 

@@ -206,7 +206,7 @@ def _listed(violations: Iterable[str]) -> ValidationException:
 def _with_empty_names(violations: Sequence[Violation]) -> list[Violation]:
     """The violations of the newer layer: an empty table name is only too short.
 
-    Its other errors are found when the name is resolved.
+    Other errors of the name are found when it is resolved.
     """
     found: list[Violation] = []
     for one in violations:

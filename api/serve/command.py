@@ -19,7 +19,7 @@ def start(options: ServeOptions) -> None:
     """Serve with these options until SIGTERM or SIGINT."""
     # The engine is native code: a crash there writes the stacks of all threads.
     faulthandler.enable()
-    # Garbage collections during the imports find nothing, and take 10 % of the start.
+    # Garbage collections during the imports find no garbage, and take 10 % of the start.
     gc.disable()
     # structlog imports rich, if installed, for tracebacks that the server does not use. The import
     # takes 40 ms, 10 % of the server's start.

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class ConfigurationError(Exception):
-    """Options are invalid or contradict each other; the message says what to do."""
+    """Options are invalid or contradict each other; the message describes the fix."""

@@ -41,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 
 class HostError(Exception):
-    """The request is refused and nothing has changed; the message says why."""
+    """The request is refused and nothing has changed; the message gives the reason."""
 
 
 class SnapshotExists(HostError):

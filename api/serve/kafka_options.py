@@ -31,7 +31,7 @@ _TOPIC_PREFIX: Final = re.compile(r"[a-zA-Z0-9-][a-zA-Z0-9._-]{0,99}\Z")
 
 
 class KafkaOptionsError(ConfigurationError):
-    """Options contradict each other; the message says what to do."""
+    """Options contradict each other; the message describes the fix."""
 
 
 @Parameter(name="*", group=_KAFKA)

@@ -381,7 +381,7 @@ class ServeOptions:
                 raise ConfigurationError(f"--{name} must be at least 0, and finite: it is {value}")
 
     def new_clock(self) -> Clock:
-        """Domain time: the machine's, or a virtual clock. Needs a running event loop.
+        """Make the clock of the stored data: the machine's, or a virtual clock.
 
         Raises:
             ConfigurationError: the virtual clock can't start at this time.
@@ -403,7 +403,7 @@ class ServeOptions:
 
     @property
     def separation(self) -> Separation:
-        """The unit that has tables of its own."""
+        """The unit that has separate tables: the server, each region or each access key."""
         if self.compat is not None and not self.shared_db:
             return "access key"
         return "region" if self.regions == "apart" else "shared"

@@ -44,7 +44,7 @@ from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
-# The share of memory for large requests, not decoded; decoded ones are several times as large.
+# The share of memory for large undecoded requests; decoded ones are several times as large.
 _LARGE_REQUESTS_SHARE: Final = 16
 # The share of memory for answers that clients do not read.
 _UNSENT_ANSWERS_SHARE: Final = 16

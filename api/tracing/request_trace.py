@@ -45,7 +45,7 @@ class RequestTrace(RequestTimes):
         self._epoch = time.time_ns() - self._began
 
     def decoded(self) -> None:
-        """Note that signature and body are verified; the operation starts."""
+        """Record the time at which signature and body are verified and the operation starts."""
         self._decoded = perf_counter_ns()
 
     def end(self) -> None:
@@ -58,7 +58,7 @@ class RequestTrace(RequestTimes):
         return self._step(f"DynamoDB.{self.operation}".rstrip("."), self._began, self._ended)
 
     def moments(self) -> Iterator[Moment]:
-        """The moments between the parts that wait for nothing: a span for each costs too much."""
+        """Moments within the request. They are events, because spans would cost too much."""
         if self._decoded:
             yield Moment("decoded", self._decoded + self._epoch)
         if self.messages:

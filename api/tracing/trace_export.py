@@ -89,7 +89,7 @@ class TraceExport:
         self._queue.put(None)
         self._gathered.set()
         await asyncio.to_thread(self._thread.join, _STOP_SECONDS)
-        # This ends an export that is under way.
+        # Shutdown ends an export that is still running.
         await asyncio.to_thread(self._exporter.shutdown)
         await asyncio.to_thread(self._thread.join, _STOP_SECONDS)
         self._problem.close()

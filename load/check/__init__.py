@@ -1,1 +1,1 @@
-"""Checking answers against what was written."""
+"""Checks that answers agree with the writes that were sent."""

@@ -1,4 +1,4 @@
-"""After the run, when all writes are answered, reads every touched item once more."""
+"""Reads every written item again after the run, when all writes are answered."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _EXAMPLES: Final = 20
 
 
 class Finding(Struct, frozen=True):
-    """One read or write that can't be explained."""
+    """One read or write whose answer no order of the writes explains."""
 
     kind: Kind
     item: int
@@ -30,7 +30,7 @@ class Finding(Struct, frozen=True):
 
 
 class Findings(Struct):
-    """The number of findings of each kind, and the first ones."""
+    """The number of findings of each kind, and the first findings."""
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: list[Finding] = field(default_factory=list)

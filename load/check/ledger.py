@@ -20,7 +20,7 @@ _LOADED: Final = 0
 
 
 class Write(NamedTuple):
-    """A write in progress; ``stamps`` are those of the resulting item, if there is one."""
+    """A write in progress. ``stamps`` are those of the resulting item; None if there is none."""
 
     number: int
     version: int
@@ -186,7 +186,7 @@ class Ledger:
         history.prune()
 
     def _was_written(self, history: _History, seen: Seen) -> bool:
-        """Whether there was such a version; the fields of a dropped one are gone, too."""
+        """Whether this version was ever written. The fields of a dropped version are unknown."""
         if seen.version in history.states:
             return history.states[seen.version] == seen.stamps
         return seen.version < history.floor and seen.version not in history.refused

@@ -1,4 +1,4 @@
-"""Checks that transactions are atomic: a TransactGetItems shows all of another one, or nothing."""
+"""Checks that a TransactGetItems shows all of another transaction, or none of it."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 _DIGITS: Final = 3
-# Enough for three digits: 2,048 values with buckets of width 1, then half as many of each doubled
-# width.
+# Three exact digits need 2,048 buckets of width 1, then half as many for each doubled width.
 _HALF_BITS: Final = 10
 _HALF: Final = 1 << _HALF_BITS
 _LOWEST: Final = 1

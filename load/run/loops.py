@@ -54,7 +54,7 @@ class ClosedLoop:
             lane.start(*self._draw(), now)
 
     async def stop(self) -> None:
-        """Send no more, and wait for requests in flight; the lanes give up overdue ones."""
+        """Send no more requests, and wait for requests in flight; lanes abort overdue ones."""
         self._over = True
         if self._busy:
             await self._quiet.wait()
@@ -132,7 +132,7 @@ class OpenLoop:
 class Finite:
     """Each lane takes the next dialogue until there are none left, or too many have failed.
 
-    ``ended`` is the number of successful ones.
+    ``ended`` is the number of successful requests.
     """
 
     def __init__(self, lanes: Lanes, dialogues: Iterator[Dialogue]) -> None:

@@ -20,7 +20,7 @@ _SHOWN_SECONDS: Final = 8
 
 
 class Silent:
-    """Shows nothing."""
+    """Shows no progress."""
 
     def filled(self, items: int) -> None:
         """See Watcher."""

@@ -49,7 +49,7 @@ class Watcher(Protocol):
     """Is notified of the progress of a run."""
 
     def filled(self, items: int) -> None:
-        """This many of all items are written before the run."""
+        """Report that this many of all items were written before the run."""
         ...
 
     def second(self, second: Second) -> None:
@@ -57,7 +57,7 @@ class Watcher(Protocol):
         ...
 
     def checking(self, items: int) -> None:
-        """The run is over, and this many items are read back."""
+        """Report that the run has ended, and that this many items are read back."""
         ...
 
 
@@ -139,7 +139,7 @@ class Run:
         for process in self._processes:
             if process.returncode is None and len(self._reports) < self._plan.workers:
                 process.kill()
-            # This closes its pipes, too.
+            # ``communicate`` closes the pipes of the process, too.
             await process.communicate()
 
     async def _listen(self, number: int, process: Process) -> None:

@@ -97,7 +97,7 @@ def take_answer(received: bytes) -> Answer | None:
 
 
 def _joined_chunks(received: bytes, at: int) -> bytes | None:
-    """The body of a chunked answer, such as DynamoDB Local's long ones; None while incomplete."""
+    """The body of a chunked answer, which DynamoDB Local sends; None while incomplete."""
     chunks: list[bytes] = []
     while True:
         line_end = received.find(b"\r\n", at)

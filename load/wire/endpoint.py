@@ -40,7 +40,7 @@ class Endpoint(Struct, frozen=True):
 
 @cache
 def _tls() -> ssl.SSLContext:
-    # This reads all certificate authorities, so it runs once for all connections.
+    # Call this only once for all connections, because it reads all certificate authorities.
     return ssl.create_default_context()
 
 

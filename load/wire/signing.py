@@ -30,7 +30,7 @@ class Credentials(NamedTuple):
     token: str | None = None
 
     def __repr__(self) -> str:
-        """Shows nothing, because it may be printed."""
+        """Hide the secret, because the object may be printed."""
         return "Credentials(…)"
 
 

@@ -58,7 +58,7 @@ class Bodies:
         return self._make("PutItem", body.encode())
 
     def update(self, number: int, version: int) -> bytes:
-        """UpdateItem of the version, the local index's key and one field, in turn."""
+        """UpdateItem that changes the version, the local index's key and one field, in turn."""
         records = self._records
         position = version % records.fields
         body = (

@@ -27,7 +27,7 @@ class KeySpace:
         """The item at a place."""
         if place < self._shared:
             return place
-        # Collections are assigned to workers in turn.
+        # Workers own collections in turn.
         collection, position = divmod(place - self._shared, self._collection_items)
         mine = collection * self._workers + self._worker
         return self._shared + mine * self._collection_items + position

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 THETA: Final = 0.99
 _HOT_KEYS: Final = 0.2
 _HOT_REQUESTS: Final = 0.8
-# The first terms of the sum are added one by one; an integral replaces the rest.
+# The first terms of the sum are added one by one; an integral approximates the other terms.
 _ADDED_TERMS: Final = 10_000
 _MIX: Final = 0x9E3779B97F4A7C15
 _64_BITS: Final = (1 << 64) - 1

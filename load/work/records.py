@@ -1,8 +1,8 @@
 """The table and its items: an item is a function of its number, version and size.
 
 Each field begins with the number of the item and the version that wrote it, so each value shows
-where it belongs. The rest of its text consists of English words, which compress about as well as
-real data.
+its origin. The remaining text consists of English words, which compress about as well as real
+data.
 """
 
 from __future__ import annotations

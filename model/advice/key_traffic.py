@@ -16,7 +16,7 @@ MINUTES: Final = 60
 # The number of keys kept from a finished minute.
 KEPT_KEYS: Final = 32
 
-# With sampling, this many requests are counted in each minute, then one in so many.
+# With sampling, this many requests are counted in each minute, then one of every 32.
 WHOLE_REQUESTS: Final = 1_000
 EVERY: Final = 32
 

@@ -49,7 +49,7 @@ class MinuteLoad(Struct, frozen=True):
 
 
 class Expected(Struct, frozen=True):
-    """The units offered, and the refused ones by reason (S140).
+    """The requested units, and the refused units by reason (S140).
 
     ``over_rate``: demand exceeded the provisioned units. ``uneven``: demand was lower, but on too
     few partitions. ``ceiling``: one partition exceeded its ceiling (S139). ``growth``: an on-demand

@@ -40,7 +40,7 @@ _NEAR: Final = 1 / 4
 
 
 class Paid(NamedTuple):
-    """The cost of a request, or of a part of it, on one table; ``transaction`` names its kind."""
+    """The cost of a request, or of a part of a request, on one table."""
 
     table: TableDefinition
     receipt: Receipt
@@ -90,7 +90,7 @@ class IndexWrite(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class Written(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """One item's write, in units of 1 KB; ``count`` of a request's writes were alike.
+    """The cost of writing one item, in units of 1 KB. ``count`` writes of the request are alike.
 
     ``bytes`` is the size that counts, the larger one.
     """
@@ -125,7 +125,7 @@ class Cheaper(Struct, frozen=True, rename="pascal", omit_defaults=True):
 class Explanation(Struct, frozen=True, rename="pascal", omit_defaults=True):
     """The whole explanation: tables in the order of the request, the largest saving first.
 
-    ``cancelled``: a transaction wrote nothing, but cost these units.
+    ``cancelled``: a transaction wrote nothing, but consumed these units.
     """
 
     operation: str

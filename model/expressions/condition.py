@@ -90,7 +90,7 @@ class Equal(Struct, frozen=True, tag=True):
     right: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         left = self.left.resolve(item)
         return left is not None and left == self.right.resolve(item)
 
@@ -102,7 +102,7 @@ class NotEqual(Struct, frozen=True, tag=True):
     right: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         left = self.left.resolve(item)
         return left is None or left != self.right.resolve(item)
 
@@ -118,7 +118,7 @@ class Ordered(Struct, frozen=True, tag=True):
     signs: tuple[int, ...]
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         return compare(self.left.resolve(item), self.right.resolve(item)) in self.signs
 
 
@@ -130,7 +130,7 @@ class Between(Struct, frozen=True, tag=True):
     upper: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         value = self.operand.resolve(item)
         order = compare(value, self.lower.resolve(item))
         if order is None or order < 0:
@@ -146,7 +146,7 @@ class In(Struct, frozen=True, tag=True):
     choices: tuple[Operand, ...]
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         value = self.operand.resolve(item)
         if value is None:
             return False
@@ -162,7 +162,7 @@ class Exists(Struct, frozen=True, tag=True):
     operand: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         return self.operand.resolve(item) is not None
 
 
@@ -172,7 +172,7 @@ class NotExists(Struct, frozen=True, tag=True):
     operand: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         return self.operand.resolve(item) is None
 
 
@@ -183,7 +183,7 @@ class HasType(Struct, frozen=True, tag=True):
     type_name: str
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         value = self.operand.resolve(item)
         return value is not None and self.type_name in value
 
@@ -195,7 +195,7 @@ class BeginsWith(Struct, frozen=True, tag=True):
     prefix: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         value = self.operand.resolve(item)
         prefix = self.prefix.resolve(item)
         if value is None or prefix is None:
@@ -214,7 +214,7 @@ class Contains(Struct, frozen=True, tag=True):
     part: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         value = self.operand.resolve(item)
         part = self.part.resolve(item)
         return value is not None and part is not None and contains(value, part)
@@ -226,7 +226,7 @@ class Not(Struct, frozen=True, tag=True):
     condition: Node
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         return not self.condition.evaluate(item)
 
 
@@ -236,7 +236,7 @@ class And(Struct, frozen=True, tag=True):
     conditions: tuple[Node, ...]
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         for condition in self.conditions:  # noqa: SIM110 (as above)
             if not condition.evaluate(item):
                 return False
@@ -249,7 +249,7 @@ class Or(Struct, frozen=True, tag=True):
     conditions: tuple[Node, ...]
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it is true for this item."""
+        """Whether the condition is true for this item."""
         for condition in self.conditions:  # noqa: SIM110 (as above)
             if condition.evaluate(item):
                 return True

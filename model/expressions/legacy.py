@@ -64,7 +64,7 @@ _COMPARATORS: Final = {"LE": "<=", "LT": "<", "GE": ">=", "GT": ">"}
 def expected_condition(
     expected: Mapping[str, Members] | None, conditional_operator: str | None
 ) -> Condition | None:
-    """The condition of Expected; None if nothing is expected.
+    """The condition of Expected; None if Expected is empty.
 
     Raises:
         ValidationException, SerializationException: a parameter is faulty.

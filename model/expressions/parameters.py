@@ -1,4 +1,4 @@
-"""Which of a request's parameters go together: expressions, their placeholders, legacy ones."""
+"""Checks which parameters of a request may be combined: expressions, placeholders, legacy ones."""
 
 from __future__ import annotations
 

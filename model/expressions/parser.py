@@ -35,11 +35,11 @@ _UPDATE_FUNCTIONS: Final = {"if_not_exists": True, "list_append": False}
 
 _COMPARATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _SECTIONS: Final = frozenset({"SET", "REMOVE", "ADD", "DELETE"})
-# One set for all languages: a keyword of any language is never a name in another.
+# All languages share one set, so a keyword of one language is never a name in another.
 _KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN"}) | _SECTIONS
 _INDEX_MAX: Final = 2**31 - 1
 
-# Applications have few expressions. The bound protects memory from one that generates texts.
+# Applications have few expressions. The bound protects memory from a client that generates texts.
 _CACHED_TEXTS: Final = 2048
 
 
@@ -205,7 +205,7 @@ class _Parser:
     def close_group(self, opening: int) -> None:
         """Record the parenthesis just consumed as the partner of the one at ``opening``.
 
-        Two directly nested pairs are a fault, even if the rest of the text has others.
+        Two directly nested pairs of parentheses are a fault, even if the text has other faults.
         """
         closing = self.at - 1
         if (opening + 1, closing - 1) in self.groups:
@@ -408,7 +408,7 @@ class _UpdateParser(_Parser):
         return syntax.Clause(keyword, tuple(actions))
 
     def action(self, keyword: str) -> syntax.Action:
-        """One action of a section."""
+        """Parse one action of a section."""
         path = self.path()
         if keyword == "REMOVE":
             return syntax.Remove(path)

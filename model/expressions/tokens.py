@@ -30,7 +30,7 @@ class Token(NamedTuple):
     end: int
 
     def is_keyword(self, keyword: str) -> bool:
-        """Whether it is this keyword (given in capitals), in any case."""
+        """Whether the token is this keyword (given in capitals), in any case."""
         return self.kind is Kind.WORD and self.text.upper() == keyword
 
 

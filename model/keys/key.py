@@ -62,7 +62,7 @@ class KeySchema(Struct, frozen=True, dict=True):
 
 
 def encode_value(value: AttributeValue) -> bytes:
-    """One key value as ordered bytes with an end mark."""
+    """Encode one key value as bytes that sort like the value, with an end mark."""
     if "N" in value:
         return number.encode(value["N"]) + NUMBER_END
     return encode_prefix(value) + END
@@ -123,7 +123,7 @@ def encode_sort(schema: KeySchema, item: Item) -> bytes:
 
 
 def encoded_parts(schema: KeySchema, item: Item) -> tuple[bytes, bytes]:
-    """Both parts of the key of an item or key; ``encode`` concatenates them."""
+    """Both parts of the encoded key of an item; ``encode`` concatenates them."""
     return encode_partition(schema, item), encode_sort(schema, item)
 
 

@@ -82,7 +82,8 @@ def _check_sizes(schema: KeySchema, item: Item) -> None:
 def check_condition_size(condition: KeyCondition) -> None:
     """Check the values on the sort key in a Query's key condition (DynamoDB Local 3.3).
 
-    A value on the partition key may be too long: no item has it, so the answer is empty.
+    The value that a condition compares with the partition key may be too long: no item has such a
+    key, so the answer is empty.
 
     Raises:
         ValidationException: together they are longer than a sort key can be.

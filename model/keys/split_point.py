@@ -18,7 +18,7 @@ _HASH_SPACE: Final = 1 << (8 * HASH_BYTES)
 _EVEN_ENOUGH: Final = 0.25
 # A boundary that leaves one side a smaller share is not worth a split.
 _LEAST_SHARE: Final = 0.05
-# Fewer requests do not show where later ones go.
+# A smaller sample does not show where later requests will go.
 _LEAST_SAMPLES: Final = 16
 
 
@@ -42,7 +42,7 @@ def divides_collection(at: bytes) -> bool:
 class SizeProfile:
     """The distribution of a partition's bytes, built from rows in the order of their positions.
 
-    It keeps one boundary for each ``grain_bytes``, so its own size is bounded.
+    The profile keeps one boundary for each ``grain_bytes``, so its own size is bounded.
     """
 
     def __init__(self, grain_bytes: int) -> None:

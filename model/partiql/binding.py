@@ -321,7 +321,7 @@ def _only_source(sources: tuple[syntax.Source, ...]) -> syntax.Source:
 
 
 def _source_names(expression: syntax.Expression) -> list[str]:
-    """The names of a table and perhaps an index."""
+    """The name of a table, and of its index if the source has one."""
     if not isinstance(expression, syntax.Variable | syntax.Path) or not (
         isinstance(expression, syntax.Variable) or isinstance(expression.root, syntax.Variable)
     ):

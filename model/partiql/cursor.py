@@ -34,8 +34,8 @@ _SYMBOL_NAMES: Final = {
 class Cursor:
     """Consumes one token after another; ``at`` is the position of the next one.
 
-    ``parameters`` and ``operators`` count the consumed ones. ``depth`` is the number of expressions
-    around the current position.
+    ``parameters`` and ``operators`` count the tokens consumed so far. ``depth`` is the number of
+    expressions around the current position.
     """
 
     def __init__(self, text: str) -> None:
@@ -58,7 +58,7 @@ class Cursor:
         return token
 
     def is_symbol(self, symbol: str) -> bool:
-        """Whether this symbol is next."""
+        """Whether the next token is this symbol."""
         token = self.tokens[self.at]
         return token.kind is Kind.SYMBOL and token.text == symbol
 

@@ -28,7 +28,7 @@ _ZERO_DECIMAL: Final = re.compile(r"(?=.*[.eE])[0.]+(?:[eE].*)?\Z")
 
 
 class ExpressionParser(TypeNameParser):
-    """Parses expressions. Each method consumes what its docstring names, or fails.
+    """Parses expressions. Each method consumes the syntax that its docstring names, or fails.
 
     Raises everywhere:
         ValidationException: the text does not fit the grammar, or is nested too deep.
@@ -97,7 +97,8 @@ class ExpressionParser(TypeNameParser):
             case "is":
                 return (self.type_name(),)
             case "in" if self.is_symbol("(") and self.tokens[self.at + 1].text != "select":
-                # One value in parentheses is a list of one here, and a value elsewhere.
+                # After IN, one value in parentheses is a list of one value. Elsewhere it is just
+                # that value.
                 opening = self.take()
                 choices = self.expressions()
                 self.expect(")")

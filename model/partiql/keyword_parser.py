@@ -57,7 +57,7 @@ class KeywordParser(OperandParser):
         return self.statement_operand(token)
 
     def case(self, token: Token) -> Expression:
-        """The rest of a CASE."""
+        """Parse the remaining tokens of a CASE."""
         kind, shown = "SearchedCase", "CASE"
         if not self.is_keyword("when"):
             operand = self.expression()
@@ -74,7 +74,7 @@ class KeywordParser(OperandParser):
         return syntax.Unsupported(kind, shown, token)
 
     def cast(self) -> Expression:
-        """The rest of a CAST."""
+        """Parse the remaining tokens of a CAST."""
         token = self.token
         if not self.accept("("):
             raise not_well_formed("Missing left parenthesis after CAST")
@@ -85,14 +85,14 @@ class KeywordParser(OperandParser):
         return syntax.Unsupported("Typed", "cast", token)
 
     def date(self) -> Expression:
-        """The rest of a DATE."""
+        """Parse the remaining tokens of a DATE."""
         token = self.text_behind("DATE")
         if not _DATE.match(token.text):
             raise not_well_formed("Expected DATE string to be of the format yyyy-MM-dd")
         return syntax.Unsupported("Date", "UNKNOWN", token)
 
     def time(self) -> Expression:
-        """The rest of a TIME."""
+        """Parse the remaining tokens of a TIME."""
         if self.accept("("):
             check_precision(self.token)
             self.take()
@@ -115,7 +115,7 @@ class KeywordParser(OperandParser):
         return self.take()
 
     def rows(self, token: Token) -> Expression:
-        """The rest of a VALUES: a bag of lists."""
+        """Parse the remaining tokens of a VALUES: a bag of lists."""
         rows = [self.row()]
         while self.accept(","):
             rows.append(self.row())
@@ -131,7 +131,7 @@ class KeywordParser(OperandParser):
         return syntax.Sequence(tuple(elements), token)
 
     def date_function(self, token: Token) -> Expression:
-        """The rest of an EXTRACT, DATE_ADD or DATE_DIFF."""
+        """Parse the remaining tokens of an EXTRACT, DATE_ADD or DATE_DIFF."""
         self.expect("(")
         part = self.token
         is_written_bare = part.kind is Kind.NAME and part.length == len(part.text)
@@ -149,7 +149,7 @@ class KeywordParser(OperandParser):
         return self.closed_call(token, arguments)
 
     def substring(self, token: Token) -> Expression:
-        """The rest of a SUBSTRING."""
+        """Parse the remaining tokens of a SUBSTRING."""
         self.expect("(")
         arguments = [self.expression()]
         if self.accept_keyword("from"):
@@ -165,7 +165,7 @@ class KeywordParser(OperandParser):
         return self.closed_call(token, arguments)
 
     def trim(self, token: Token) -> Expression:
-        """The rest of a TRIM."""
+        """Parse the remaining tokens of a TRIM."""
         self.expect("(")
         arguments: list[Expression] = []
         side = self.token

@@ -22,7 +22,7 @@ _SEAL_BYTES: Final = 16
 
 
 class Position(Struct, frozen=True):
-    """The plan's next range, and the key of the last item read from it, if any."""
+    """The next range of the plan, and the key of the last item read from that range."""
 
     range_index: int
     last_key: Item | None = None

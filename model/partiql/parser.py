@@ -88,12 +88,12 @@ class _Parser(WriteParser):
             case _:
                 operand = super().write_operand(token)
         if operand is not None:
-            # It precedes those nested within it.
+            # The word precedes the words nested within it.
             self.top_level_words.insert(at, token)
         return operand
 
     def created(self, token: Token) -> syntax.Unsupported:
-        """The rest of a CREATE."""
+        """Parse the remaining tokens of a CREATE."""
         if self.accept_keyword("table"):
             self.expect_name("Expected identifier!")
             return self.defined("CreateTable", token)
@@ -109,7 +109,7 @@ class _Parser(WriteParser):
         return self.defined("CreateIndex", token)
 
     def dropped(self, token: Token) -> syntax.Unsupported:
-        """The rest of a DROP."""
+        """Parse the remaining tokens of a DROP."""
         if not self.accept_keyword("table"):
             self.expect_keyword("index", "Unexpected token following DROP")
             self.expect_name("Expected identifier!")
@@ -127,7 +127,7 @@ class _Parser(WriteParser):
         return syntax.Unsupported(kind, "", token)
 
     def executed(self, token: Token) -> syntax.Unsupported:
-        """The rest of an EXEC."""
+        """Parse the remaining tokens of an EXEC."""
         if self.is_at_end:
             raise not_well_formed("No stored procedure provided")
         self.take()

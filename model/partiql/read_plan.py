@@ -215,7 +215,7 @@ def _is_said_by(
 def _sort_terms(nodes: Sequence[Node], schema: KeySchema) -> list[tuple[Node, SortCondition]]:
     """The conditions that narrow the range in each partition.
 
-    They are those on the first sort attribute, and on the next one after each equality.
+    The terms are the first sort attribute, and the next one after each equality.
     """
     found: list[tuple[Node, SortCondition]] = []
     for attribute in schema.sort:

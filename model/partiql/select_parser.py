@@ -41,7 +41,7 @@ class SelectParser(KeywordParser):
         return syntax.Subquery(select, token)
 
     def select(self) -> syntax.Select:
-        """The rest of a SELECT."""
+        """Parse the remaining tokens of a SELECT."""
         unsupported = []
         if self.accept_keyword("distinct"):
             unsupported.append("Unsupported token in expression: DISTINCT")
@@ -57,7 +57,7 @@ class SelectParser(KeywordParser):
         return self.clauses(columns, has_alias=has_alias, unsupported=unsupported)
 
     def pivot(self) -> syntax.Select:
-        """The rest of a PIVOT."""
+        """Parse the remaining tokens of a PIVOT."""
         self.expression()
         self.expect_keyword("at")
         self.expression()
@@ -125,7 +125,7 @@ class SelectParser(KeywordParser):
         )
 
     def let(self) -> None:
-        """The rest of a LET."""
+        """Parse the remaining tokens of a LET."""
         while True:
             self.clause()
             self.expect_keyword("as", "Expected AS following LET expr")
@@ -134,7 +134,7 @@ class SelectParser(KeywordParser):
                 return
 
     def group(self) -> None:
-        """The rest of a GROUP."""
+        """Parse the remaining tokens of a GROUP."""
         if self.token.text.lower() == "partial":
             self.take()
         self.expect_keyword("by", "Expected BY")
@@ -188,12 +188,12 @@ class SelectParser(KeywordParser):
         return sources
 
     def source(self, operand: Callable[[], Expression]) -> syntax.Source:
-        """One table or index, or another expression in its place."""
+        """Parse one table or index, or another expression in its place."""
         unpivots = self.accept_keyword("unpivot")
         return syntax.Source(operand(), self.aliases(), unpivots)
 
     def aliases(self) -> bool:
-        """Other names for a source, which may have one of each kind; whether there is one."""
+        """Parse the aliases of a source, at most one of each kind; return whether there is any."""
         found = self.alias()
         for keyword in ("at", "by"):
             if self.accept_keyword(keyword):
@@ -202,7 +202,7 @@ class SelectParser(KeywordParser):
         return found
 
     def alias(self) -> bool:
-        """Another name for the preceding expression; whether there is one."""
+        """Parse an alias of the preceding expression; return whether there is one."""
         if self.accept_keyword("as"):
             self.expect_name("Expected identifier for AS-alias")
             return True
@@ -212,7 +212,7 @@ class SelectParser(KeywordParser):
         return False
 
     def order(self) -> list[syntax.SortTerm]:
-        """An ORDER BY, if there is one."""
+        """Parse an ORDER BY, if there is one."""
         if not self.accept_keyword("order"):
             return []
         self.expect_keyword("by", "Expected BY")

@@ -85,7 +85,7 @@ class Call(Struct, frozen=True):
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether it aggregates many items."""
+        """Whether the function aggregates many items."""
         return is_aggregate(self.token)
 
 
@@ -235,7 +235,7 @@ class Returning(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True):
-    """``UPDATE table SET … WHERE …``, and the same as ``FROM table WHERE … SET …``.
+    """``UPDATE table SET … WHERE …``, or its other form ``FROM table WHERE … SET …``.
 
     ``unsupported`` is the message for an operation other than SET and REMOVE.
     """

@@ -215,7 +215,7 @@ class TreeBuilder:
     # Updates.
 
     def clause(self, action: syntax.Assignment | syntax.Removal) -> expressions.Clause:
-        """One action of an update, as a section of its own.
+        """Wrap one action of an update in a section of its own.
 
         Raises:
             ValidationException: DynamoDB does not support it.

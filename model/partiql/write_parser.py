@@ -41,7 +41,7 @@ class WriteParser(SelectParser):
         return syntax.Nested(write, token)
 
     def insert(self, token: Token) -> syntax.Insert:
-        """The rest of an INSERT INTO; the token is INSERT."""
+        """Parse the remaining tokens of an INSERT INTO; the current token is INSERT."""
         table = self.simple_path()
         unsupported = []
         if not self.accept_keyword("value"):
@@ -61,21 +61,21 @@ class WriteParser(SelectParser):
         return syntax.Insert(table, value, if_not_exists, tuple(unsupported))
 
     def on_conflict(self) -> None:
-        """The rest of an ON CONFLICT."""
+        """Parse the remaining tokens of an ON CONFLICT."""
         self.expect_keyword("where", "invalid ON CONFLICT syntax")
         self.expression()
         for keyword in ("do", "nothing"):
             self.expect_keyword(keyword, "invalid ON CONFLICT syntax")
 
     def update(self, token: Token) -> syntax.Update:
-        """The rest of an UPDATE."""
+        """Parse the remaining tokens of an UPDATE."""
         source = syntax.Source(self.simple_path(), self.aliases())
         update = self.operations((source,), token)
         where = self.expression() if self.accept_keyword("where") else None
         return self.returned(update, where)
 
     def update_from(self, token: Token) -> syntax.Update:
-        """The rest of a statement that begins with FROM."""
+        """Parse the remaining tokens of a statement that begins with FROM."""
         sources = self.sources(self.expression)
         where = self.expression() if self.accept_keyword("where") else None
         return self.returned(self.operations(tuple(sources), token), where)
@@ -114,14 +114,14 @@ class WriteParser(SelectParser):
         return syntax.Assignment(path, self.expression())
 
     def delete(self) -> syntax.Delete:
-        """The rest of a DELETE."""
+        """Parse the remaining tokens of a DELETE."""
         self.expect_keyword("from", "Expected FROM after DELETE")
         source = syntax.Source(self.simple_path(), self.aliases())
         where = self.expression() if self.accept_keyword("where") else None
         return syntax.Delete(source, where, self.returning())
 
     def returning(self) -> tuple[syntax.Returning, ...]:
-        """A RETURNING, if there is one."""
+        """Parse a RETURNING, if there is one."""
         if not self.accept_keyword("returning"):
             return ()
         elements = []

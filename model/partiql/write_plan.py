@@ -1,6 +1,7 @@
 """Plans the write of an INSERT, UPDATE or DELETE on its table.
 
-UPDATE and DELETE need the whole key by equality; the rest of their WHERE is their condition.
+UPDATE and DELETE need equality on each key attribute. The remaining part of WHERE becomes the
+write's condition.
 
 Source: Developer Guide, "PartiQL insert/update/delete statements for DynamoDB"; messages: DynamoDB
 Local 3.3.

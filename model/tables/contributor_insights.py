@@ -84,7 +84,7 @@ def changed(
 def status_of(
     insights: ContributorInsights | None, now_epoch_seconds: float, transition_seconds: float
 ) -> ContributorInsightsStatus:
-    """The current status; a change takes this many seconds of domain time."""
+    """The current status; a change of status takes this many seconds of domain time."""
     if insights is None:
         return "DISABLED"
     if now_epoch_seconds - insights.changed_epoch_seconds < transition_seconds:

@@ -50,7 +50,7 @@ def default_topic(prefix: str, table_name: str) -> str:
 def topic_namespace(region: str, access_key_id: str = "") -> str:
     """The prefix of a region's topics, if regions are kept apart.
 
-    No two regions, and no two access keys, have the same: a region's name has no dot.
+    Regions and access keys never share a namespace, because the name of a region has no dot.
     """
     if not access_key_id:
         return f"{_OF_REGION}{region}."

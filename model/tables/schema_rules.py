@@ -174,7 +174,7 @@ def projection_of(index: NewIndex) -> Projection:
 
 
 def check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
-    """Count the projected attributes; one that two indexes project counts twice ("Quotas").
+    """Check the number of projected attributes, counted once for each index ("Quotas").
 
     Raises:
         ValidationException: all indexes of the table together project too many.

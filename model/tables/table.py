@@ -1,4 +1,4 @@
-"""A table's definition: what CreateTable fixes and UpdateTable may change."""
+"""The definition of a table, and the part of it that UpdateTable may change."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class TableDefinition(Struct, frozen=True):
     on_demand_since_epoch_seconds: float | None = None
     # The same for an update to on-demand in progress.
     pending_on_demand_since_epoch_seconds: float | None = None
-    # The latest switches from provisioned to on-demand, as many as the limit needs.
+    # Times of the latest switches from provisioned to on-demand, as many as the limit counts.
     on_demand_switches: tuple[float, ...] = ()
     # 0 and 0 for an on-demand table, as DescribeTable shows it.
     throughput: Throughput = Throughput(0, 0)
@@ -184,7 +184,7 @@ class TableDefinition(Struct, frozen=True):
     time_to_live: TimeToLive | None = None
     destinations: tuple[StreamingDestination, ...] = ()
     next_destination_id: int = 1
-    # A replay is publishing its changes again, and needs new ones, too.
+    # A replay is publishing the table's changes again, and needs new changes as well.
     is_replayed: bool = False
     # The last setting; None if never set. Indexes have their own.
     contributor_insights: ContributorInsights | None = None

@@ -154,7 +154,7 @@ def define(table: NewTable) -> TableDefinition:
 
 
 def _checked_sse(wanted: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Encryption as stored and shown; a table without it uses AWS's own key and shows nothing."""
+    """Encryption as stored and shown. Without it, the table uses AWS's key and shows nothing."""
     if wanted is None:
         return None
     if wanted.get("SSEType") == "AES256":
@@ -372,7 +372,7 @@ def after_update(definition: TableDefinition) -> TableDefinition:
 
 
 def check_deletable(definition: TableDefinition) -> None:
-    """Refuse to delete a protected table, or one that is changing or has a changing index.
+    """Refuse to delete a table that is protected, is changing, or has a changing index.
 
     Raises:
         ValidationException: deletion protection is on.

@@ -44,7 +44,8 @@ class TimeToLiveChange(Struct, frozen=True):
 class ExpiryReader:
     """Reads only keys and expiry times from stored items.
 
-    It skips the rest of an item, because a sweep reads thousands of items a second.
+    The reader skips the other attributes of an item, because a sweep reads thousands of items a
+    second.
     """
 
     def __init__(self, key_schema: KeySchema, attribute_name: str) -> None:
@@ -65,7 +66,7 @@ class ExpiryReader:
 
 
 def _members_reader(names: Sequence[str]) -> Callable[[StoredItem], tuple[Any, ...]]:
-    """Reads the attributes with these names from an item; None for missing ones."""
+    """Return a reader of the attributes with these names; it returns None for missing ones."""
     if not all(map(_PLAIN_NAME.match, names)):
         return lambda stored: tuple(map(stored.item.get, names))
     members = [f"member_{at}" for at in range(len(names))]

@@ -49,14 +49,14 @@ class Ceiling:
         self.ends_at_seconds = ends_at_seconds
 
     def wait_seconds(self, now_seconds: float) -> float:
-        """The time until units are available, 0 if they are, unless others take them."""
+        """The time until units are available, unless other requests take them; may be 0."""
         if not self.is_reached(now_seconds):
             return 0.0
         seconds = self.used_units // self.units_per_second
         return self.ends_at_seconds - 1 + seconds - now_seconds
 
     def copy(self, now_seconds: float) -> Ceiling:
-        """A copy with the same use, for the rest of this second in a partition's child."""
+        """A copy with the units used in this second, for a child of the partition."""
         copied = Ceiling(self.units_per_second, now_seconds)
         copied.ends_at_seconds, copied.used_units = self.ends_at_seconds, self.used_units
         return copied

@@ -190,8 +190,8 @@ class OnDemandUnits:
         if rates.maximum is None:
             self._maximum = None
         elif self._maximum is None:
-            # This bound guards against cost. It starts without saved units, because DynamoDB
-            # documents no burst for a new one.
+            # This limit protects against cost. It starts without saved units, because DynamoDB
+            # documents no burst for a new limit.
             self._maximum = TokenBucket(rates.maximum, now_seconds, saved_seconds=1)
         else:
             self._maximum.change_rate(rates.maximum, now_seconds)
@@ -221,7 +221,7 @@ class OnDemandUnits:
         }
 
     def _end_minutes(self, now_seconds: float) -> None:
-        """End the minute, and later ones without any use."""
+        """End the current minute, and later minutes without any use."""
         passed = int((now_seconds - self._minute_ends_at) // _MINUTE_SECONDS) + 1
         for _ in range(min(passed, _MINUTES_TO_SETTLE + 1)):
             self._minutes.append(self._minute_units / _MINUTE_SECONDS)

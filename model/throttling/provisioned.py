@@ -33,7 +33,7 @@ from dynactor.model.throttling.token_bucket import TokenBucket
 
 # A busy partition collects with every request, and collecting visits all other partitions.
 _COLLECTING_SECONDS: Final = 0.1
-# Only recent units are lent; older ones are saved.
+# Only recent units are lent; older units are saved by the partition itself.
 _LENT_SECONDS: Final = 1.0
 # Units a partition takes from the pool beyond its debt: fewer are fairer between two.
 _LENT_UNITS: Final = 8.0
@@ -87,7 +87,7 @@ class _Partition:
         return min(max(_RESERVE_SECONDS * rate, of_sync), _MOST_RESERVE_SECONDS * rate)
 
     def unused_units(self, now_seconds: float) -> float:
-        """The units that it can lend now; reading them restarts the count."""
+        """The units that the partition can lend now. Reading them restarts the count."""
         bucket = self.bucket
         rate = bucket.units_per_second
         came_in = min(now_seconds - self.seen_at, _LENT_SECONDS) * rate

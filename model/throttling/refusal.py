@@ -57,7 +57,7 @@ _ACCOUNT: Final = (
 class LimitType(Enum):
     """The limits of a table or index."""
 
-    # The provisioned units, with saved ones and those lent by other partitions.
+    # The provisioned units, including saved units and units lent by other partitions.
     PROVISIONED = auto()
     # The ceiling of one partition.
     KEY_RANGE = auto()
@@ -84,7 +84,7 @@ _REASONS: Final = {
 
 
 class Refusal(Struct, frozen=True):
-    """Why a request is refused: the first limit that refused it, and the reasons of all.
+    """The first limit that refused a request, and the reasons of all limits that refused it.
 
     ``message`` is DynamoDB's text, ``error_type`` the error of a single operation. All fields are
     computed once, because the same limit often refuses many requests.

@@ -103,8 +103,8 @@ class TableLimits:
     def refuse_write(self, partition_number: int, now_seconds: float) -> Refusal | None:
         """The refusal of any write to a partition now; None, and no units taken, if admitted.
 
-        It allows refusing a write before any work is done. The write's indexes are not known by
-        then, so the write may still be refused later.
+        This call can refuse a write before any work is done. The affected indexes are not known
+        yet, so the write may still be refused later.
         """
         if self.mode != "enforce":
             return None
@@ -140,7 +140,7 @@ class TableLimits:
     ) -> Refusal | None:
         """Take the units of a finished read in a partition of the table, a local index, or index.
 
-        With enforced limits the read was already admitted; with observed ones it is judged here.
+        Enforced limits have already admitted the read; observed limits are checked here.
 
         Returns:
             The refusal that enforcing would have caused, if any; then no units are taken.

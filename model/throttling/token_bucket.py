@@ -1,4 +1,4 @@
-"""A token bucket: units per second; unused ones are kept for a while.
+"""A token bucket: units per second. Unused units are kept for a limited time.
 
 A bucket admits a request of any size while its balance is positive. The units may then take the
 balance below zero, by that one request at most, and later units pay the debt first. DynamoDB does

@@ -23,7 +23,7 @@ _KEPT_PATHS: Final = 2048
 
 
 class Branch(Struct, frozen=True):
-    """One part of some paths, and the parts below it; nothing below the end of a path."""
+    """A node in a tree of paths, and the nodes below it; a path's last node has none."""
 
     part: str | int
     below: tuple[Branch, ...] = ()
@@ -214,7 +214,7 @@ def check_distinct(paths: tuple[Path, ...]) -> None:
 class _Step(Struct):
     """The node that some paths have reached, the first of them, and their next parts.
 
-    A node with nothing below ends a path.
+    A node without nodes below it ends a path.
     """
 
     first: Path

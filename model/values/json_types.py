@@ -23,7 +23,7 @@ _FALSE_TEXTS: Final = frozenset({"FALSE", "0", "NO"})
 
 
 def string(value: Any) -> str:
-    """A string."""
+    """Convert a JSON value to a string."""
     if type(value) is str:
         return value
     raise _not_converted(value, "String")

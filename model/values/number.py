@@ -87,8 +87,8 @@ def canonical(text: str) -> str:
 def fault_of(text: str, exponent_bits: int) -> str:
     """The message for a text that ``canonical`` refuses, with exponents of this many bits.
 
-    With 64 bits, as in the newer request layer, the message shows an invalid text even if it is
-    empty.
+    With 64 bits, as in the newer request layer, the message shows the invalid text even if the
+    text is empty.
     """
     try:
         _canonical(text, exponent_bits)
@@ -107,7 +107,7 @@ def _canonical(text: str, exponent_bits: int) -> str:
     if exponent_text:
         exponent = _exponent(exponent_text)
         least = -(1 << exponent_bits - 1)
-        # Java keeps a number's scale, the negated exponent, in as many bits.
+        # Java stores the scale of a number, which is the negated exponent, in this many bits.
         if not least <= exponent < -least or exponent - len(fraction) <= least:
             raise _no_number(text, exponent_bits)
     exponent -= len(fraction)
@@ -134,7 +134,7 @@ def _exponent(text: str) -> int:
 
 
 def _wrapped(number: int, bits: int) -> int:
-    """A number wrapped to a signed integer of this many bits: too large becomes negative."""
+    """Wrap a number to a signed integer of this many bits, so a large one becomes negative."""
     half = 1 << bits - 1
     return (number + half) % (2 * half) - half
 
@@ -159,7 +159,7 @@ def _plain(negative: bool, digits: str, exponent: int, exponent_bits: int = _EXP
     magnitude = exponent + len(trimmed) - 1
     if len(trimmed) > NUMBER_DIGITS:
         raise ValidationException("Attempting to store more than 38 significant digits in a Number")
-    # Java computes the position of the point, magnitude + 1, in this many bits.
+    # Java computes the position of the decimal point, magnitude + 1, in this many bits.
     _check_magnitude(_wrapped(magnitude + 1, exponent_bits) - 1)
     if exponent >= 0:
         plain = trimmed + "0" * exponent

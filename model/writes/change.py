@@ -50,7 +50,7 @@ class Change(Struct, frozen=True, gc=False):
     """The outcome of a decided write.
 
     ``old is new`` if the write changed nothing. ``attributes`` is the answer to ReturnValues; None
-    if there is nothing to return.
+    if the answer has no attributes.
     """
 
     old: StoredItem | None
@@ -164,7 +164,7 @@ def write_receipt(
     old: StoredItem | None, new: StoredItem | None, changes: tuple[IndexChange, ...]
 ) -> Receipt:
     """The cost of a write: the larger image of the item, and each index write (S50-S56)."""
-    # One straight loop: every write makes a receipt, and few callers read it.
+    # A single plain loop for speed: every write makes a receipt, and few callers read it.
     entries: tuple[EntryWrite, ...] = ()
     for change in changes:
         moves = change.moves
@@ -184,7 +184,7 @@ def write_receipt(
 def refused_receipt(old: StoredItem | None, put_bytes: int | None = None) -> Receipt:
     """The cost of a write whose condition is false, at least 1 unit.
 
-    The write pays for the existing item, or for the item to put if that is larger, and nothing for
+    The write is charged for the larger of the existing item and the item to put, and nothing for
     indexes. Source: Developer Guide, "Working with items and attributes", "Conditional writes".
     """
     old_bytes = _size_bytes(old)

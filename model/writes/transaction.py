@@ -129,7 +129,7 @@ def item_read_units(size_bytes: int) -> float:
 
 
 def reason_of(error: DynamoDBError) -> CancellationReason:
-    """The cancellation reason that an action's error stands for."""
+    """Return the cancellation reason for the error of an action."""
     if isinstance(error, ItemCollectionSizeLimitExceededException):
         return CancellationReason(_CODES[type(error)], "Collection size exceeded.")
     item = error.item if isinstance(error, ConditionalCheckFailedException) else None

@@ -18,7 +18,8 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-# The five folders themselves, because rglob on Python 3.11 does not follow dynactor's links.
+# Search the five folders themselves, because on Python 3.11 rglob does not follow the symbolic
+# links in dynactor/.
 SOURCES: Final = {
     module_name(path): path for floor in FLOORS for path in sorted((PROJECT / floor).rglob("*.py"))
 }

@@ -83,7 +83,7 @@ FAILING: dict[str, Any] = {
 
 
 class Scene(NamedTuple):
-    """A server with the old items, and a connection for reading."""
+    """A server with items from before the sync, and a connection for reading."""
 
     database: CrashingDatabase
     power: PowerLoss

@@ -1,4 +1,4 @@
-"""Options, limits and formats that the pages name are those of the code."""
+"""The documentation names the same options, limits and formats as the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README keeps its word: its length, and its lines of boto3."""
+"""The README has at most its maximum length, and its boto3 example works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compose client itself reads the compose file, which needs no engine."""
+"""The compose client reads the compose file; this needs no container engine."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from tests.load.items import create_table
 from tests.load.servers import Server, cpu_seconds
 from tests.support.clients.wire import Connection
 
-# By title, which is unique per put; by rank, which differs between consecutive puts.
+# The partition keys of the indexes. Each put has a new title; consecutive puts have different
+# ranks.
 _KEYS = (("title", "S"), ("rank", "N"), ("price", "N"), ("version", "N"), ("sk", "S"))
 _QUIET_SECONDS = 0.2
 _QUIET_SHARE = 0.05

@@ -31,7 +31,7 @@ class Session:
         await self.connection.execute(f"BEGIN ISOLATION LEVEL {isolation}")
 
     async def end(self, how: str = "COMMIT") -> None:
-        """End it."""
+        """End the transaction."""
         await self.connection.execute(how)
 
     async def commit(

@@ -124,7 +124,7 @@ async def table_figures(database: Database) -> TableFigures:
         mailboxes.add_table(table)
         if number % TABLES_A_TURN == 0:
             await asyncio.sleep(0)
-    # There may be many regions with few tables each.
+    # Give other tasks a turn, because there may be many regions with few tables each.
     await asyncio.sleep(0)
     return TableFigures(
         names=names,

@@ -91,7 +91,7 @@ async def _gather(options: AdviseOptions) -> Facts:
 
 def _findings(facts: Facts, options: AdviseOptions) -> list[tuple[str, list[Finding]]]:
     """The findings under headlines, most severe first."""
-    # With an index's key, the number of writes concerns the table rather than one of its keys.
+    # With the key of an index, the number of writes concerns the whole table.
     of_keys = options if options.index_key is None else replace(options, writes_per_second=None)
     parts = [
         ("Partition key", list(key_findings(facts, of_keys))),

@@ -78,7 +78,7 @@ class Facts(Struct, frozen=True):
         return {kind: 1.0, "throttled_reads": item_read_units(size_bytes, consistent=False)}
 
     def held_by(self, key: Item) -> BusyKey | None:
-        """The size of a partition key's items, if the key is one of the busiest."""
+        """The size of a partition key's items. Known only for the busiest keys."""
         return next((each for each in self.use.busy_keys if each.key == key), None)
 
 

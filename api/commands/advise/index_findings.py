@@ -72,7 +72,7 @@ class _Index(Struct, frozen=True):
 
 
 def index_findings(facts: Facts) -> Iterator[Finding]:
-    """Indexes without reads, with attributes that no query needs, or without needed ones."""
+    """Finds indexes that are unused, have unneeded attributes, or lack needed ones."""
     is_early = facts.recorded_seconds < _LEAST_SECONDS
     if not is_early:
         yield from _scans(facts)

@@ -30,7 +30,7 @@ from dynactor.model.values import item as items
 # "problem": requests are or would be refused, or a limit is near; "hint": an improvement.
 Level: TypeAlias = Literal["problem", "hint", "fact"]
 
-# The share of a limit from which it is reported.
+# Share of a limit above which a finding is reported.
 NEAR: Final = 0.5
 _SIMULATED_KEYS: Final = 16
 _SHOWN_KEYS: Final = 3
@@ -400,7 +400,7 @@ def _minutes(facts: Facts, side: _Side) -> Iterator[MinuteLoad]:
                 continue
             for at, units in enumerate(minute.seconds[kind]):
                 seconds[at] += units * factor
-            # In a sample, the keys stand for a part of all requests only.
+            # In a sample, the counted keys represent only a part of all requests.
             scale = factor * sum(minute.seconds[kind]) / minute.partitions[kind].total
             for each in minute.partitions[kind].keys:
                 key = keys.encode_partition(schema, each.key)

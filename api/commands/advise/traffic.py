@@ -91,8 +91,8 @@ class Traffic:
                     continue
                 summary = _summary(counted[kind], factor)
                 summaries.append(summary)
-                # The key's average share of the minute's busiest second. In a sample, the keys
-                # stand for a part of all requests only.
+                # The key's average share of the minute's busiest second. In a sample, the counted
+                # keys represent only a part of all requests.
                 scale = sum(minute.seconds[kind]) / minute.partitions[kind].total
                 busiest_share = max(of_seconds) / of_minute
                 for key, weight in summary.keys:

@@ -51,7 +51,7 @@ async def test_an_index_does_not_catch_up_without_one_of_its_followers() -> None
         actors = table.followers.indexes[1]
         await actors.wait_caught_up()
         assert not actors.follows_all
-        # A restore that waits for this index can be deleted.
+        # The index is stuck, so a restore that waits for it can be deleted.
         assert actors.is_stuck
 
 

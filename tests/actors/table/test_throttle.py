@@ -403,7 +403,8 @@ async def test_so_has_one_that_is_given_up_before_its_partitions_have_looked_at_
         given_up = asyncio.create_task(
             transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
         )
-        # It is in their mailboxes, and the release will follow.
+        # The prepare messages are in the partitions' mailboxes now, and the release will follow
+        # them.
         await asyncio.sleep(0)
         given_up.cancel()
         await asyncio.wait([given_up])
@@ -431,7 +432,7 @@ async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
 
 
 async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters():
-    """The second of three has nothing left; the third is not asked."""
+    """The second of three partitions has no units left; the third is not asked."""
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
     ) as database:
@@ -455,7 +456,7 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
             second: 1,
             third: 0,
         }
-        # A read in a partition continues there, and finds nothing before the next one.
+        # The read continues in this partition, and finds no item before the next partition.
         rest = structs.replace(whole, after=after)
         with pytest.raises(ProvisionedThroughputExceededException):
             await read_page(table, rest)
@@ -465,7 +466,7 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
 
 
 async def test_a_page_that_is_refused_after_empty_partitions_has_taken_nothing():
-    """The first two of three are empty, and the third has nothing left."""
+    """The first two of three partitions are empty, and the third has no units left."""
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
     ) as database:

@@ -22,7 +22,7 @@ both_lanes = pytest.mark.parametrize(
 
 
 class Unread(asyncio.Transport):
-    """A connection whose client has this much to read."""
+    """A connection whose client has not read this number of bytes."""
 
     def __init__(self, unsent_bytes: int) -> None:
         super().__init__()

@@ -106,7 +106,8 @@ def _form(answer: dict[str, Any]) -> str:
 def _paths(ours: Any, local: Any, path: str, *, is_number: bool = False) -> Iterator[str]:
     if isinstance(ours, dict) and isinstance(local, dict):
         for name in ours.keys() | local.keys():
-            # Members of answers have names such as Item; names of attributes are ignored.
+            # Members such as Item are compared by name. Attribute names are replaced by an
+            # asterisk.
             member = name.isalpha() and name[0].isupper() and not name.isupper()
             step = name if member else "*"
             if name not in ours:

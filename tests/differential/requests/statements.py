@@ -445,7 +445,7 @@ _PUT_IN = (
 
 
 def broken(random: Random, text: str) -> tuple[str, str]:
-    """A statement that may be broken in one place, and how."""
+    """A statement that may be broken in one place, and a description of the fault."""
     tokens = _TOKEN.findall(text)
     words = [at for at, token in enumerate(tokens) if not token.isspace()]
     at = random.choice(words)

@@ -1,4 +1,4 @@
-"""The options of the measurement."""
+"""The options of the scale benchmark."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ given_values = st.none() | st.dictionaries(
 def slowly(
     text: str, of_names: dict[str, str] | None, of_values: dict[str, Any] | None, schema: KeySchema
 ) -> KeyRange | None:
-    """The range by way of the trees; None for a refused condition."""
+    """The range that the slow path finds with syntax trees; None for a refused condition."""
     try:
         bound = Placeholders(of_names, copy.deepcopy(of_values))
         found = bind_key_condition(text, bound)

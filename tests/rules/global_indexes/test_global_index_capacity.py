@@ -43,7 +43,7 @@ def item_of(pk: str, number: int = 0, mark: str | None = None, **others: str) ->
 
 
 def sized(pk: str, number: int, *, entry: int, item: int) -> Item:
-    """An item with an entry of this size, padded in ``held``, and this size, in ``rest``."""
+    """An item of ``item`` bytes whose index entry has ``entry`` bytes."""
     held = padded(item_of(pk, number, f"{number:05}"), "held", entry)
     return padded(held, "rest", item) if item > entry else held
 

@@ -73,7 +73,7 @@ def fill(client: Any, name: str, forum: str, *, first: int = 0, posted: bool = T
 def test_s15_items_and_index_entries_of_a_partition_key_count_together(
     limited_client, limited_threads, forum
 ):
-    """2,000 bytes each; the index doubles them, so half as many fit."""
+    """Items of 2,000 bytes. Index entries double their size, so half as many items fit."""
     bare = fill(limited_client, limited_threads, forum, posted=False)
     doubled = fill(limited_client, limited_threads, unique_name("forum"))
 

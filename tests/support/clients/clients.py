@@ -72,7 +72,7 @@ class WireClient:
         body: bytes | str | dict[str, Any],
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """One request with any answer; a header with an empty value is omitted."""
+        """Send one request and return its answer. A header with an empty value is omitted."""
         if isinstance(body, dict):
             body = msgspec.json.encode(body)
         defaults = {

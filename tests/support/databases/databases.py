@@ -30,7 +30,7 @@ async def running_database(
     broker: Broker | None = None,
     **settings: Any,
 ) -> AsyncIterator[Database]:
-    """A database with these settings; messages are serialized in between."""
+    """A database with these settings; messages between actors are serialized."""
     chosen = DatabaseSettings(**{"copy_messages": True, **settings})
     clock = clock or SystemClock()
     if store is not None:

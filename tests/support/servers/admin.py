@@ -57,7 +57,7 @@ class ServerClock:
         self._port = admin_port(server)
 
     def now(self) -> float:
-        """The time."""
+        """The current time of the virtual clock."""
         return self._now(ask(self._port, "/clock"))
 
     def step(self, seconds: float) -> float:

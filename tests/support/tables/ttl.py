@@ -14,7 +14,7 @@ DEADLINE_SECONDS = 30.0
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Poll until it holds."""
+    """Poll until the condition is true."""
     deadline = monotonic() + DEADLINE_SECONDS
     while not condition():
         assert monotonic() < deadline, "it did not become true"
