@@ -63,7 +63,7 @@ def check_plot(path: Path) -> None:
     if path.suffix not in {".png", ".svg", ".html"}:
         raise CannotPlot(f"{path}: a plot is a .png, .svg or .html file")
     if find_spec("matplotlib") is None:
-        raise CannotPlot("Plots need matplotlib: run pip install '.[load]' in a checkout")
+        raise CannotPlot("Plots need matplotlib: pip install 'dynactor[load]'")
 
 
 def _figure(cases: dict[Case, list[Rounds]]) -> Figure:

@@ -301,7 +301,7 @@ def _process(server_pid: int) -> psutil.Process:
         RunFailed: there is no process with that number, or psutil is missing.
     """
     if find_spec("psutil") is None:
-        raise RunFailed("--server-pid needs psutil: run pip install '.[load]' in a checkout")
+        raise RunFailed("--server-pid needs psutil: pip install 'dynactor[load]'")
     # The library is optional.
     import psutil  # noqa: PLC0415
 

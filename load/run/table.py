@@ -20,6 +20,15 @@ _POLL_SECONDS: Final = 0.1
 _ANSWER_SECONDS: Final = 30.0
 _TABLE_SECONDS: Final = 300.0
 _NOT_FOUND: Final = "ResourceNotFoundException"
+# The answers to a request without a valid signature.
+_WRONG_SIGNATURE: Final = frozenset(
+    {
+        "IncompleteSignatureException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "UnrecognizedClientException",
+    }
+)
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -135,6 +144,11 @@ async def _describe(plan: Plan, caller: Caller) -> dict[str, Any] | None:
     error, answer = await caller.call("DescribeTable", {"TableName": plan.table})
     if error == _NOT_FOUND:
         return None
+    if error in _WRONG_SIGNATURE and not plan.sign:
+        raise CannotPrepare(
+            "The server verifies signatures: add --sign, with a key of the server in "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
     if error:
         raise CannotPrepare(f"DescribeTable is refused: {error}: {_message(answer)}")
     table: dict[str, Any] = answer["Table"]

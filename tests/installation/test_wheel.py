@@ -20,10 +20,10 @@ from tests.support.servers.server import PROJECT, Server
 FLOORS = {"model", "storage", "streams", "actors", "api", "load"}
 
 
-def tracked() -> set[str]:
-    """The files of the repository, without the links in dynactor/."""
+def tracked(*options: str) -> set[str]:
+    """Files in the index of git, and those that ``options`` add; no links."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        ["git", "ls-files", "--cached", *options],
         cwd=PROJECT,
         capture_output=True,
         text=True,
@@ -37,7 +37,8 @@ def packaged() -> set[str]:
     """The names of the package's files in a wheel."""
     return {
         path if path.startswith("dynactor/") else f"dynactor/{path}"
-        for path in tracked()
+        # A new module is in the wheel before it is in the index.
+        for path in tracked("--others", "--exclude-standard")
         if path.partition("/")[0] in FLOORS | {"dynactor"}
     }
 

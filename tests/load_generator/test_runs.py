@@ -191,6 +191,14 @@ def test_credentials_are_neither_shown_nor_kept(
     assert json.loads(kept.read_text())["plan"]["sign"] is True
 
 
+def test_a_run_that_has_to_be_signed_says_how(tmp_path: Path):
+    keys = tmp_path / "keys"
+    keys.write_text("[load]\naws_access_key_id = AKIDLOAD\naws_secret_access_key = secret\n")
+    with running_server("--credentials-file", str(keys)) as server:
+        done = short(server.endpoint)
+    assert (done.returncode, "add --sign" in done.stderr) == (2, True)
+
+
 def test_it_is_a_command_of_dynactor():
     done = run_command("load", "workloads")
     assert (done.returncode, "ycsb-a" in done.stdout) == (0, True)
