@@ -112,7 +112,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With another store, leave out the tests of the embedded one, and say so."""
+    """With another store, skip the tests of the embedded store, and report that."""
     if config.getoption("--store") is None:
         return
     for item in list(items):
@@ -137,7 +137,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In a worker of a parallel run: pass on the tests that it left out."""
+    """In a worker of a parallel run, report the tests that the worker skipped."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output[_LEFT_OUT] = left_out(session.config)
@@ -177,7 +177,7 @@ def postgresql() -> Iterator[Postgresql]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _servers_keep_their_data(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With ``--store postgresql``, each server has its own schema there."""
+    """With ``--store postgresql``, each server has a schema of its own in the database."""
     if request.config.getoption("--store") is None:
         yield
         return
@@ -238,7 +238,7 @@ def resource(endpoint: str) -> Iterator[Any]:
 def pk() -> str:
     """A partition key that no other test uses, because tests share tables.
 
-    It stays unique with a suffix, such as a number.
+    The key stays unique with a suffix, such as a number.
     """
     return f"{unique_name('pk')}-"
 

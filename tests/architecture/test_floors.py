@@ -198,7 +198,7 @@ def test_one_place_alone_words_the_envelope_of_request_errors():
 
 
 def test_actors_draw_from_the_environments_source_of_randomness():
-    """Also if a module imports a random function by name: a seed must determine all."""
+    """A module may import a random function by name, but a seed must determine all values."""
     sources = {"dynactor.actors.runtime.randomness", "dynactor.actors.table.environment"}
     drawing = {
         f"{name}: {imported}"

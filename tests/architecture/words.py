@@ -165,7 +165,7 @@ _OWN_ERRORS: Final = (
 
 @dataclass(frozen=True)
 class Text:
-    """A text that people read: where it is, what it is, its words."""
+    """A text that people read: its file and line, its kind, its words."""
 
     path: Path
     line: int

@@ -71,7 +71,7 @@ async def look(server: Server) -> Shown:
 
 
 def is_good(answer: Answer) -> bool:
-    """Whether it succeeded; a failure must say clearly that the data are damaged."""
+    """Whether the command succeeded; a failure must report damaged data."""
     if answer.status == 200:
         return True
     assert answer.status == 500, answer
@@ -91,7 +91,7 @@ async def started(directory: Path) -> Shown | str:
 
 
 def is_clear(refusal: object, directory: Path) -> bool:
-    """Whether it says what is damaged, and where, for the person who starts the server."""
+    """Whether the message names the damaged file for the person who starts the server."""
     return (
         isinstance(refusal, str)
         and ("damaged" in refusal or "Corruption" in refusal)

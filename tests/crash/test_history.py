@@ -32,7 +32,7 @@ def item(token: str, **more: dict[str, str]) -> Item:
 
 
 def sequence(history: History, *steps: tuple[Request, Outcome | None]) -> None:
-    """One client, step by step; None: no answer."""
+    """Requests of one client, one after another. None stands for a missing answer."""
     for request, outcome in steps:
         operation = history.invoke("a", "k", request)
         if outcome is not None:

@@ -40,7 +40,7 @@ async def disturbed(
     enough: Callable[[], bool] = lambda: True,
     **settings: Any,
 ) -> tuple[list[str], int]:
-    """The violations after a crowd wrote this much, and the number of indexes added meanwhile.
+    """The violations after a crowd's writes, and the number of indexes added meanwhile.
 
     It continues to write until it is ``enough``.
     """

@@ -48,7 +48,7 @@ async def put(connection: Connection, collection: int, payload: str) -> Answer:
 
 
 class Reader:
-    """Reads an item, a query or a page of a scan in turn, continuously."""
+    """Reads continuously: an item, a query or a page of a scan in turn."""
 
     def __init__(self) -> None:
         self.reads = 0

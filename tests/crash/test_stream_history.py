@@ -31,7 +31,7 @@ def record(number: int, event_name: str, old: Item | None, new: Item | None) -> 
 
 
 def history_of(*steps: tuple[Request, Outcome | None]) -> History:
-    """One client, step by step; None: no answer."""
+    """Requests of one client, one after another. None stands for a missing answer."""
     history = History()
     for request, outcome in steps:
         operation = history.invoke("a", "k", request)

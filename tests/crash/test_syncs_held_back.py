@@ -18,7 +18,7 @@ from tests.support.stores.power_loss import PowerLoss
 
 TABLE = "crash-a"
 INDEX_NAMES = [index.name for index in INDEXES if index.table == TABLE]
-# Far longer than an answer that waits for nothing.
+# Far longer than the answer of a request that waits for no sync.
 PATIENCE_SECONDS = 1.0
 
 

@@ -38,7 +38,7 @@ def test_backups_and_restored_tables_outlive_kill_9(tmp_path: Path, rounds: int 
         call("CreateTable", request)
         wait_until_indexes_active(call, "kept")
         fill(call, source)
-        # Before anything is stored, or after much of it was.
+        # The kill comes before any page is stored, or after many are.
         made = call("CreateBackup", {"TableName": "kept", "BackupName": "nightly"})
         server.kill()
     arn = made["BackupDetails"]["BackupArn"]

@@ -37,7 +37,7 @@ class CrashingOwner(FaultyStore):
         super().__init__(inner)
         self._is_written = is_written
         self.commits_left: int | None = None
-        # Whether there was such a commit.
+        # Whether the selected commit has occurred.
         self.was_met = False
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:

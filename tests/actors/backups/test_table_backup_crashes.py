@@ -124,7 +124,7 @@ async def test_rows_that_a_crash_left_of_a_backup_are_not_used() -> None:
         store = CutStore(inner)
         async with running_database(store) as database:
             await filled_table(database, WRITES, definition=table_definition())
-            # Its record, the end of earlier work, and two pages.
+            # Four commits: the backup's record, the end of earlier work, and two pages.
             store.commits_left = 4
             asked = await database.create_table_backup("Thread", "nightly")
             await until_cut_or(store, lambda: False)

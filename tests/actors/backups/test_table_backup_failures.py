@@ -36,7 +36,7 @@ class ReopenedStore(FailingPages):
         self._database = database
 
     async def met(self) -> None:
-        # Writes before the copy restarts are in it, and no other rows of the earlier state.
+        # The backup has the writes that were made before the copy restarted.
         table = self._database().table("Thread")
         for number in range(ITEMS):
             await table.write(put(thread(f"{number}", "subject", later=number)))

@@ -109,7 +109,7 @@ async def test_a_backup_is_of_one_moment_while_writes_continue() -> None:
         table = database.table("Thread")
         asked = None
         answered_before = 0
-        # In sequence, so a backup has the first ones.
+        # Write in sequence, so that a backup has the first items.
         for number in range(1_500):
             await table.write(put(thread(f"{number}", "subject", number=number)))
             if number == 700:

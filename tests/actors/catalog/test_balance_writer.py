@@ -218,7 +218,7 @@ async def test_a_full_disk_is_logged_and_stops_no_server():
                 await database.balances.keep()
             assert {each["event"] for each in logs} == {"balances_not_stored"}
             assert logs[0]["error"] == "no space"
-            # One attempt for the balances that fell below, one for all.
+            # One attempt for the balances that fell below their rows, and one for all balances.
             assert len(logs) == 2
             assert await stored(store) == {}
             store.failure = None

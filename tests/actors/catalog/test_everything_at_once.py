@@ -84,7 +84,7 @@ class Crowd:
         self._is_changing = True
 
     async def work(self) -> None:
-        """Change the table this many times while all write."""
+        """Change the table this many times while all clients write."""
         async with asyncio.TaskGroup() as group:
             for writer in range(WRITERS):
                 group.create_task(self._write(writer))
@@ -222,7 +222,7 @@ async def settle(database: Database) -> Table:
 
 
 async def check_items(crowd: Crowd, table: Table, now: float) -> None:
-    """Each is in a possible state; expired ones are gone."""
+    """Check that each item is in a possible state, and that expired items are gone."""
     settings = table.definition.time_to_live
     async with asyncio.timeout(SOON_SECONDS):
         while settings is not None and settings.deletes:

@@ -99,7 +99,8 @@ async def test_followers_end_quietly_when_the_server_is_stopped(
             async with running_database(store) as database:
                 await database.create_table(definition)
                 table = database.table("Thread")
-                # For several partitions of the index, from each of the table's.
+                # The disk is full for several index partitions, for messages from each table
+                # partition.
                 store.full_for = {
                     key_layout.partition_head(partition.number)
                     for partition in table.record.index_partitions[1]

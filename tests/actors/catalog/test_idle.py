@@ -63,5 +63,5 @@ def test_a_minute_in_which_nothing_happens_takes_few_timers(tables: int) -> None
     with asyncio.Runner(loop_factory=CountingLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, CountingLoop)
-        # One of them per second, which looks for blocked destinations.
+        # One timer per second looks for blocked destinations.
         assert runner.run(timers_of(loop, tables)) <= 2 * IDLE_SECONDS

@@ -19,7 +19,7 @@ HEAD = b"\xffhead"
 
 
 class Lamp:
-    """The stored state of the thing, under the head of its phases."""
+    """The stored state of the subject, under the head of its phases."""
 
     def __init__(self, store: Store) -> None:
         self.phase: str | None = None

@@ -197,7 +197,7 @@ async def test_a_range_that_could_not_be_forgotten_is_forgotten_later(store: Wat
         await store.begun.wait()
         store.refusal = Full("the disk is full")
         store.may_end.set()
-        # After the messages sent to the actor so far.
+        # Wait until the actor has processed the messages sent so far.
         await database.actor.keep_streams()
         assert len(await still_to_give_back(store)) == 1
         store.refusal = None

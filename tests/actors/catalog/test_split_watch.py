@@ -33,7 +33,7 @@ from tests.support.databases.stored_items import read_item
 
 OFTEN = SplitSettings(check_seconds=0.01)
 SMALL = structs.replace(OFTEN, size_limit_bytes=20_000)
-# It checks when the test says so.
+# The watch checks only when the test asks for it.
 ASKED = structs.replace(SMALL, check_seconds=1_000)
 TITLE = KeyAttribute("title", "S")
 BY_TITLE = IndexDefinition(1, "by_title", KeySchema((TITLE,), ()), Projection("ALL"))
@@ -62,7 +62,7 @@ async def fill(table: Table, forum: Callable[[int], str], items: int) -> int:
 
 
 def sizes_bytes(table: Table, index_id: int = 0) -> dict[int, int]:
-    """The size of each partition, by its own count; nothing yet for one that is starting."""
+    """The size of each partition by its own count; 0 for a partition that is starting."""
     heads = {
         number: table.head(number, index_id)
         for number in PartitionMap(table.record.ranges(index_id)).numbers
@@ -73,7 +73,7 @@ def sizes_bytes(table: Table, index_id: int = 0) -> dict[int, int]:
 
 
 def is_settled(database: Database, total_bytes: int, index_id: int = 0) -> bool:
-    """Whether the watch would split no partition; in total, they have this many bytes.
+    """Whether the watch would split no partition, and all partitions together have this size.
 
     A partition whose count exceeds the limit was measured, and is really smaller, because the parts
     of a partition that is written to during its split start with an estimate. It may grow before
@@ -106,7 +106,7 @@ async def test_a_partition_that_is_too_large_is_split_until_none_is():
         table = database.table("Thread")
         await fill(table, str, 150)
         await split_until_settled(database)
-        # Nothing was written meanwhile, so the counts are exact.
+        # No item was written since, so the counts are exact.
         assert max(sizes_bytes(table).values()) <= 20_000
         assert 8 <= len(starts(table)) <= 16
         # Between collections, because none of them is large.
@@ -158,7 +158,7 @@ async def test_a_collection_of_a_table_with_local_indexes_is_left_whole():
         await fill(table, lambda at: "one" if at % 2 else f"f{at}", 100)
         await split_until_settled(database)
         assert len(starts(table)) >= 4
-        # It was measured without effect.
+        # The partition was measured, and not split.
         assert database.split_watch._measured
         assert max(sizes_bytes(table).values()) > 20_000
         assert not any(map(divides_collection, starts(table)))

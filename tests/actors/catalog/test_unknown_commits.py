@@ -183,7 +183,7 @@ async def test_an_index_has_every_item_written_meanwhile(fate: Fate, changes: in
                 try:
                     await database.table("Thread").write(item)
                 except (InternalServerError, ResourceNotFoundException):
-                    # The table is restarting: nothing was written.
+                    # The table is restarting, so no item was written.
                     await asyncio.sleep(0)
                 else:
                     written += 1

@@ -120,7 +120,7 @@ async def test_after_a_crash_of_its_actor_it_continues_as_it_did(store: HeldStor
 async def test_a_running_clock_never_passes_its_durable_limit(
     store: HeldStore, monkeypatch: pytest.MonkeyPatch
 ):
-    # It reaches its limit, and is stored only when the test says so.
+    # The clock reaches its limit, and is stored only when the test asks for it.
     monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
     monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 3_600)
     clock = VirtualClock(START)
@@ -147,7 +147,7 @@ async def test_a_clock_that_runs_is_kept_running(store: HeldStore, monkeypatch: 
         await control.move(MoveClock(speed=MAX_SPEED))
         await clock.wait_until(START + 20_000)
         store.refusal = Full("the disk is full")
-        # After all writes in flight.
+        # Wait until all writes in flight are done.
         await control.mailbox.put_nowait(KeepClock())
         limit = clock._limit_epoch_seconds
         await clock.wait_until(limit)

@@ -270,5 +270,5 @@ async def test_a_transaction_but_not_the_others_of_its_round() -> None:
         )
         assert isinstance(refused, InternalServerError)
         assert not isinstance(done, BaseException)
-        # Once in the round, and once separately.
+        # The commit was refused once in the round, and once separately.
         assert it.store.refused == 2

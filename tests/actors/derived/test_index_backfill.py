@@ -112,7 +112,7 @@ async def test_an_index_is_whole_when_it_is_active_whatever_is_changed_of_its_ta
         table = database.table("Thread")
         for number in range(30):
             await table.write(put(thread("EC2", f"{number}", posts=number)))
-        # It takes a unit a second, so the backfill takes a while.
+        # The index has one unit a second, so the backfill is slow.
         index = NewGlobalIndex(
             "by_posts", (KeyElement("posts", "HASH"),), "ALL", throughput=Throughput(1, 1)
         )
@@ -158,7 +158,7 @@ async def test_a_backfill_continues_after_a_restart():
 
 
 class _Writer:
-    """Writes immediately, and records the turn of the loop of each request."""
+    """Writes immediately, and records the turn of the event loop of each request."""
 
     follows_all = False
 

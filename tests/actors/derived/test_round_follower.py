@@ -113,7 +113,7 @@ async def test_the_mirror_is_right_over_splits_and_failed_deliveries() -> None:
 
 
 async def test_the_mirror_is_right_after_crashes() -> None:
-    # In the snapshot and after it.
+    # Crash during the snapshot and after it.
     sender = MirrorSender(crashes=(1, 3, 7, 9))
     async with (
         memory_store() as store,

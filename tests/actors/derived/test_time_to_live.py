@@ -143,7 +143,7 @@ async def test_every_partition_is_swept_however_many_there_are(partitions: int):
         await until_items(database, "Thread", 0)
         # Each by its owning partition.
         assert {head.item_counts.get(0, 0) for head in await table.heads()} == {0}
-        # Also items that are listed long after their time.
+        # Items that are listed long after their time are deleted as well.
         await table.write(put(thread("f", "late", at=NOW - 1_000)))
         await until_items(database, "Thread", 0)
 
@@ -343,7 +343,7 @@ async def test_times_that_are_never_due_wake_no_sweeper():
         sweeper.notice([Listed(at * 1_000_000, b"position") for at in never])
         assert not sweeper._noticed.done()
         assert sweeper.lag_seconds == 0
-        # They hide no due time.
+        # These entries do not hide a due time.
         sweeper.notice([Listed(0, b"never"), Listed((NOW + 1) * 1_000_000, b"soon")])
         assert sweeper._noticed.done()
         assert sweeper._earliest_us == (NOW + 1) * 1_000_000
@@ -363,7 +363,7 @@ async def test_more_late_items_than_are_remembered_all_go(monkeypatch: pytest.Mo
 
 
 class RefusingStore(FaultyStore):
-    """Refuses commits of followers while told so."""
+    """Refuses commits of followers while the test requests it."""
 
     is_refusing = False
     refused = 0
@@ -423,7 +423,7 @@ async def test_an_item_that_cannot_be_read_does_not_keep_the_others(
         while table.expired_items < 59:
             await asyncio.sleep(0.001)
         assert (await database.describe("Thread")).item_count == 1
-        # After the repair, the next attempt deletes it.
+        # After the repair, the next attempt deletes the item.
         await (await store.commit([Group(b"\xff", b"1", b"2", puts=[(row, whole)])]))
         await until_items(database, "Thread", 0)
 

@@ -171,7 +171,7 @@ async def test_expired_items_are_deleted_though_no_split_succeeds():
 
 
 class HoldingStore(FaultyStore):
-    """Refuses commits of checkpoints in certain logs while told so."""
+    """Refuses commits of checkpoints in certain logs while the test requests it."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)

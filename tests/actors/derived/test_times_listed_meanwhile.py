@@ -24,12 +24,12 @@ from tests.support.stores.store import memory_store
 
 NOW = 1_571_827_560
 TABLE_ID = 1
-# In the first slice of the hash space, which is read first.
+# A position in the first slice of the hash space, which is read first.
 POSITION = b"\x01position"
 
 
 class Swept:
-    """A sweeper over a stepped store, on a clock that stands still, and its messages."""
+    """A sweeper over a stepped store, on a stopped clock, and the messages that it sent."""
 
     def __init__(self, store: SteppedStore) -> None:
         self.store = store

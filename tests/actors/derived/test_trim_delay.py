@@ -76,7 +76,7 @@ async def gated(store: Store) -> AsyncIterator[tuple[Database, Table, GatedTable
         if is_new:
             await database.create_table(table_definition())
         table = database.table("Thread")
-        # It records changes, and stores a checkpoint after each round.
+        # The replay records changes, and stores a checkpoint after each round.
         started = await replay(database, SNAPSHOT, follows=True)
         await wait_state(database, started.replay_id, "FOLLOWING")
         subscriber = key_layout.index_subscriber(table.definition.table_id, SUBSCRIBER_ID)

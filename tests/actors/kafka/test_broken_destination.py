@@ -144,10 +144,11 @@ async def test_its_consumer_gets_the_gap_and_ends_with_the_table(relays):
                 await table.write(Delete(key))
         number = 10_000
         while destination_of(table).status != "ACTIVE":
-            # Before, during and after the snapshot.
+            # Write before, during and after the snapshot.
             await write_threads(table, [number], of_items=100)
             number += 1
-        # These writes may exceed the cap, too; then it is cut off and resynchronized again.
+        # These writes may exceed the cap, too; then the destination is dropped and resynchronized
+        # again.
         while not is_caught_up(database, table):
             await asyncio.sleep(0)
         assert number > 10_000

@@ -91,7 +91,8 @@ async def test_a_silent_broker_is_reported_and_waited_for(relays):
             assert relay.problem == "the broker does not answer"
         messages = await broker.wait_messages(TOPIC, 50)
         assert sorted(numbers_by_item(messages).values()) == in_order(50)
-        # The first one's records could come late, so a second one would overtake them.
+        # Records of the first publisher could arrive late, so records of a second one could
+        # overtake them.
         assert broker.opened == 1
         while relay.lag_records:
             await asyncio.sleep(0)
@@ -289,7 +290,8 @@ async def test_exactly_once_a_lost_acknowledgment_doubles_nothing():
         await write_threads(table, range(20, 40))
         broker.lost_commits = 2
         written = 40
-        # One transaction may hold everything, so a second lost commit needs another one.
+        # One transaction may contain all changes, so a second lost commit needs another
+        # transaction.
         while broker.lost_acknowledgments or broker.lost_commits:
             await write_threads(table, range(written, written + 10))
             written += 10

@@ -51,7 +51,7 @@ async def active_table(database: Database) -> Table:
 
 
 async def halve_all(database: Database, table: Table) -> list[int]:
-    """Split every partition; returns the numbers of the split ones."""
+    """Split every partition; return the numbers of the split partitions."""
     parents = [partition.number for partition in table.record.partitions]
     for parent in parents:
         await halve(database, table, parent)
@@ -116,7 +116,8 @@ async def test_a_split_after_a_decision_that_a_full_disk_followed_leaves_the_ord
             with broker.away():
                 await transact(database, *((table, put(item_of(each, ITEMS))) for each in numbers))
                 store.allow_commits()
-                # The partitions could not confirm that it is durable, and get no more writes.
+                # The partitions could not confirm that the change is durable, and get no more
+                # writes.
                 await halve_all(database, table)
                 await write_threads(table, range(2 * ITEMS, 3 * ITEMS), of_items=ITEMS)
             await all_published(database, table)
@@ -165,7 +166,7 @@ async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
                 for _ in range(3):
                     await halve_all(database, table)
                 await write_threads(table, range(900, 1_800), of_items=ITEMS)
-                # It has no needed record, but is kept.
+                # The log has no needed record, but is kept.
                 await database.actor.keep_streams()
                 assert len(table.record.ended_logs) == 7
             await all_published(database, table)
@@ -281,7 +282,7 @@ async def test_records_of_ended_logs_count_to_the_bound():
                 await write_threads(table, range(first, first + 10), of_items=ITEMS)
                 if len(table.record.partitions) < 30:
                     await halve(database, table, table.record.partitions[0].number)
-            # Nothing is kept for it any more.
+            # No log is kept for the destination any more.
             await database.describe("Thread")
             await database.actor.keep_streams()
             assert table.record.ended_logs == ()
@@ -302,7 +303,7 @@ async def test_a_destination_that_was_cut_off_is_not_notified_of_ended_logs(rela
     broker = FakeBroker()
     relays = structs.replace(relays, retention_bytes=20_000)
     async with running_database(broker=broker, relays=relays) as database:
-        # Its stream keeps the logs.
+        # The table's stream keeps the logs.
         stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
         await database.create_table(structs.replace(table_definition(), stream=stream))
         table = await active_again(database)

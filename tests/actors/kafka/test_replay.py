@@ -384,7 +384,7 @@ async def test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is
             floors = await table.followers.floors()
             await write_threads(table, range(100, 120))
             assert await table.followers.floors() == floors
-            # It follows the children of a split partition.
+            # The replay follows the children of a split partition.
             children = await halve(database, table, table.record.partitions[0].number)
             keys += [key_layout.checkpoint(subscriber, each) for each in children]
             assert [row.key async for row in rows_of(store, begin, end)] == keys

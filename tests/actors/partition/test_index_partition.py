@@ -124,7 +124,7 @@ async def test_a_backfill_that_is_doubled_late_or_restarted_counts_each_entry_on
     async with memory_store() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         begins_at = 0
-        # The actor of a stopped server, then one that continued from an earlier cursor.
+        # First the actor of a stopped server, then an actor that continues from an earlier cursor.
         for ends_at in (source.randrange(20, 50), len(rows)):
             partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
             supervisor.start(partition)

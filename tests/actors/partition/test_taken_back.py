@@ -54,7 +54,7 @@ async def test_a_partition_forgets_the_sizes_of_lost_writes(
             table = database.table("Thread")
             await table.write(put(large("kept")))
             engine.is_full = True
-            # It is accepted, and the partition caches that the collection is empty.
+            # The write is accepted, and the partition caches that the collection is empty.
             with pytest.raises(InternalServerError, match="unknown"):
                 await table.write(Delete(thread("EC2", "kept")))
             while engine.refused_openings < 3:

@@ -45,7 +45,7 @@ async def _act(node: int, greeters: list[Greeter], trace: list[str]) -> None:
     NODE.set(node)
     for number in range(5):
         replies = [greeter.mailbox.put_nowait(Hello(number)) for greeter in greeters]
-        # In the order of a set, which is the order of hashes.
+        # The order of a set is the order of hashes.
         pending = set(replies)
         while pending:
             done, pending = await asyncio.wait(

@@ -48,7 +48,7 @@ class Waiter:
             if batch[0].message.what == "crash":
                 raise RuntimeError("a bug")
             if batch[0].message.what == "load":
-                # Too fast for the restart window, if it were counted as a crash.
+                # Restarts this frequent would exceed the restart limit if each counted as a crash.
                 raise InternalServerError("not loaded") from Unavailable("no connection")
             batch[0].answer(batch[0].message.what)
             self.in_hand = []

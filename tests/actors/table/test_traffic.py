@@ -1,4 +1,4 @@
-"""The counted use of keys: what is counted, when, and how much is kept."""
+"""Counts of key use: which requests are counted, when, and how many keys are kept."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ async def test_a_global_index_has_keys_of_its_own():
         await table.write(put(thread("EC2", "a", posts=1)))
         await table.write(put(thread("S3", "a", posts=1)))
         await table.write(put(thread("EC2", "b")))
-        # From one key to another: a write of each.
+        # An update that moves an item from one key to another counts as a write of each.
         await table.write(put(thread("S3", "a", posts=2)))
         definition = table.definition.global_indexes[0].definition
         one = key_range.of_key_condition(KeyCondition(({"N": "1"},), ()))
@@ -229,7 +229,7 @@ async def test_some_of_many_requests_are_counted_for_all():
         (window,) = windows(table)
         assert window.partitions["reads"].total == pytest.approx(requests / 2, rel=0.1)
         assert window.partitions["reads"].total != requests / 2
-        # In the next minute, all of them again.
+        # In the next minute, all requests are counted again.
         clock.step(MINUTE)
         for _ in range(WHOLE_REQUESTS // 2):
             throttle.take_read(table.record.partitions[0].number, position, 0.5)
@@ -400,7 +400,7 @@ async def test_a_sample_is_of_the_whole_table():
         assert len(everything) == 300
         assert len(some) == 60
         assert len({item["forum"]["S"] for item in some}) > 20
-        # It did not count as a client's read.
+        # The read did not count as a client's read.
         assert table.throttle.consumed.read_units == 0
 
 

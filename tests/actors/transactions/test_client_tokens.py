@@ -60,7 +60,7 @@ async def add(
 
 
 async def outcome(adding: Coroutine[Any, Any, object]) -> BaseException | None:
-    """The outcome of it, within some turns of the event loop."""
+    """The outcome of the transaction, within some turns of the event loop."""
     async with asyncio.timeout(10):
         (error,) = await asyncio.gather(adding, return_exceptions=True)
     return error
@@ -158,7 +158,7 @@ async def test_a_token_is_in_progress_while_a_round_has_its_transaction_without_
             joined, go_on = asyncio.Event(), asyncio.Event()
 
             async def pause(step: int) -> None:
-                # After the commits of the two prepared ones.
+                # The crash comes after the commits of the two prepared transactions.
                 if step == 2:
                     joined.set()
                     await go_on.wait()
@@ -224,7 +224,7 @@ async def test_tokens_that_count_no_more_are_deleted() -> None:
             await add(database, "EC2", token=f"token {number}")
             await tokens.trim()
             clock.step(TEN_MINUTES)
-        # No rows of the present ten minutes, and all rows of the previous ones.
+        # The store has no rows of the current ten minutes, and all rows of the previous ones.
         assert await stored(store) == ["000000000000/token 3", "000000000000/token 4"]
         await tokens.trim()
         assert await stored(store) == ["000000000000/token 4"]

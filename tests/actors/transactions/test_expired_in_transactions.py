@@ -50,7 +50,7 @@ async def test_it_goes_when_the_transaction_is_over():
         async def come_due(step: int) -> None:
             if step == 0:
                 clock.set(NOW + 2)
-                # One sweep covers both, and skips the locked one.
+                # One sweep covers both items, and skips the locked one.
                 await until_items(database, "Thread", 1)
 
         stepped(database, come_due)

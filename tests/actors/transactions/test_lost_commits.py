@@ -77,13 +77,13 @@ async def test_a_transaction_prepared_on_a_lost_item_is_not_joined() -> None:
             [action] = [action for _, action in actions((table, there))]
             await table.send(action.position, Prepare(TransactionPart(b"held", 1, (action,))))
             await store.lose()
-            # This notifies the partition.
+            # This write notifies the partition.
             await table.write(put(thread("EC2", "a", posts=1)))
 
             number = table.number_of(action.position)
             joined = await table.join(number, Join(b"round", (b"held",)))
             if joined is not None:
-                # The partition accepts nothing else before it knows the outcome.
+                # The partition accepts no other work before it knows the outcome.
                 table.resolve(number, Resolve(b"round", committed=False))
             assert joined is None
             assert await items(table, thread("EC2", "lost")) == [None]

@@ -105,7 +105,7 @@ async def test_a_transaction_waits_also_for_the_split_that_follows_at_once():
         async with gate.closed():
             tasks.create_task(transact())
             await asyncio.sleep(0)
-        # The transaction may continue, but has not had its turn yet.
+        # The transaction may continue, but its task has not run yet.
         async with gate.closed():
             for _ in range(5):
                 await asyncio.sleep(0)

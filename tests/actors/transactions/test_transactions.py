@@ -112,7 +112,7 @@ async def test_other_writes_wait_for_the_lock_of_a_transaction() -> None:
         for counted in (window.partitions["conflicts"], window.items["conflicts"]):
             assert [weight for _, weight in counted.keys] == [4]
         assert window.items["conflicts"].keys[0][0] == action.position
-        # Its neighbors are not locked.
+        # Items beside the locked one are not locked.
         await table.write(put(thread("EC2", "b")))
 
         await table.send(action.position, Release(b"transaction"), always=True)
@@ -133,7 +133,8 @@ async def test_reads_continue_and_see_all_earlier_commits() -> None:
 
         stepped(database, look)
         await transact(database, (table, put(new)), (other, put(new)))
-        # It is committed, but the partitions are not notified yet: it may be durable or not.
+        # The transaction is committed, but the partitions are not notified yet: it may or may not
+        # be durable.
         assert seen[:2] == [[old, old], [old, old]]
         assert seen[2] in ([old, old], [new, new])
         assert await items(table, old) + await items(other, old) == [new, new]
@@ -234,7 +235,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
                 await asyncio.sleep(0)
             assert not running.done()
             assert await items(table, key) + await items(other, key) == [key, key]
-            # It has no locks any more, so later writes follow it.
+            # The transaction has released its locks, so later writes follow it.
             behind = table.submit(Delete(key, condition("attribute_exists(posts)")))
             for _ in range(50):
                 await asyncio.sleep(0)
@@ -514,7 +515,7 @@ async def test_followers_get_a_decision_when_it_is_durable_on_a_full_disk_too() 
             stepped(database, fill)
             writes = [(each, put(thread("EC2", "a", posts=1))) for each in tables]
             deciding = asyncio.create_task(transact(database, *writes))
-            # The round's commit, and the ones that its partitions make after it.
+            # The commit of the round, and the commits that its partitions make after it.
             await until(lambda: store.held_count == 3)
             assert [feed.tail for feed in feeds] == [1, 1]
             await store.release_syncs()
@@ -569,12 +570,13 @@ async def test_a_follower_misses_nothing_where_a_full_disk_came_after_the_decisi
             stepped(database, fill)
             new, last = thread("EC2", "a", posts=1), thread("EC2", "a", posts=2)
             await transact(database, (table, put(new)), (other, put(new)))
-            # The partitions have been notified, but could not confirm that it is durable.
+            # The partitions have been notified, but could not confirm that the transaction is
+            # durable.
             with pytest.raises(InternalServerError, match="the disk is full"):
                 await table.write(put(last))
             store.allow_commits()
             if writes_nothing_first:
-                # It reports that the log has advanced, although it has no record.
+                # This write reports that the log has advanced, although the write has no record.
                 failing = structs.replace(put(last), condition=condition(NOT_THERE))
                 heard = feed.wait_addition()
                 with pytest.raises(ConditionalCheckFailedException):

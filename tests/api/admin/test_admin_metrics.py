@@ -140,7 +140,7 @@ async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
         table = database.table("Thread")
         actors = table.followers.indexes.get(1)
         assert actors is not None
-        # The followers stand still, as when an index accepts no writes.
+        # The followers are paused, as when an index accepts no writes.
         for maintainer in actors._maintainers.values():
             await actors._supervisor.stop(maintainer)
         for number in range(20):
@@ -185,7 +185,7 @@ async def test_a_backfill_shows_its_progress_and_then_that_it_is_done():
             (found_index,) = (await table_figures(database)).indexes
             progress.add(found_index.percentage_progress or 0.0)
             actors = table.followers.indexes.get(1)
-            # There are no followers yet, so there is no lag.
+            # No follower has started yet, so there is no lag.
             if actors is None or not actors.is_followed:
                 assert found_index.lag_seconds is None
             await asyncio.sleep(0)
@@ -218,7 +218,7 @@ async def test_a_backfill_that_waits_for_space_is_throttled_once_per_piece(
         await database.create_table(table_definition())
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
-        # For new partitions: those of the index.
+        # This applies to new partitions, which are those of the index.
         monkeypatch.setattr(partitions, "MAILBOX_MESSAGES", 0)
         await add_index(database)
         while (

@@ -80,14 +80,14 @@ def test_a_server_does_not_start_on_a_backup_itself_without_the_option(served: S
     files = sorted(path.name for path in backup.iterdir())
     refused = run_command("serve", "--port", "0", "--data-dir", str(backup))
     assert_gives_up(refused, f"cp -r {backup} COPY", "--serve-backup")
-    # It is still a backup under another name.
+    # A renamed backup is still a backup.
     renamed = backup.rename(served.backups / "renamed")
     refused = run_command("serve", "--port", "0", "--data-dir", str(renamed))
     assert_gives_up(refused, "is a backup")
     assert sorted(path.name for path in renamed.iterdir()) == files
     with running_server("--serve-backup", data_dir=renamed) as server:
         assert server.stop() == 0
-    # From then on it is an ordinary data directory.
+    # After a server has used it, the backup is an ordinary data directory.
     with running_server(data_dir=renamed) as server:
         assert server.stop() == 0
 
@@ -227,7 +227,7 @@ def test_a_backup_during_writes_has_all_acknowledged_ones_and_matching_indexes(
                 found = int(item["local"]["N"])
                 assert before[writer_number][place] <= found <= after[writer_number][place]
             assert sorted_items(call, name, "ByLocal") == sorted(items, key=repr)
-            # It continues from its position.
+            # The stream continues from its position.
             deadline = monotonic() + _DEADLINE_SECONDS
             while sorted_items(call, name, "ByGlobal") != sorted(items, key=repr):
                 assert monotonic() < deadline

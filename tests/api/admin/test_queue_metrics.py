@@ -180,7 +180,7 @@ async def test_reads_that_wait_for_a_thread_are_counted(tmp_path: Path):
         async with running_database() as database:
             assert (await scraped(database, store=store))["reads_waiting_for_thread"] == 1
             reads.make_threads()
-            # The next read makes all waiting ones go to threads.
+            # The next read makes all waiting reads go to threads.
             assert await reads.load(rows, [b"key"]) == [b"row"]
             assert await load == [b"row"]
             assert (await scraped(database, store=store))["reads_waiting_for_thread"] == 0

@@ -334,7 +334,7 @@ def test_a_smaller_collection_is_only_reported():
     (found,) = collection_findings(facts(description=WITH_LOCAL, collections=[acme]))
 
     assert (found.level, found.advice) == ("fact", "")
-    # Seconds of observation say nothing about days.
+    # A few seconds of observation do not predict days.
     assert found.text == "The largest item collection acme has 7.9 GB of 10 GB"
 
 

@@ -89,7 +89,7 @@ ROOMS = {
     ),
     ("load", "--endpoint", "http://127.0.0.1:9"): (CLIENT | {"rich"}, {"api", "load"}),
 }
-# They speak DynamoDB's API, with aiohttp.
+# Commands that use DynamoDB's API through aiohttp.
 REQUESTS = [
     ("advise", "--table", "t", *NOBODY),
     ("violations", "--table", "t", "--index", "i", "--endpoint", "http://127.0.0.1:9"),

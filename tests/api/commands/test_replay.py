@@ -161,7 +161,7 @@ async def test_a_replay_is_started_and_looked_after():
 async def test_it_begins_at_the_requested_position(start: str, shown: str):
     async with running_admin() as admin:
         for number in range(100):
-            # So that the first partition is not empty.
+            # Write an item so that the first partition is not empty.
             await admin.table.write(put(thread(f"new {number}", "subject", n=number)))
         done = await admin.wait((await admin.start(start))["id"], "DONE")
         assert done["from"] == shown
@@ -269,7 +269,7 @@ async def test_bars_are_on_a_terminal_and_show_an_unreachable_broker():
             shown = b""
             while b"waiting: nobody is there" not in shown:
                 shown += await asyncio.to_thread(os.read, ours, 65_536)
-        # The rest of it, until the terminal's other end is closed.
+        # Read the remaining output, until the terminal's other end is closed.
         with suppress(OSError):
             while more := await asyncio.to_thread(os.read, ours, 65_536):
                 shown += more

@@ -8,7 +8,7 @@ from dynactor.api.commands.unit_rate import UnitRate
 def test_requests_wait_until_their_units_are_paid() -> None:
     rate = UnitRate(10)
     assert rate.delay_seconds(5, now=100.0) == 0.5
-    # Sent immediately anyway, as by another segment: it waits after the first.
+    # This request was sent anyway, as by another segment, so it waits after the first one.
     assert rate.delay_seconds(20, now=100.0) == 2.5
 
 

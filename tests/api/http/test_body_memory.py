@@ -47,7 +47,7 @@ def enter(room: RequestRoom, size_bytes: int) -> Place:
 
 
 def paced_room() -> RequestRoom:
-    """It has 100 bytes; senders have 4 seconds of grace, then need 10 bytes a second."""
+    """Room for 100 bytes. Senders have 4 seconds of grace, then must send 10 bytes a second."""
     return RequestRoom(100, grace_seconds=4, least_bytes_per_second=10)
 
 

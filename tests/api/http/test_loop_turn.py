@@ -48,7 +48,7 @@ async def test_the_next_turn_has_its_own_begin():
         turn.answered.append(gets)
         clock.now += 10
         await asyncio.sleep(0)
-        # Nothing happens for a while.
+        # Time passes without requests.
         clock.now += 1_000
     assert (gets.count, gets.total_nanoseconds) == (2, 20)
 

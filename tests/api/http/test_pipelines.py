@@ -22,7 +22,7 @@ from tests.support.databases.transacting import until
 
 CLIENTS = 30
 REQUESTS = 50
-# A client that has sent no more than this many ahead is read.
+# The server reads from a client with at most this many pipelined requests.
 FEW = 30
 # Turns of the loop that the test shares with the server, enough to read a connection's answer.
 TURNS_OF_AN_ANSWER = 20
@@ -63,7 +63,7 @@ async def test_requests_sent_ahead_are_dropped_when_their_client_leaves(more: Mo
             leaving.send(request("Wait", b"{}", *more) + counts(more, FEW))
             await until(lambda: gate.waiting > 0)
             leaving.reset_when_closed()
-        # By then the server has seen that it has gone.
+        # By then the server has seen that the client has disconnected.
         assert (await other.ask("Echo")).status == 200
         gate.opened.set()
         for _ in range(3):

@@ -120,7 +120,7 @@ async def test_a_large_request_is_refused_by_its_head_as_a_small_one_is(wrong: s
         connection.send(request(SMALL, headers))
         refusal = await connection.answer()
         async with raw_connection(endpoint) as other:
-            # It gets its answer while memory is full, and before it has sent its body.
+            # The client gets its answer while memory is full, and before it has sent its body.
             other.send(head(headers | {"Content-Length": f"{len(BODY)}"}))
             early = await other.answer()
             assert early.headers["connection"] == "close"

@@ -46,7 +46,7 @@ def keys_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(keys_file: Path) -> Iterator[Server]:
-    # On an address for other machines, without --allow-open.
+    # The server listens for other machines, without --allow-open.
     with running_server("--credentials-file", str(keys_file), "--host", "0.0.0.0") as server:  # noqa: S104
         yield server
 

@@ -1,4 +1,4 @@
-"""Clients that disconnect at random moments leave nothing half done, kept, or lost."""
+"""Clients that disconnect at random moments leave no partial write and no leaked memory."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ async def rows(ask: Asked, **members: Any) -> list[dict[str, Any]]:
 
 
 async def assert_all_is_whole(database: Database, told: Told) -> None:
-    """Everything acknowledged is there, nothing that was never sent, and nothing half done."""
+    """Check that each acknowledged write is there, and no partial or unsent write."""
     ask = Asked(database)
     there = set()
     for name in TABLES:

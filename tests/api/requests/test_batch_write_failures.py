@@ -81,7 +81,7 @@ async def half_failed_batch(
     given.store.hold()
     batch = given.batch()
     await until(lambda: given.store.held == 1)
-    # Until the error has come, too.
+    # Wait until the error has come, too.
     for _ in range(50):
         await asyncio.sleep(0)
     return batch
@@ -110,6 +110,6 @@ async def test_a_batch_that_is_cancelled_leaves_no_error_behind() -> None:
         batch.cancel()
         await asyncio.wait([batch])
         assert batch.cancelled()
-        # Its error would keep the replies alive.
+        # The error of the batch would keep the replies alive.
         del batch
         await given.store.release()

@@ -75,7 +75,7 @@ def test_the_slow_path_accepts_everything_that_msgspec_accepts(name: str, data: 
     try:
         corrected = walk.visit_input(_parse(body), shape)
     except SerializationException:
-        # In an attribute value, which msgspec does not check.
+        # The value is within an attribute value, which msgspec does not check.
         return
     walk.raise_violations(OLDER)
     assert msgspec.convert(corrected, shape) == decoded

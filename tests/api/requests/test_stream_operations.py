@@ -111,7 +111,7 @@ async def test_a_shard_that_is_rolled_is_read_to_its_end_and_then_its_child():
         await reader.write("c")
         await reader.keep(ROLL_SECONDS)
         await reader.write("d")
-        # Its records at closing are read, and then there are no more.
+        # The reader gets the records that the shard had when it closed, and then no iterator.
         assert await reader.records(following) == (["c"], None)
         closed, child = await reader.shards()
         assert closed["ShardId"] == parent["ShardId"]

@@ -71,7 +71,7 @@ def test_a_start_that_is_cancelled_leaves_no_server():
     async def cancelled() -> int:
         context = dynactor.testing.server()
         entering = asyncio.create_task(context.__aenter__())
-        # One turn of the loop: the process exists, and a thread waits for it.
+        # After one turn of the event loop the process exists, and a thread waits for it.
         await asyncio.sleep(0)
         assert context._process is not None
         entering.cancel()
