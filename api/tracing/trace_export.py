@@ -60,7 +60,7 @@ class TraceExport:
         self._queue: SimpleQueue[RequestTrace | None] = SimpleQueue()
         # Set when a whole batch waits, and at the end.
         self._gathered = Event()
-        # The loop changes the first, the thread the others.
+        # The event loop changes the first counter; the thread changes the others.
         self._dropped_full = 0
         self._dropped_failed = 0
         self._exported = 0

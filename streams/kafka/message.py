@@ -143,7 +143,7 @@ def without_images(message: KafkaMessage, source: KafkaSource, form: KafkaForm) 
 
 
 class _Envelope(Protocol):
-    """The functions of a format."""
+    """The functions that encode records in one format."""
 
     def key(self, keys: bytes) -> bytes: ...
 

@@ -91,7 +91,7 @@ async def started(directory: Path) -> Shown | str:
 
 
 def is_clear(refusal: object, directory: Path) -> bool:
-    """Whether the message names the damaged file for the person who starts the server."""
+    """Whether the message reports damage and its directory to the person who starts the server."""
     return (
         isinstance(refusal, str)
         and ("damaged" in refusal or "Corruption" in refusal)

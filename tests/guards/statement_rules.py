@@ -1,4 +1,4 @@
-"""Rules for statements, for every such member of the model."""
+"""Rules for each member of the API's model that is a statement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INTO: Final = f'INTO "{TABLE}" VALUE'
 
 
 def _statement(name: str, told: str, text: str, *more: str) -> Rule:
-    """A rule that these statements break."""
+    """Make a rule that these statements break."""
 
     def broken(site: Site, member: str) -> Broken:
         return given(

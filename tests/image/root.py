@@ -20,7 +20,7 @@ _PERL: Final = (
     "usrmerge perl-modules-5.36 libfile-find-rule-perl libnumber-compare-perl libtext-glob-perl"
 )
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# A machine that reaches the network in a way of its own says so in these.
+# Variables for machines that use a proxy, a package mirror or certificates of their own.
 _NETWORK: Final = ("http_proxy", "https_proxy", "no_proxy", "PIP_CERT", "PIP_INDEX_URL")
 _CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 _RESOLVER: Final = Path("/etc/resolv.conf")

@@ -158,7 +158,7 @@ async def test_a_token_is_in_progress_while_a_round_has_its_transaction_without_
             joined, go_on = asyncio.Event(), asyncio.Event()
 
             async def pause(step: int) -> None:
-                # The crash comes after the commits of the two prepared transactions.
+                # Pause after the commits of the two prepared transactions.
                 if step == 2:
                     joined.set()
                     await go_on.wait()

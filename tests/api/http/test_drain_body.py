@@ -16,7 +16,7 @@ MOST_SECONDS = 10
 
 
 def content(size_bytes: int = 0) -> StreamReader:
-    """A body of which the connection has already received this many bytes."""
+    """A body with this many bytes available to read."""
     loop = asyncio.get_running_loop()
     protocol = BaseProtocol(loop)
     # A transport that does nothing.
