@@ -18,8 +18,8 @@ from dynactor.streams.change_record import ChangeRecord
 class LogReach(NamedTuple):
     """The extent of a log: every change with a counter above ``after``, up to ``last``.
 
-    ``lost_us`` is the time of the last change that it does not hold, or a later time if that is
-    unknown; None if nothing is lost. Changes before a split are in the parent's log.
+    ``lost_us`` is the time of the last change that is missing from the log, or a later time if
+    that is unknown; None if no change is missing. Changes before a split are in the parent's log.
     """
 
     partition_number: int

@@ -105,7 +105,7 @@ class SpaceReclaimer:
         try:
             await self._store.reclaim(*key_range)
         except Closed:
-            # The next start continues.
+            # The next start of the server continues the work.
             return
         except StoreError as error:
             _log.warning("space_reclaim_delayed", error=str(error))

@@ -1,4 +1,4 @@
-"""Statements ready to run, apart from their table: parsed and checked, with all values."""
+"""Parsed and checked statements with their values; the table is not resolved yet."""
 
 from __future__ import annotations
 

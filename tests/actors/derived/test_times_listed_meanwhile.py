@@ -80,7 +80,7 @@ def is_last(call: Call) -> bool:
 
 @asynccontextmanager
 async def sweeping() -> AsyncIterator[Swept]:
-    """A sweeper that starts once the context has begun to wait for an event."""
+    """Yield a sweeper that starts as soon as the test waits for an event."""
     async with memory_store() as inner, anyio.create_task_group() as tasks:
         swept = Swept(SteppedStore(inner))
         Supervisor(tasks).start(swept.sweeper)

@@ -310,7 +310,7 @@ async def test_exactly_once_a_crash_between_commit_and_checkpoint_doubles_nothin
             subscriber = key_layout.destination_subscriber(table.definition.table_id, 1)
             numbers = [partition.number for partition in table.record.partitions]
         for number in numbers:
-            # The server was killed before it could store them.
+            # Reset the checkpoints, as if the server was killed before it stored them.
             key = key_layout.checkpoint(subscriber, number)
             (stored,) = await store.latest.load([key])
             await (await store.commit([Group(key, stored, bytes(16))]))

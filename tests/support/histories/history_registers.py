@@ -41,7 +41,7 @@ _ITEMS_PER_TABLE: Final = 6
 
 
 class Register:
-    """The place of an item."""
+    """Identifies one item of the history by its table and key."""
 
     def __init__(self, table: str, pk: str) -> None:
         self.table = table

@@ -253,7 +253,7 @@ def canonical(keys: Item) -> str:
 
 
 def by_key(items: Iterable[Item], *key_names: str) -> dict[str, Item]:
-    """The items of a scan in a replica's form."""
+    """The items of a scan by key, in the same form as the consumer's replica."""
     return {canonical({name: item[name] for name in key_names}): item for item in items}
 
 
