@@ -107,7 +107,7 @@ app.command(
     name="load",
     help="Run a workload against a DynamoDB endpoint, and show its result.",
 )
-# The command has commands of its own, and sets the format of its help.
+# This command has subcommands of its own, and sets the format of its help.
 app.command(
     "dynactor.api.commands.clock:clock",
     name="clock",

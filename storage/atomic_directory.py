@@ -1,7 +1,7 @@
 """Creates a data directory atomically: it gets its name once it is complete.
 
-It is built beside its final place under a temporary name, by one process and one thread at a time.
-The remains of a crash are removed when the next one is built.
+The directory is built beside its final place under a temporary name, by one process and one thread
+at a time. The remains of a crash are removed when the next directory is built.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class RoundFollower(Generic[M]):
         # A crash may have come between its acknowledgment and its positions, or during it.
         self._round = None
         self.has_caught_up = False
-        # Before the first wait: a follower that still loads its positions is not idle.
+        # Set this before the first await: a follower that still loads its positions is not idle.
         self.is_running = True
         try:
             await self.logs.load()
@@ -150,7 +150,8 @@ class RoundFollower(Generic[M]):
         if opened is None:
             return
         self.needs_snapshot |= opened.needs_snapshot or self.logs.are_behind(opened.counters)
-        # A transaction without an answer to its commit may be committed: the present round.
+        # The current round may be committed already, if its transaction got no answer to the
+        # commit.
         if await self.logs.pass_over(opened.counters):
             self._round = None
         if not self.needs_snapshot:

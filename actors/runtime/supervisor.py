@@ -132,7 +132,8 @@ class Supervisor:
                     if is_unavailable(error):
                         _log.warning("store_awaited", actor=actor.name, error=str(error))
                         _refuse(actor.in_hand, error)
-                        # Not counted as a crash: the store may be away for hours.
+                        # Don't count this as a crash, because the store may be unavailable for
+                        # hours.
                         await anyio.sleep(_UNAVAILABLE_PAUSE_SECONDS)
                         continue
                     _log.exception("actor_crashed", actor=actor.name)

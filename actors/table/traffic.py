@@ -485,7 +485,7 @@ class TableTraffic:
 
     @property
     def recent_writes(self) -> list[bytes]:
-        """The positions of the last written items, as far as they were counted."""
+        """The positions of the items written last, if the writes were counted."""
         return list(self._recent_writes)
 
     def growth(self, partition_key: bytes) -> Growth | None:

@@ -1,9 +1,10 @@
 """The definition of a table restored from a backup.
 
-It equals the source's, apart from the request's overrides and the settings that DynamoDB never
-restores: stream, time to live, tags, deletion protection and policies. The table is not warmer than
-its throughput implies. The rules are those of a new table; messages on indexes that don't match
-have the same form. Source: Developer Guide, "Restoring a DynamoDB table from a backup".
+The definition equals that of the source table, except for the request's overrides and the settings
+that DynamoDB never restores: stream, time to live, tags, deletion protection and policies. Warm
+throughput is only what the restored throughput implies. The rules are those of a new table;
+messages about indexes that don't match have the same form. Source: Developer Guide, "Restoring a
+DynamoDB table from a backup".
 """
 
 from __future__ import annotations

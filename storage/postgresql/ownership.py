@@ -79,7 +79,7 @@ class Ownership:
 
 
 async def take_ownership(address: Address, statements: Statements, connection: Any) -> Ownership:
-    """Make this server the one of a database; the connection is its own from now on.
+    """Make this server the owner of a database. The lock keeps the connection from now on.
 
     Raises:
         CannotOpen: another server runs on it.

@@ -134,7 +134,7 @@ class RocksView(ABC):
 
     @abstractmethod
     def _iterator(self, _last: RdictIter | None) -> RdictIter:
-        """The iterator for the next slice of a page; ``_last`` is the one of the previous slice."""
+        """The iterator for the next slice of a page. ``_last`` is that of the previous slice."""
 
 
 class LatestView(RocksView):

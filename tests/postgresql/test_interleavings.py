@@ -13,7 +13,7 @@ from dynactor.storage.store import Group
 from tests.postgresql.sessions import Session, sessions
 from tests.support.servers.postgresql import Postgresql
 
-# A head in the table of heads, and one in the table of rows.
+# Heads in the table of heads and in the table of rows, with short and long keys.
 HEADS = [b"\x02head", b"head", b"head" * 1_000]
 CLAIM = b"\x01claim"
 

@@ -25,7 +25,7 @@ NAMESPACES = [
     Namespace("us-east-1", "key2"),
     Namespace("us-east-10"),
 ]
-# First, last and middle keys: the end of a kind, and of all possible keys.
+# Keys at the start, in the middle and at the end of one kind of keys and of all possible keys.
 KEYS = [b"\x02", b"\x02\x00", b"\x02a", b"\x02a/\x00b", b"\x02\xff\xff", b"\x03", b"\x03\xff"]
 KIND = (b"\x02", b"\x03")
 MANY = 1 << 30

@@ -27,9 +27,9 @@ class ReplayStart(Struct, frozen=True):
 class ReplayProgress(Struct, frozen=True):
     """A replay at one moment.
 
-    ``problem`` is the reason why it can't continue, or why it ended. If the table gets writes,
-    totals are the present ones. ``missing_changes`` are in no log: they were made while the table
-    had no followers.
+    ``problem`` is the reason why the replay can't continue, or why it ended. The totals change
+    while the table gets writes. ``missing_changes`` are in no log, because they were made while
+    the table had no followers.
     """
 
     replay_id: str

@@ -75,9 +75,9 @@ def sizes_bytes(table: Table, index_id: int = 0) -> dict[int, int]:
 def is_settled(database: Database, total_bytes: int, index_id: int = 0) -> bool:
     """Whether the watch would split no partition, and all partitions together have this size.
 
-    A partition whose count exceeds the limit was measured, and is really smaller, because the parts
-    of a partition that is written to during its split start with an estimate. It may grow before
-    the next measurement.
+    A partition's own count may exceed the limit although the partition is smaller: after a split
+    during writes, the parts start with estimates. The watch has measured such a partition, and
+    does not split it. The partition may grow before the next measurement.
     """
     (table,) = database.tables
     watch = database.split_watch

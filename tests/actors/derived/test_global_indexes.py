@@ -132,6 +132,7 @@ async def test_a_lag_is_not_longer_where_changes_are_many():
         subjects = (thread("EC2", f"{count}") for count in range(99))
         await asyncio.gather(*(table.write(put({**key, **large})) for key in subjects))
         await caught_up(table)
-    # The first, and those that came while it waited; but a follower never reads 15 MB at a time. On
-    # a busy machine, not all come within the first wait.
+    # The follower waits at least for the first change and for the changes that came during that
+    # wait. It never reads 15 MB at a time, and on a busy machine some changes come after the first
+    # wait.
     assert 2 <= len(lag.draws) <= 4

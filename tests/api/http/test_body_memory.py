@@ -204,7 +204,7 @@ async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() 
 async def one_within(
     gate: Gate, more: More, **settings: float
 ) -> AsyncIterator[tuple[RawConnection, RawConnection, str]]:
-    """A server, a connection with an admitted large request, and another one."""
+    """A server, a connection with an admitted large request, and an idle connection."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(asyncio.timeout(30))
         endpoint = await stack.enter_async_context(
