@@ -75,7 +75,7 @@ class FollowedLog:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all of an ended log is applied and this is stored: its children may start."""
+        """Whether the log has ended and its last position is stored, so its children may start."""
         return self.is_whole and self.stored.counter >= self.position.counter
 
     @property

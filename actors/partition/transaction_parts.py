@@ -80,7 +80,7 @@ class Rows(Protocol):
     def check_collection(
         self, batch: TableBatch, partition_key: bytes, change: Change, grown_before_bytes: int
     ) -> int:
-        """Return the growth of an item collection by a change; refuse it if that is full."""
+        """Return the growth of an item collection by a change. Refuse the change at the limit."""
         ...
 
     def has_effect(self, change: Change) -> bool:

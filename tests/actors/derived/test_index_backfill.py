@@ -177,7 +177,7 @@ class _Writer:
 
 
 def _use(*, in_use: bool) -> Pacing:
-    """The pacing beside a table that is in use, or not."""
+    """The pacing of a backfill, for a table that is or is not in use."""
     consumed = count()
     return Pacing(lambda: next(consumed) if in_use else 0)
 
