@@ -30,7 +30,7 @@ async def cancel_when(
 
     async def wait_and_cancel(scope: anyio.CancelScope) -> None:
         await asyncio.wait([stopped])
-        # A time limit: work that ends earlier leaves the scope.
+        # Work that ends during the grace period leaves the scope before it is canceled.
         await anyio.sleep(grace_seconds())
         scope.cancel()
 

@@ -159,7 +159,7 @@ def _usual(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
 
 
 def _checked(call: Call[BatchGetItemInput]) -> list[_TableGets]:
-    """Check any request, in DynamoDB's order."""
+    """Check a request that the fast path did not accept, in DynamoDB's order."""
     return [_with_table(call.database, of_table) for of_table in _parsed(call.request)]
 
 

@@ -49,7 +49,7 @@ class ExecuteTransactionInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
-    """Execute all statements or none. All of them are reads of one item, or none is."""
+    """Execute all statements or none: only reads of single items, or only writes and EXISTS."""
     request = call.request
     token = request.ClientRequestToken
     content = None if token is None else digest(request.TransactStatements)

@@ -25,7 +25,7 @@ class Projector(Struct, frozen=True):
         return frozenset(str(branch.part) for branch in self.branches)
 
     def project(self, item: Item) -> Item:
-        """The selected parts of an item, in maps and lists as in the item."""
+        """The selected parts of an item, inside the same maps and lists as in the item."""
         return document_path.project(item, self.branches)
 
 

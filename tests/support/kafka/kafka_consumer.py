@@ -40,7 +40,7 @@ class Consumed(NamedTuple):
 
     @property
     def sequence_number(self) -> int:
-        """A number, which sorts like the changes of one item; 0 for a gap."""
+        """The sequence number, which orders the changes of one item; 0 for a gap."""
         return int(self.headers.get("sequence-number", 0))
 
 
