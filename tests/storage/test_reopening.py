@@ -170,7 +170,7 @@ async def test_if_it_was_written_into_one_nothing_is_written_before_a_restart(
     with pytest.raises(Unknown):
         await put(store, b"key", b"new")
     engine.is_full = False
-    with pytest.raises(Closed, match="restart the server: what no sync covered"):
+    with pytest.raises(Closed, match="restart the server: changes without a sync"):
         await put(store, b"other", b"new")
     assert (await value(store, b"key"))[1] == b"old"
     await store.close()

@@ -87,7 +87,7 @@ def test_a_directory_in_use_is_left_alone(tmp_path: Path):
 
 
 def test_another_directory_is_not_a_data_directory(tmp_path: Path):
-    assert_gives_up(run_command("check", str(tmp_path)), f"{tmp_path} is no data directory")
+    assert_gives_up(run_command("check", str(tmp_path)), f"{tmp_path} is not a data directory")
     missing = tmp_path / "missing"
-    assert_gives_up(run_command("check", str(missing)), f"{missing} is no data directory")
+    assert_gives_up(run_command("check", str(missing)), f"{missing} is not a data directory")
     assert list(tmp_path.iterdir()) == []

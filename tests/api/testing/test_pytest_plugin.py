@@ -253,7 +253,7 @@ def test_fails_at_once(dynactor_server):
     done = run_suite(tmp_path, {"test_it.py": test})
     assert "1 failed, 1 passed, 1 error" in done.stdout, done.stdout
     assert "Log of the dynactor server" in done.stdout
-    assert re.search(r"stopping +signal=SIGTERM", done.stdout)
+    assert re.search(r"stop_requested +signal=SIGTERM", done.stdout)
     assert "The server ended with exit code 0. Its log ends with" in done.stdout
 
 
