@@ -202,7 +202,7 @@ async def test_a_destination_is_cut_off_at_its_bound_and_the_disk_stays_bounded(
             for _ in filler.fill(3 * cap_bytes):
                 footprint.look()
                 largest = max(largest, footprint.disk)
-            wait_until(lambda: "cut_off" in server.log, "it is cut off")
+            wait_until(lambda: "destination_dropped" in server.log, "it is cut off")
             wait_until(
                 lambda: destination_of(call, table)["DestinationStatus"] == "ENABLE_FAILED",
                 "all are told",
