@@ -128,7 +128,10 @@ def test_a_missing_table_is_reported(served, name):
 
 @pytest.mark.parametrize("name", ["insights", "advise"])
 def test_a_missing_server_is_reported(name):
-    done = run_command(name, "--table", "Orders", "--admin-endpoint", "http://127.0.0.1:9")
+    nowhere = "http://127.0.0.1:9"
+    done = run_command(
+        name, "--table", "Orders", "--endpoint", nowhere, "--admin-endpoint", nowhere
+    )
 
     assert done.returncode == 1
     assert "Cannot reach http://127.0.0.1:" in done.stderr

@@ -6,6 +6,8 @@ import shlex
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,23 +19,29 @@ from tests.support.servers.server import PROJECT, running_server, serve_command
 NOBODY_LISTENS = ("--host", "192.0.2.1", "--allow-open")
 
 
+@contextmanager
+def hangups(handler: signal.Handlers) -> Iterator[None]:
+    """Processes that start in here inherit whether SIGHUP is ignored."""
+    earlier = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, earlier)
+
+
 def test_a_closed_terminal_ends_it_cleanly():
-    with running_server() as server:
+    # The tests themselves may run under nohup.
+    with hangups(signal.SIG_DFL), running_server() as server:
         server.process.send_signal(signal.SIGHUP)
         assert server.process.wait(10) == 0
         assert "signal=SIGHUP" in server.log
 
 
-def test_a_closed_terminal_is_nothing_to_one_that_nohup_started():
-    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        # A process inherits ignored signals.
-        with running_server() as server:
-            server.process.send_signal(signal.SIGHUP)
-            assert server.stop() == 0
-            assert "signal=SIGTERM" in server.log
-    finally:
-        signal.signal(signal.SIGHUP, earlier)
+def test_a_server_that_nohup_started_outlives_its_terminal():
+    with hangups(signal.SIG_IGN), running_server() as server:
+        server.process.send_signal(signal.SIGHUP)
+        assert server.stop() == 0
+        assert "signal=SIGTERM" in server.log
 
 
 @pytest.mark.parametrize("kind", ["path", "abstract"])
