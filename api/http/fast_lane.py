@@ -389,7 +389,7 @@ class FastLane(asyncio.Protocol):
             self._wake()
 
     def _is_far_ahead(self) -> bool:
-        """Whether the client has pipelined so many bytes that reading has to pause."""
+        """Whether reading must pause, because the client has pipelined too many bytes."""
         held = self._held
         # Each request starts with this line. A body that contains the line costs only a pause.
         return len(held) > _READ_AHEAD_BYTES or held.count(REQUEST_LINE) > _READ_AHEAD_REQUESTS

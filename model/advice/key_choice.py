@@ -51,8 +51,8 @@ class Skew(Struct, frozen=True):
 def skew(loads: Iterable[float], all_load: float | None = None) -> Skew | None:
     """The skew of loads in any unit; None without load.
 
-    ``all_load`` is the load of all keys, if only the hottest are known. The other keys are assumed
-    to be so many that each has a negligible load.
+    ``all_load`` is the load of all keys, if only the hottest are known. Each of the other
+    keys is assumed to have a negligible load.
     """
     known = [load for load in loads if load > 0]
     total = sum(known) if all_load is None else all_load

@@ -57,7 +57,7 @@ class Pending:
         self.outcome: asyncio.Future[StoreError | None] = asyncio.get_running_loop().create_future()
 
     def end(self, error: StoreError | None) -> None:
-        """Tell who waits."""
+        """Set the outcome, which wakes the caller."""
         if not self.outcome.done():
             self.outcome.set_result(error)
 

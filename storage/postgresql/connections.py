@@ -34,7 +34,7 @@ class Connections:
     def __init__(self, address: Address, most: int) -> None:
         self._address = address
         self._idle: list[Any] = []
-        # How many more may be opened, and who waits for one.
+        # The number of further connections that may be taken, and the tasks that wait for one.
         self._free = most
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
@@ -191,7 +191,7 @@ async def connect(address: Address) -> Any:
 
 
 async def close_connection(connection: Any) -> None:
-    """Say good-bye, if PostgreSQL listens."""
+    """Close a connection; terminate it if PostgreSQL does not answer."""
     try:
         await connection.close(timeout=1)
     except (*FAILURES, TimeoutError):

@@ -35,7 +35,7 @@ class AuditedWriters:
         self._stopped = True
 
     async def wait_written(self, commits: int) -> None:
-        """Wait until so many more commits were acknowledged."""
+        """Wait until this number of further commits is acknowledged."""
         target = self.outcomes["written"] + commits
         while self.outcomes["written"] < target:
             await asyncio.sleep(0)

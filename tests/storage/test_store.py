@@ -12,9 +12,8 @@ import pytest
 
 from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import CannotOpen, Closed, Group, Store
+from tests.support.stores.rows import MANY, group, keys_between, put
 from tests.support.stores.store import disk_store, memory_store
-
-MANY = 1 << 30
 
 
 class OpenStore(Protocol):
@@ -32,21 +31,6 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> OpenStore:
 async def store(open_store: OpenStore) -> AsyncIterator[Store]:
     async with open_store() as store:
         yield store
-
-
-async def put(store: Store, rows: dict[bytes, bytes]) -> None:
-    await (await store.commit([group(rows)]))
-
-
-def group(rows: dict[bytes, bytes], *, name: bytes = b"h", head: bytes | None = None) -> Group:
-    """A group with a separate head for each first row."""
-    head_key = b"~" + name + next(iter(rows), b"")
-    return Group(head_key, head, b"1", puts=list(rows.items()))
-
-
-async def keys_between(store: Store, start: bytes, end: bytes) -> list[bytes]:
-    page = await store.durable().page(start, end, max_rows=MANY, max_bytes=MANY)
-    return [row.key for row in page]
 
 
 async def test_a_commit_is_seen_by_its_owner_at_once_and_by_readers_once_durable(

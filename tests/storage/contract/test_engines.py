@@ -15,29 +15,13 @@ import pytest
 
 from dynactor.storage.store import Closed, Conflict, Fenced, Group, Row, Store
 from tests.storage.contract.conftest import OpenStore
-
-MANY = 1 << 30
+from tests.support.stores.rows import MANY, group, keys_between, put
 
 
 @pytest.fixture
 async def store(open_store: OpenStore) -> AsyncIterator[Store]:
     async with open_store() as store:
         yield store
-
-
-async def put(store: Store, rows: dict[bytes, bytes]) -> None:
-    await (await store.commit([group(rows)]))
-
-
-def group(rows: dict[bytes, bytes], *, name: bytes = b"h", head: bytes | None = None) -> Group:
-    """A group with a separate head for each first row."""
-    head_key = b"~" + name + next(iter(rows), b"")
-    return Group(head_key, head, b"1", puts=list(rows.items()))
-
-
-async def keys_between(store: Store, start: bytes, end: bytes) -> list[bytes]:
-    page = await store.durable().page(start, end, max_rows=MANY, max_bytes=MANY)
-    return [row.key for row in page]
 
 
 async def test_a_wrong_head_is_a_conflict_and_nothing_is_written(store: Store) -> None:
