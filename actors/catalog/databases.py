@@ -156,15 +156,16 @@ async def open_databases(
     ):
         databases = Databases(home, separation, open_one, group, most_namespaces)
         try:
-            for namespace in stored:
-                await databases.open(namespace)
-        except Exception as error:  # noqa: BLE001 - raised again outside of the group
-            failure = error
-        else:
             try:
+                for namespace in stored:
+                    await databases.open(namespace)
+            except Exception as error:  # noqa: BLE001 - raised again outside of the group
+                failure = error
+            else:
                 yield databases
-            finally:
-                databases.close()
+        finally:
+            # Also after a failure: the group waits for the databases that are open.
+            databases.close()
     # The group would have wrapped it in an ExceptionGroup.
     if failure is not None:
         raise failure

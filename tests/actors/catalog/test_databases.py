@@ -79,6 +79,19 @@ async def test_a_damaged_catalog_of_a_region_ends_the_start() -> None:
                 pass
 
 
+async def test_a_damaged_catalog_ends_the_start_if_another_region_is_open() -> None:
+    async with memory_store() as store:
+        async with running(store) as databases:
+            first = await databases.open(Namespace("ap-east-1"))
+            await first.create_table(table_definition())
+        slice_ = StoreSlice(store, WEST)
+        await (await slice_.commit([Group(key_layout.CATALOG_HEAD, None, b"\xc1")]))
+        async with asyncio.timeout(10):
+            with pytest.raises(Damaged):
+                async with running(store):
+                    pass
+
+
 async def test_a_region_with_tables_is_opened_with_the_server() -> None:
     async with memory_store() as store:
         async with running(store) as databases:
