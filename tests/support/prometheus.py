@@ -1,4 +1,4 @@
-"""Prometheus and promtool: installed ones, or Debian's, fetched once and cached."""
+"""Finds Prometheus and promtool, or fetches Debian's package once into the user's cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def program(name: str) -> Path:
     """The path of ``prometheus`` or ``promtool``.
 
     Raises:
-        NotFetched: it is not installed, and Debian's package can't be fetched.
+        NotFetched: the program is not installed, and Debian's package can't be fetched.
     """
     found = shutil.which(name)
     if found is not None:

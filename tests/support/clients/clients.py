@@ -1,4 +1,4 @@
-"""Clients for tests: bare HTTP that sends any request, and the SDKs' own."""
+"""Clients for tests: one of plain HTTP that sends any request, and clients of boto3."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ REGION = "us-east-1"
 TARGET_PREFIX = "DynamoDB_20120810."
 STREAMS_TARGET_PREFIX = "DynamoDBStreams_20120810."
 JSON_1_0 = "application/x-amz-json-1.0"
-# Servers close idle connections, and other tests may take minutes in between.
+# Servers close idle connections, and a fixture's client may be idle for minutes between tests.
 _IDLE_SECONDS = 20
-# Open mode takes any credentials, but a request without a signature is refused.
+# By default a server accepts any credentials, but refuses a request without a signature.
 AUTHORIZATION = (
     "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
     "SignedHeaders=host, Signature=0123456789abcdef"
@@ -51,7 +51,7 @@ class Refusal(NamedTuple):
 
 
 class WireClient:
-    """Sends requests unchecked over one keep-alive connection."""
+    """Sends any requests, valid or not, over one keep-alive connection."""
 
     def __init__(self, endpoint: str, target_prefix: str = TARGET_PREFIX) -> None:
         self._target_prefix = target_prefix
@@ -87,10 +87,10 @@ class WireClient:
     def request(
         self, method: str, path: str, body: bytes | str | None, headers: dict[str, str]
     ) -> Answer:
-        """One bare HTTP request."""
+        """Send one HTTP request."""
         data = body.encode() if isinstance(body, str) else body
         if time.monotonic() - self._used_at_seconds > _IDLE_SECONDS:
-            # The next request opens it again.
+            # ``http.client`` opens the connection again for the next request.
             self._connection.close()
         self._used_at_seconds = time.monotonic()
         self._connection.request(method, path, data, headers)
@@ -98,30 +98,30 @@ class WireClient:
             return Answer(response.status, response.headers, response.read())
 
     def __call__(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        """One request that must succeed."""
+        """Send one request that must succeed, and return its decoded body."""
         answer = self.send(operation, request)
         assert answer.status == 200, answer.body
         return answer.json if answer.body else {}
 
     def refused(self, operation: str, request: bytes | str | dict[str, Any]) -> Refusal:
-        """One request that must be refused with status 400."""
+        """Send one request that must be refused with status 400, and return the error."""
         answer = self.send(operation, request)
         assert answer.status == 400, (answer.status, answer.body[:1000])
         return refusal(answer)
 
 
 def refusal(answer: Answer) -> Refusal:
-    """The error that an answer carries; its message member is spelled in two ways."""
+    """The error in an answer. Some errors have the member ``message``, others ``Message``."""
     error = answer.json
     return Refusal(error["__type"].partition("#")[2], error.get("message", error.get("Message")))
 
 
 def boto3_client(endpoint: str, service: str = "dynamodb", **config: Any) -> Any:
-    """boto3's client without retries, because a test counts its own attempts."""
+    """A boto3 client without retries, so that a test sees the answer to each request."""
     settings = Config(retries={"mode": "standard", "total_max_attempts": 1}, **config)
     return boto3.client(service, endpoint_url=endpoint, config=settings, **SDK_ARGUMENTS)
 
 
 def boto3_resource(endpoint: str) -> Any:
-    """boto3's resource, created as users do."""
+    """A boto3 resource, created as users do."""
     return boto3.resource("dynamodb", endpoint_url=endpoint, **SDK_ARGUMENTS)

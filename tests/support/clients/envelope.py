@@ -1,4 +1,4 @@
-"""The envelope in which single writes report a request's faults."""
+"""The prefix that PutItem, UpdateItem and DeleteItem add to validation messages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _SINGLE_WRITES: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 
 
 def enveloped(message: str) -> str:
-    """A fault that needs no table, as PutItem, UpdateItem and DeleteItem report it."""
+    """The message of a fault found before the table is read, with the prefix of single writes."""
     return f"1 validation error detected: {message}"
 
 
 def told_by(operation: str, message: str) -> str:
-    """A fault that needs no table, as an operation reports it."""
+    """The message of a fault found before the table is read, as this operation reports it."""
     return enveloped(message) if operation in _SINGLE_WRITES else message

@@ -1,4 +1,4 @@
-"""A DynamoDB of one table with injected faults, for tests of programs that check servers."""
+"""A fake DynamoDB with one table and injected faults, for tests of programs that check servers."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Fault = Callable[[int], bool]
 
 
 def never(number: int) -> bool:
-    """No fault."""
+    """Never fail."""
     return number < 0
 
 
 class FaultyDynamoDB:
-    """Puts and gets of whole items, counted from 1. Each fault is described beside it."""
+    """Serves puts and gets of whole items. A fault is called with the number of the put or get."""
 
     def __init__(self) -> None:
-        # The put is acknowledged but not done.
+        # The put is acknowledged but not applied.
         self.loses_put: Fault = never
-        # The get shows the version before the last one, if there is one.
+        # The get returns the version before the last one, if there is one.
         self.shows_old: Fault = never
-        # The get shows another item.
+        # The get returns another item.
         self.shows_other: Fault = never
-        # The put is done and the connection is closed without an answer.
+        # The put is applied, and the connection is closed without an answer.
         self.hangs_up: Fault = never
-        # The put is done, and that connection stays silent.
+        # The put is applied, and the connection stays open without an answer.
         self.falls_silent: Fault = never
-        # The put is done without an answer, and the server stops.
+        # The put is applied without an answer, and later requests get no answer either.
         self.dies: Fault = never
         # Every batch is refused.
         self.refuses_batches = False

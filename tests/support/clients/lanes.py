@@ -1,8 +1,8 @@
-"""Sends one request in every way that HTTP allows, and checks that all answers are equal.
+"""Sends one request through both HTTP lanes, plain and compressed, and compares the answers.
 
-The server has two HTTP lanes (``dynactor.api.http.fast_lane``, and aiohttp's in
+The server has two HTTP lanes (``dynactor.api.http.fast_lane``, and the full one in
 ``dynactor.api.http.aiohttp_lane``), and reads and writes compressed bodies. A test of an answer's
-content sends its request in all ways at once::
+content sends its request in all ways::
 
     def test_an_unknown_choice_is_refused(lanes: LanesClient):
         refusal = lanes.refused("Scan", {"TableName": "abc", "Limit": 0})
@@ -28,8 +28,8 @@ _LEAVE_FAST_LANE: Final = dict([TO_PLAIN_LANE.split(": ")])
 _ACCEPT_GZIP: Final = {"Accept-Encoding": "gzip"}
 _GZIP_BODY: Final = {"Content-Encoding": "gzip"}
 
-# Headers that select a lane and a compression, by a name for assertion messages. The plain lane
-# reads all compressed bodies.
+# Headers that select a lane and a compression, by a name for assertion messages. Requests with a
+# compressed body always use the full lane.
 WAYS: Final[dict[str, dict[str, str]]] = {
     "fast lane": {},
     "fast lane, compressed answer": _ACCEPT_GZIP,
@@ -43,7 +43,7 @@ WAYS: Final[dict[str, dict[str, str]]] = {
 class LanesClient(WireClient):
     """Sends each request in all ``WAYS``, checks that the answers agree, returns the first.
 
-    A connection that left the fast lane never returns to it, so the plain lane has its own.
+    A connection that left the fast lane never returns to it, so the full lane has its own.
     """
 
     def __init__(self, endpoint: str, target_prefix: str = TARGET_PREFIX) -> None:
@@ -61,7 +61,7 @@ class LanesClient(WireClient):
         body: bytes | str | dict[str, Any],
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """One request in all ways; status and decoded body must be the same in each."""
+        """Send one request in all ways; status and decompressed body must be the same in each."""
         if isinstance(body, dict):
             body = msgspec.json.encode(body)
         data = body.encode() if isinstance(body, str) else body

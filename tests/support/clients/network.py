@@ -12,10 +12,10 @@ _CHUNK_BYTES: Final = 65_536
 
 
 class Network:
-    """Forwards connections from one port of loopback to another.
+    """Forwards connections from one loopback port to another.
 
-    It runs in a thread of its own, so tests of any kind can use it. Invariant: outside of the
-    contexts below, every byte arrives in order.
+    It runs in a thread of its own, so tests with and without an event loop can use it. Invariant:
+    unless ``cut``, ``silent`` or ``losing_answers`` is active, every byte arrives in order.
     """
 
     def __init__(self, port: int, server_port: int) -> None:
@@ -99,11 +99,11 @@ class Network:
         assert task is not None
         self._connections.add(task)
         try:
-            # A server that is down closes the connection, because it can't refuse it any more.
+            # If the server is down, close the client's connection, which was already accepted.
             with suppress(OSError):
                 await self._carry(from_client, to_client)
         except asyncio.CancelledError:
-            # The network was cut; asyncio would log an error of the connection.
+            # ``_break`` canceled the connection. Without this, asyncio would log an error.
             pass
         finally:
             self._connections.discard(task)

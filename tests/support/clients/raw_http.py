@@ -1,4 +1,4 @@
-"""Bare HTTP on the event loop: bytes out, answers in."""
+"""An HTTP connection on the event loop on which a test sends any bytes and reads answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.clients.clients import AUTHORIZATION, JSON_1_0
 # Closing a socket with this option resets its connection.
 RESET = struct.pack("ii", 1, 0)
 
-# A header that makes the fast lane pass the request to the plain one.
+# A header that makes the fast lane pass the request to the full lane.
 TO_PLAIN_LANE = "TE: trailers"
 
 
@@ -84,7 +84,7 @@ class RawConnection:
             bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
     async def is_closed(self) -> bool:
-        """Wait until the server closes; whether it sent nothing before."""
+        """Wait until the server closes the connection; return whether it sent nothing before."""
         try:
             return await self.reader.read() == b""
         except ConnectionResetError:

@@ -38,7 +38,7 @@ class RegionalClient(WireClient):
         body: bytes | str | dict[str, Any],
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """One request, any answer."""
+        """Send one request with this region and access key; the answer may be an error."""
         return super().send(
             operation, body, {"Authorization": self._authorization, **(headers or {})}
         )

@@ -1,4 +1,4 @@
-"""Signatures computed according to AWS's guide, independently of the server's code."""
+"""Computes Signature Version 4 according to AWS's guide, independently of the server's code."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hashlib import sha256
 def signed_by_hand(
     headers: dict[str, str], digest: str, stamp: str, key: tuple[str, str], query: str = ""
 ) -> dict[str, str]:
-    """The lower-case headers of a POST with their signature, which covers all of them.
+    """The headers of a POST, with an authorization header that signs all of them.
 
-    ``digest`` is the signed digest of the body, ``stamp`` the time, ``query`` in canonical form.
-    Texts are bytes, as Latin-1, without extra white space.
+    Names of headers are in lower case. ``digest`` is the digest of the body, ``stamp`` the time,
+    ``query`` the canonical query string. Texts are encoded as Latin-1.
     """
     names = ";".join(sorted(headers))
     lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))

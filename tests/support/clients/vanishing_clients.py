@@ -1,7 +1,8 @@
 """Clients that send every kind of request, and disconnect at random moments or read the answer.
 
-Each item is written once, under its own key. Acknowledged writes must be there. Any other item,
-with its index entries, or a transaction's pair of items, must be there as a whole or not at all.
+Each item is written once, under its own key. At the end every acknowledged item must exist. Any
+other item must either exist with its index entries or be missing, and so must both items of a
+transaction.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ INDEXES: Final = ("by-local", "by-global")
 _MOST_TURNS: Final = 40
 _LARGE_CHARACTERS: Final = 90_000
 _BATCH_ITEMS: Final = 6
-# Possible refusals, because a conflicting request was in progress.
+# Errors that a request may get because another request is in progress.
 _REFUSALS: Final = ("LimitExceeded", "ResourceInUse", "ResourceNotFound", "TransactionInProgress")
 
 
 class Wanted(NamedTuple):
-    """A request, and the items it writes, by table; all of them or none if ``is_whole``."""
+    """A request, and the table and key of each item that it writes.
+
+    With ``is_whole`` it writes all items or none.
+    """
 
     operation: str
     body: dict[str, Any]
@@ -36,7 +40,7 @@ class Wanted(NamedTuple):
 
 
 class Told:
-    """The answers to all clients, and the requests they tried."""
+    """The answers to all clients, and the items that they tried to write."""
 
     def __init__(self) -> None:
         self.answered: set[tuple[str, str]] = set()
@@ -81,7 +85,7 @@ def table_definitions() -> list[dict[str, Any]]:
 
 
 class VanishingClient:
-    """One client: request after request, reconnecting after it disconnected."""
+    """One client, which sends one request after another, and reconnects after it disconnected."""
 
     def __init__(
         self,
@@ -113,7 +117,7 @@ class VanishingClient:
         ]
 
     async def run(self, requests: int) -> None:
-        """Send this many requests, or until the server stops."""
+        """Send this many requests, or fewer if the server stops."""
         left = requests
         while left > 0 and self._told.may_connect:
             try:
@@ -129,7 +133,7 @@ class VanishingClient:
                 return
 
     async def _ask(self, connection: RawConnection, wanted: Wanted) -> bool:
-        """Send a request; whether the client and the server keep the connection."""
+        """Send a request; return whether client and server keep the connection."""
         told, draw = self._told, self._draw
         told.tried.update(wanted.written)
         if wanted.is_whole:
@@ -199,7 +203,7 @@ class VanishingClient:
         )
         assert is_conflict or kind.startswith(_REFUSALS), answer
 
-    # -- what is asked for --------------------------------------------------------------------
+    # -- random requests ----------------------------------------------------------------------
 
     def _new_key(self) -> str:
         self._made += 1
@@ -225,7 +229,7 @@ class VanishingClient:
         return Wanted("BatchWriteItem", {"RequestItems": puts}, written)
 
     def _transaction(self) -> Wanted:
-        """A transaction in one partition, or in one of each table."""
+        """A transaction that puts one item, or one item in each table."""
         pk = self._new_key()
         tables = self._draw.choice((TABLES, TABLES[:1]))
         actions = [
@@ -233,7 +237,7 @@ class VanishingClient:
                 "Put": {
                     "TableName": table,
                     "Item": self._item(pk),
-                    # It would be refused if it ran twice.
+                    # A second execution would fail.
                     "ConditionExpression": "attribute_not_exists(pk)",
                 }
             }

@@ -1,7 +1,8 @@
 """A minimal client: DynamoDB's JSON over one keep-alive connection.
 
-An SDK spends more time on a request than the server does, so this client is used for load and
-measurements. One request at a time on a connection, no retries, no redirects, no chunked answers.
+An SDK spends more time on a request than the server does, so load tests and measurements use this
+client. It sends one request at a time on a connection, and supports no retries, redirects and
+chunked answers.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ class ConnectionLost(Exception):
 
 
 class Response(NamedTuple):
-    """A status and the undecoded JSON body."""
+    """The status and the undecoded JSON body of an answer."""
 
     status: int
     body: bytes
 
 
 class Answer(NamedTuple):
-    """A status and the decoded JSON body."""
+    """The status and the decoded JSON body of an answer."""
 
     status: int
     body: dict[str, Any]
@@ -56,7 +57,7 @@ def request_bytes(operation: str, body: bytes, service: str = "DynamoDB") -> byt
 
 
 class Connection(asyncio.Protocol):
-    """One connection to a server; call ``send`` only after the last answer."""
+    """One connection to a server. Call ``send`` only after the previous answer."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -79,10 +80,10 @@ class Connection(asyncio.Protocol):
         return connection
 
     async def send(self, request: bytes) -> Response:
-        """Send bytes made by ``request_bytes``, wait for the answer.
+        """Send the bytes of ``request_bytes`` and wait for the answer.
 
         Raises:
-            ConnectionLost: there was no answer.
+            ConnectionLost: no answer arrived.
         """
         assert self._answer is None, "one request at a time"
         if self._lost is not None or self._transport is None:
@@ -95,10 +96,10 @@ class Connection(asyncio.Protocol):
             self._answer = None
 
     async def call(self, operation: str, body: dict[str, Any], service: str = "DynamoDB") -> Answer:
-        """Send an operation, wait for its decoded answer.
+        """Send an operation's request, and wait for its decoded answer.
 
         Raises:
-            ConnectionLost: there was no answer.
+            ConnectionLost: no answer arrived.
         """
         response = await self.send(request_bytes(operation, encode(body), service))
         return Answer(response.status, decode(response.body))

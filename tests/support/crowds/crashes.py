@@ -16,12 +16,12 @@ from tests.support.histories.history import History
 from tests.support.servers.server import PROJECT, Server, running_server, serve_command
 from tests.support.stores.power_loss import PowerLoss
 
-# A start takes about this long with a short log.
+# The approximate duration of a start if the log is short.
 _START_SECONDS = 1.0
 
 
 def address(server: Server) -> tuple[str, int]:
-    """Host and port."""
+    """Host and port of a server."""
     host, _, port = server.endpoint.removeprefix("http://").partition(":")
     return host, int(port)
 
@@ -50,7 +50,7 @@ class CrashingDatabase:
 
     @contextmanager
     def running(self) -> Iterator[Server]:
-        """The server on the data directory; killed at the end if it still runs."""
+        """Run a server on the data directory; kill it at the end if it still runs."""
         with running_server(
             data_dir=self.data_directory, environment=self._environment(), project=self._project
         ) as server:
@@ -73,10 +73,10 @@ class CrashingDatabase:
         *,
         politely: bool = False,
     ) -> list[str]:
-        """Start, compare, write, die at a random moment; returns the differences.
+        """Start a server, compare its data, write, kill it at random; return the differences.
 
-        ``trouble`` happens at a random moment before the death. ``politely``: the server is stopped
-        as by an operator, and has to end normally.
+        ``fault`` is called at a random moment before the kill. ``graceful``: instead of a kill, the
+        server is stopped as by an operator, and must exit normally.
         """
         with self.running() as server:
             async with connected(server) as connection:
@@ -97,7 +97,7 @@ class CrashingDatabase:
         return found
 
     async def die_while_starting(self) -> None:
-        """Start, and die at a random moment of it, possibly during the replay of the log."""
+        """Kill a server at a random moment of its start, possibly while it replays its log."""
         process = await asyncio.create_subprocess_exec(
             *serve_command(data_dir=self.data_directory),
             cwd=self._project,
@@ -112,7 +112,7 @@ class CrashingDatabase:
         await process.wait()
 
     async def compare(self, *, then_kill: bool = False) -> list[str]:
-        """Start, compare, and stop or kill."""
+        """Start a server, compare its data with the history, and stop or kill it."""
         with self.running() as server:
             async with connected(server) as connection:
                 found = await violations(connection, self.history)
@@ -123,6 +123,6 @@ class CrashingDatabase:
         return found
 
     def cut_power(self) -> None:
-        """Remove everything that no completed sync covered, or only some of it."""
+        """Remove all unsynced writes of the killed server, or a random part of them."""
         assert self.power is not None
         self.power.cut(self._draw if self._draw.random() < 0.5 else None)

@@ -1,9 +1,9 @@
 """Clients that write at random to several tables with time to live, across crashes of the server.
 
-They keep an exact history of the answers, and continue with the next server after a kill. There are
-three kinds of items. Some never expire, so only users remove them. Those that ``leave`` are put
-once, expired, and never deleted by clients, so only time to live removes them. The others are
-deleted by clients and also expire, and the history tells the two apart.
+The clients record every answer in a history, and continue with the next server after a kill. There
+are three kinds of items. Permanent items never expire, so only clients delete them. Expire-only
+items are put once with an expiry time and never deleted by clients, so only time to live deletes
+them. Mixed items are deleted by clients and also expire; the history distinguishes the two.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def table_definition(table: str) -> dict[str, Any]:
 
 
 def place_name(table: str, keys: Item) -> str:
-    """An item's key in the history."""
+    """The name of an item in the history."""
     return f"{table}/{canonical(keys)}"
 
 
 def may_expire(keys: Item) -> bool:
-    """Whether an item is one of those that are given expiry times."""
+    """Whether clients give the item an expiry time."""
     return not keys["sk"]["S"].startswith(_STEADY)
 
 
@@ -94,7 +94,7 @@ class ExpiringCrowd:
                 tasks.create_task(_Writer(self, number, Random(self._draw.random())).run())
 
     def turn_to(self, address: tuple[str, int] | None) -> None:
-        """Set the current server; None: there is none for now."""
+        """Set the address of the current server; None while no server runs."""
         self._address = address
         if address is None:
             self._served.clear()
@@ -107,18 +107,18 @@ class ExpiringCrowd:
         self._served.set()
 
     async def wait_writes(self, more: int) -> None:
-        """Wait until this many more writes were sent."""
+        """Wait until the clients have sent this many more writes."""
         enough = asyncio.Event()
         self._waiting[enough] = self.writes + more
         await enough.wait()
 
     @property
     def is_stopping(self) -> bool:
-        """Whether its writers are ending."""
+        """Whether ``stop`` was called."""
         return self._stopping
 
     async def wait_server(self) -> tuple[str, int] | None:
-        """Wait for the current server; None if the writers are ending."""
+        """Wait until a server runs, and return its address; None after ``stop``."""
         while self._address is None and not self._stopping:
             await self._served.wait()
         return None if self._stopping else self._address
@@ -147,7 +147,7 @@ class _Writer:
             try:
                 connection = await Connection.open(*address)
             except ConnectionLost:
-                # The server just ended, and the crowd is about to be notified.
+                # The server has just ended, and ``use_server`` is about to be called.
                 await asyncio.sleep(0)
                 continue
             try:
@@ -263,7 +263,7 @@ class _Writer:
 
     def _update(self, keys: Item) -> Update:
         sets = {name: value for name, value in self._attributes(keys).items() if name != "list"}
-        # Half of the updates extend the life of an item that is about to expire.
+        # Half of the updates remove the expiry time, possibly of an item that is about to expire.
         is_saved = EXPIRES not in sets and self._draw.random() < 0.5
         return Update(keys, sets, (EXPIRES,) if is_saved else (), ("n",))
 
@@ -280,7 +280,7 @@ def _old_image(answer: Answer) -> Item | None:
 
 
 def _update_members(update: Update) -> dict[str, Any]:
-    """UpdateItem's expression; ``history.apply`` defines its effect."""
+    """The parameters of UpdateItem for an update; ``history.apply`` defines its effect."""
     names = {f"#{name}": name for name in (*update.sets, *update.removes, *update.counts)}
     values = {f":{name}": value for name, value in update.sets.items()} | {":one": {"N": "1"}}
     clauses = ["SET " + ", ".join(f"#{name} = :{name}" for name in update.sets), "ADD #n :one"]

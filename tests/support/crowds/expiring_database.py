@@ -1,4 +1,4 @@
-"""A database whose items expire, over many kills, and the answers to its clients."""
+"""A database whose items expire, killed many times, and the answers to its clients."""
 
 from __future__ import annotations
 
@@ -48,16 +48,17 @@ _SETTLE_SECONDS = 30.0
 class ExpiringDatabase:
     """One data directory.
 
-    Invariant: each key is in one of the states in ``possible``, None for missing, or its item was
-    in one of them and has expired since.
+    Invariant: each key has one of its states in ``possible``, where None is a missing item, or its
+    item had one of these states and has expired since.
     """
 
     def __init__(self, directory: Path, draw: Random) -> None:
         self.possible: defaultdict[str, list[Item | None]] = defaultdict(lambda: [None])
-        # The coverage: items that were deleted, and the states in which it was killed.
+        # The coverage of the test: the number of items that time to live deleted, and how often the
+        # server was killed in each status of time to live.
         self.deleted = 0
         self.statuses: Counter[str] = Counter()
-        # The number of the table's partitions at the last look.
+        # The number of the table's partitions at the last call of ``verify``.
         self.partitions = 0
         self._directory = directory
         self._draw = draw
@@ -102,7 +103,7 @@ class ExpiringDatabase:
             self.possible[item["pk"]["S"]] = [item]
 
     async def kill(self, most_answers: int, *options: str) -> None:
-        """Write, switch time to live, move the clock; die at a random moment."""
+        """Write, enable and disable time to live, advance the clock; kill at a random moment."""
         options = (*_OPTIONS, *options)
         with server_with_clock(START, *options, data_dir=self._directory) as (server, clock):
             self._answers, self._goal = 0, self._draw.randrange(20, most_answers)
@@ -147,7 +148,7 @@ class ExpiringDatabase:
                 "ExpressionAttributeNames": {"#at": "at", "#owner": "owner"},
                 "ExpressionAttributeValues": {":at": at, ":owner": {"S": f"o{number % 3}"}},
             }
-        # Once it is sent, it may have been done.
+        # The server may execute the request even if its answer is lost.
         self.possible[name].append(new)
         answer = await connection.call(operation, body)
         if answer.error == "ConditionalCheckFailedException":
@@ -182,9 +183,9 @@ class ExpiringDatabase:
         return int(self._at)
 
     def _found(self, name: str, item: Item | None, now: float | None = None) -> None:
-        """Record the observed state of a key; raises if it is impossible."""
+        """Record the state in which a key was read; fail if that state is impossible."""
         possible = self.possible[name]
-        # A clock that is being moved may be ahead of the last known time.
+        # The server's clock may be ahead of ``_at`` while ``_move`` advances it.
         now = self._at + 10 if now is None else now
         if item is None:
             assert any(state is None or _is_expired(state, now) for state in possible), (
@@ -195,7 +196,7 @@ class ExpiringDatabase:
         self.possible[name] = [item]
 
     async def verify(self) -> None:
-        """Reopen the data, let time to live complete its pending work, and compare."""
+        """Reopen the data, wait until time to live has deleted all expired items, and compare."""
         async with (
             kept_store(self._directory) as store,
             running_database(store, SetClock(START), time_to_live=_SETTINGS) as database,
@@ -235,7 +236,8 @@ async def _compare_rows(store: Store, table: Table, *, is_on: bool) -> None:
     table_id = table.definition.table_id
     if is_on:
         await until_listed(table)
-        # Recently swept items are listed until the expirers have processed their deletion.
+        # An item that the sweeper deleted stays listed until the expirers have processed the
+        # deletion.
         while await listed(store, table_id) != await rebuilt(store, table.definition, "at"):
             await asyncio.sleep(0.001)
         return
@@ -248,7 +250,7 @@ def _is_expired(item: Item, now: float) -> bool:
 
 
 async def _all(table: Table, index: IndexDefinition | None = None) -> list[Item]:
-    """All items of a table, or the entries of an index; they fit on one page."""
+    """All items of a table, or the entries of an index; all fit on one page."""
     page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index))
     assert page.last is None
     return sorted((items.decode(item) for item in page.items), key=str)

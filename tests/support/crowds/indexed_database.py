@@ -1,4 +1,4 @@
-"""The crowd's tables with global indexes and streams, compared with their expected content."""
+"""The writers' tables with global indexes and streams, compared with their expected content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.histories.history import Done, History, Item, Put, State, ind
 from tests.support.servers.server import PROJECT, Server, running_server
 from tests.support.streams.stream_walk import Ledger, walk
 
-# The time for an index to apply all changes; one that takes longer is stuck.
+# An index that needs longer than this to apply all changes is stuck.
 _CATCH_UP_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 _BATCH_ITEMS = 25
@@ -34,7 +34,7 @@ class GlobalIndex(NamedTuple):
     status: str
 
     def project(self, item: Item) -> State:
-        """The entry that the index holds for an item, by DynamoDB's rules."""
+        """The entry of an item in the index by DynamoDB's rules; None without an entry."""
         for name, kind in self.keys:
             if kind not in item.get(name, {}) or item[name][kind] == "":
                 return None
@@ -78,7 +78,7 @@ FIRST_INDEXES: dict[str, list[dict[str, Any]]] = {
         global_index("of_token", ("token",), (), "KEYS_ONLY"),
     ],
 }
-# Added and deleted during writes.
+# These are added and deleted while clients write.
 PASSING_INDEXES = [
     global_index("added_of_title", ("title",), ("token",), "ALL"),
     global_index("added_of_mixed", ("mixed",), ("rank",), "INCLUDE", "n"),
@@ -87,7 +87,7 @@ PASSING_INDEXES = [
 
 
 def definitions(indexes: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """AttributeDefinitions of these indexes and the crowd's local ones."""
+    """AttributeDefinitions of these indexes and the tables' local indexes."""
     used = {key["AttributeName"] for index in indexes for key in index["KeySchema"]}
     names = used | {"pk", "sk", "rank", "title"}
     return [
@@ -98,7 +98,7 @@ def definitions(indexes: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 async def make_indexed_tables(connection: Connection) -> None:
-    """Create the crowd's tables, with global indexes and streams of both images."""
+    """Create the writers' tables, with global indexes and streams of both images."""
     for table in TABLES:
         body = create_table(table) | {
             "AttributeDefinitions": definitions(FIRST_INDEXES[table]),
@@ -194,9 +194,10 @@ async def _index_faults(connection: Connection, table: str, items: list[Item]) -
 async def global_index_violations(
     connection: Connection, patience_seconds: float = _CATCH_UP_SECONDS
 ) -> list[str]:
-    """The differences between global indexes and a rebuild. No writes meanwhile.
+    """The differences between each global index and one computed from the table's items.
 
-    The indexes follow the table with a delay, so only differences that persist for a while count.
+    No client may write meanwhile. Global indexes apply changes with a delay, so only differences
+    that remain after ``timeout_seconds`` are returned.
     """
     found: list[str] = []
     for table in TABLES:
@@ -220,7 +221,10 @@ class Comparison:
     async def violations(
         self, connection: Connection, patience_seconds: float = _CATCH_UP_SECONDS
     ) -> list[str]:
-        """The differences; the history then continues from the present state. No writes."""
+        """The differences; the history then restarts from the present items.
+
+        No client may write.
+        """
         initial, operations = self.history.initial, self.history.operations
         found = await violations(connection, self.history)
         for table, ledger in self._ledgers.items():
@@ -247,7 +251,7 @@ class Comparison:
 class IndexMaker:
     """One client that adds indexes and deletes them, sometimes during their backfill.
 
-    ``keeping``: it deletes none.
+    With ``keep_indexes`` it never deletes one.
     """
 
     def __init__(self, connection: Connection, draw: Random, *, keeping: bool = False) -> None:
@@ -259,7 +263,7 @@ class IndexMaker:
         self._filling = asyncio.Event()
 
     async def run(self) -> None:
-        """Run until the server has ended or ``stopping`` is set."""
+        """Add and delete indexes until the server has ended or ``stopping`` is set."""
         try:
             while not self.stopping:
                 await self._step(self._draw.choice(TABLES))
@@ -267,7 +271,7 @@ class IndexMaker:
             self._filling.set()
 
     async def wait_filling(self) -> None:
-        """Wait until an index is in its backfill."""
+        """Wait until the backfill of an index starts."""
         self._filling.clear()
         await self._filling.wait()
 
@@ -304,7 +308,7 @@ class IndexMaker:
         return answer.status == 200
 
     async def _watch(self, table: str, name: str, *, patient: bool) -> None:
-        """Wait until it is ACTIVE, or until its backfill starts."""
+        """Wait until the index is ACTIVE, or without ``patient`` until its backfill starts."""
         while not self.stopping:
             described = await _described(self._connection, table)
             for index in described["GlobalSecondaryIndexes"]:
@@ -320,7 +324,7 @@ class IndexMaker:
 
 
 class IndexedDatabase(CrashingDatabase):
-    """A data directory with the indexed tables, over many crashes."""
+    """One data directory with the indexed tables, over many crashes."""
 
     def __init__(
         self,
@@ -338,7 +342,7 @@ class IndexedDatabase(CrashingDatabase):
 
     @contextmanager
     def running(self, **changed: str) -> Iterator[Server]:
-        """The server on the data directory, some options changed; killed at the end."""
+        """Run a server on the data directory, with some options changed; kill it at the end."""
         options = list(self._options)
         for name, value in changed.items():
             options[options.index(f"--{name.replace('_', '-')}") + 1] = value
@@ -351,7 +355,7 @@ class IndexedDatabase(CrashingDatabase):
             yield server
 
     async def make_filled(self, count: int) -> None:
-        """Start for the first time, create the tables, fill them, stop."""
+        """Start a server for the first time, create the tables, put ``count`` items, stop."""
         with self.running() as server:
             async with connected(server) as connection:
                 await make_indexed_tables(connection)
@@ -359,9 +363,9 @@ class IndexedDatabase(CrashingDatabase):
             assert server.stop() == 0, server.log
 
     async def round(self, most_answers: int = 2_000) -> list[str]:
-        """Start, compare, write, die at a random moment; returns the differences.
+        """Start a server, compare its data, write, kill it at random; return the differences.
 
-        Half of the deaths happen during the backfill of an index.
+        Half of the kills happen during the backfill of an index.
         """
         with self.running() as server:
             async with connected(server) as connection, connected(server) as making:
@@ -382,11 +386,14 @@ class IndexedDatabase(CrashingDatabase):
         return found
 
     async def violations(self, connection: Connection) -> list[str]:
-        """The differences between what a server shows and the history. No writes meanwhile."""
+        """The differences between a server's data and the history.
+
+        No client may write meanwhile.
+        """
         return await self._comparison.violations(connection)
 
     async def compare_all(self) -> list[str]:
-        """Start, compare, stop."""
+        """Start a server, compare its data with the history, stop."""
         with self.running() as server:
             async with connected(server) as connection:
                 found = await self._comparison.violations(connection)

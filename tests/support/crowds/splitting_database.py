@@ -1,4 +1,4 @@
-"""The indexed tables, whose partitions are split by size and by heat during writes."""
+"""The indexed tables, whose partitions are split by size and by load while clients write."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def _still(collection: int, number: int) -> Place:
 
 
 class SplittingDatabase(IndexedDatabase):
-    """A data directory with indexed tables, whose partitions are split, over many kills.
+    """One data directory with indexed tables whose partitions are split, over many kills.
 
-    ``splits`` counts the splits by reason, ``refusals`` the refused requests, and ``scans`` the
-    completed parallel scans.
+    ``splits`` counts the splits by reason, ``refusals`` the requests that had no effect, ``scans``
+    the completed parallel scans, and ``queries`` the queries of unchanged items.
     """
 
     def __init__(self, directory: Path, draw: Random, *options: str) -> None:
@@ -47,10 +47,11 @@ class SplittingDatabase(IndexedDatabase):
         self.refusals = self.scans = self.queries = 0
 
     async def make_large(self) -> None:
-        """Create the tables with items that never change: large ones that are read all the time.
+        """Create the tables, and put large items that clients read often and never change.
 
-        They are too large for one partition, which is split before the reads start. Heat splits
-        nothing meanwhile, because its parts might already be small enough.
+        The items are too large for one partition, so the partition is split by size before the
+        reads start. Splits by load are off meanwhile: they might make the partitions so small that
+        none is split by size.
         """
         with self.running(split_heat_seconds="3600") as server:
             async with connected(server) as connection:
@@ -81,9 +82,10 @@ class SplittingDatabase(IndexedDatabase):
             self.history.answer(operation, Done())
 
     async def split_round(self, most_answers: int, *, politely: bool = False) -> list[str]:
-        """Start, compare, write, read and scan, die at a random moment; returns the differences.
+        """Start a server, compare its data, write, query, scan, kill it; return the differences.
 
-        ``politely``: the server is stopped as by an operator, and has to end normally.
+        The kill happens at a random moment. ``graceful``: instead of a kill, the server is stopped
+        as by an operator, and must exit normally.
         """
         with self.running() as server:
             async with connected(server) as connection:
@@ -109,7 +111,7 @@ class SplittingDatabase(IndexedDatabase):
         self.splits.update(_SPLIT.findall(server.log))
 
     async def _query_always(self, server: Server, number: int, found: list[str]) -> None:
-        """Read whole collections, at random, until the server has ended."""
+        """Query random item collections until the server has ended."""
         draw = Random(number)
         connection = await Connection.open(*address(server))
         try:
@@ -128,7 +130,7 @@ class SplittingDatabase(IndexedDatabase):
     async def _scan_always(self, server: Server, found: list[str]) -> None:
         """Scan in parallel, in small pages, until the server has ended.
 
-        Each scan sees every unchanged item once, and no item twice.
+        Each scan must return every unchanged item, and no item twice.
         """
         connections = [await Connection.open(*address(server)) for _ in range(_SEGMENTS)]
         still = {
@@ -184,7 +186,7 @@ async def _segment(connection: Connection, segment: int) -> list[str]:
 
 
 async def partition_count(database: IndexedDatabase) -> int:
-    """The number of partitions of a table, which equals the open shards of its stream."""
+    """The number of partitions of the table: the number of open shards of its stream."""
     count = 0
     with database.running() as server:
         async with connected(server) as connection:

@@ -1,4 +1,4 @@
-"""Compares everything that the writers' tables and indexes show with the history."""
+"""Compares all items and entries of the writers' tables and indexes with the history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ async def scan(
 
 
 async def violations(connection: Connection, history: History) -> list[str]:
-    """The differences; the history then continues from the present state. No writes meanwhile."""
+    """The differences between data and history.
+
+    No client may write meanwhile. The history then restarts from the present items.
+    """
     found: list[str] = []
     whole: dict[str, Item] = {}
     for table in TABLES:
@@ -54,7 +57,7 @@ async def violations(connection: Connection, history: History) -> list[str]:
 
 
 async def _wrong_counts(connection: Connection, table: str, items: list[Item]) -> list[str]:
-    """DynamoDB's counts are hours late; this server writes them with the items."""
+    """Wrong item counts. DynamoDB updates counts every 6 hours, this server with each write."""
     answer = await connection.call("DescribeTable", {"TableName": table})
     assert answer.status == 200, answer
     described = answer.body["Table"]

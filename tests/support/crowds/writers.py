@@ -1,8 +1,9 @@
-"""Many concurrent clients that write at random, and keep an exact history of the answers.
+"""Many concurrent clients that write at random, and record every answer in a history.
 
-Each client has its own items, and all share some that they change only on the condition of the last
-state they saw. An item's attributes show half of the possible errors, because one write sets them
-together. Local indexes show the other half; the two tables have every projection.
+Each client has items of its own. All clients share some items, and write these on the condition
+that the item is unchanged since they read it. One write sets several attributes, so an item shows a
+write that was applied in part. Local indexes of every projection show an index that differs from
+its table.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Index(NamedTuple):
     projection: dict[str, Any]
 
     def project(self, item: Item) -> State:
-        """The row that the index holds for an item, by DynamoDB's rules."""
+        """The entry of an item in the index by DynamoDB's rules; None without an entry."""
         if self.sort not in item:
             return None
         if self.projection["ProjectionType"] == "ALL":
@@ -81,7 +82,7 @@ PROJECTIONS: dict[str, Callable[[Item], State]] = {
 
 
 class Place(NamedTuple):
-    """The place of an item."""
+    """The table and the primary key of an item."""
 
     table: str
     pk: str
@@ -89,7 +90,7 @@ class Place(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The item's key in the history."""
+        """The name of the item in the history."""
         return f"{self.table}/{self.pk}/{self.sk}"
 
     @property
@@ -128,7 +129,7 @@ def _key_schema(sort: str) -> list[dict[str, str]]:
 
 
 def all_places(size: int = CROWD_SIZE) -> list[Place]:
-    """All places where a crowd's items are or may be."""
+    """The places of all items that these writers may put."""
     collections = {f"writer{number}": _OWN_ITEMS for number in range(size)}
     collections |= {f"shared{number}": _SHARED_ITEMS for number in range(_SHARED_COLLECTIONS)}
     return [
@@ -157,7 +158,7 @@ class Crowd:
         self._limit = 0
 
     async def run(self, host: str, port: int) -> None:
-        """Write until the server has ended or ``stopping`` is set."""
+        """Send requests until the server has ended or ``stopping`` is set."""
         connections = [await Connection.open(host, port) for _ in range(self._size)]
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -171,7 +172,7 @@ class Crowd:
                 await connection.close()
 
     async def wait_answers(self, count: int) -> None:
-        """Wait until there were this many answers."""
+        """Wait until the clients have received this many answers in total."""
         self._limit = count
         self._enough.clear()
         await self._enough.wait()
@@ -196,9 +197,11 @@ class _Writer:
         self._draw = Random(draw.random())
         self._round = draw.randrange(10**9)
         self._writes = 0
-        # The tokens this client saw last; a missing one is unknown.
+        # The last token of each item that this client saw: None for a missing item, no entry if
+        # unknown.
         self._seen: dict[Place, str | None] = {}
-        # The item it put last, to put it again: a write that changes nothing.
+        # The last item that this client put at each place, to put it again: a write without a
+        # change.
         self._put: dict[Place, Item] = {}
 
     async def run(self) -> None:
@@ -246,7 +249,7 @@ class _Writer:
 
     def _draw_write(self, place: Place) -> Write:
         condition: Anything | Expected = Anything()
-        # Unconditional writes of several clients to one item would explain any result.
+        # With unconditional writes of several clients to one item, any state would be possible.
         if place in self._seen and (place.pk != self._name or self._draw.random() < 0.5):
             condition = Expected(self._seen[place])
         kind = self._draw.random()
@@ -336,7 +339,10 @@ class _Writer:
         await self._read_collection(place.table, place.pk, index)
 
     async def _read_collection(self, table: str, pk: str, index: Index | None) -> None:
-        """A query reads every item of the collection, including missing ones."""
+        """Query an item collection.
+
+        In the history, the query reads every item, also missing ones.
+        """
         count = _OWN_ITEMS if pk == self._name else _SHARED_ITEMS
         places = [Place(table, pk, f"{number}") for number in range(count)]
         read = Read(f"{table}/{index.name}" if index else None)
@@ -369,7 +375,7 @@ class _Writer:
     async def _ask(
         self, place: Place, request: Write | Read, operation: str, body: dict[str, Any]
     ) -> tuple[Operation, Answer | None]:
-        """Send a request on one item; None if it was throttled."""
+        """Send a request on one item; the answer is None if the request had no effect."""
         noted = self._history.invoke(self._name, place.name, request)
         answer = await self._connection.call(operation, body)
         self._crowd.count_answer(answer)
@@ -389,7 +395,7 @@ class _Writer:
 
 
 class _TableMaker:
-    """One client that creates and deletes tables; in the history, a table is an item, too."""
+    """One client that creates and deletes tables; the history records a table as an item."""
 
     def __init__(self, crowd: Crowd, connection: Connection, draw: Random) -> None:
         self._crowd = crowd
@@ -424,7 +430,7 @@ class _TableMaker:
     async def _ask(
         self, name: str, request: Put | Delete, operation: str, body: dict[str, Any]
     ) -> bool:
-        """Whether it was done."""
+        """Send a request on a table; whether it succeeded."""
         history = self._crowd.history
         key = table_key(name)
         noted = history.invoke("tables", key, request)
@@ -435,7 +441,8 @@ class _TableMaker:
         elif answer.error in ("ResourceInUseException", "ResourceNotFoundException"):
             history.answer(noted, Refused())
         elif str(answer.body["message"]).startswith("Nothing was"):
-            # The owner of the catalog knows its head, whatever the outcome of earlier commits.
+            # After a commit with an unknown outcome, the catalog's owner must read the head row
+            # again, so that later commits expect the right one.
             assert "is not the expected one" not in answer.body["message"], answer
             history.withdraw(key, noted)
         else:
@@ -444,7 +451,7 @@ class _TableMaker:
 
 
 def table_key(name: str) -> str:
-    """A table's key in the history."""
+    """The name of a table in the history."""
     return f"tables/{name}"
 
 
@@ -462,7 +469,7 @@ def _sort_value(item: Item, index: Index | None) -> Any:
 def write_request(
     table: str, key: Item, write: Write, images: Images
 ) -> tuple[str, dict[str, Any]]:
-    """A write's operation and body."""
+    """The operation and body of a write."""
     body: dict[str, Any] = {"TableName": table, "ReturnValues": images}
     names: dict[str, str] = {}
     values: Item = {}
@@ -504,7 +511,7 @@ def _update_expression(update: Update, names: dict[str, str], values: Item) -> s
 
 
 def is_refused(answer: Answer) -> bool:
-    """Whether the request had no effect: refused, or a read while PostgreSQL is away."""
+    """Whether the request had no effect: a refused one, or a read while PostgreSQL is down."""
     message = str(answer.body.get("message", ""))
     return (
         answer.error in _THROTTLED

@@ -1,4 +1,4 @@
-"""Tables of one process that are backed up and restored: their rows, and stores that fail."""
+"""Databases in the test's process whose tables are backed up, and stores that fail meanwhile."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _COLLECTIONS: Final = b"\xff\xff\xff\xff"
 # The prefix of the keys of partition heads and of cursors, which identify copies.
 CURSORS: Final = b"\x05"
 _HEADS: Final = (b"\x02", CURSORS)
-# Only used in errors.
+# The ARN occurs only in error messages.
 ARN: Final = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread/backup/1-a"
 _VOTES = KeyAttribute("votes", "N")
 
 
 class CutStore(FaultyStore):
-    """A store that accepts this many more commits and then none, as if the server had died."""
+    """A store that refuses commits after ``commits_left`` more, as if the server had died."""
 
     commits_left: int | None = None
 
@@ -54,7 +54,7 @@ class CutStore(FaultyStore):
 
 
 class WithoutCursors(FaultyStore):
-    """A store in which work that continues from a cursor makes no progress."""
+    """A store that refuses to write cursors, so scans and copies make no progress."""
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         if any(group.head_key[:1] == CURSORS for group in groups):
@@ -63,9 +63,9 @@ class WithoutCursors(FaultyStore):
 
 
 class HoldingCopies(FaultyStore):
-    """A store that has no space for copies of tables and restored items until told.
+    """A store without space for copies of tables and restored items while ``is_holding``.
 
-    Like a full disk, it accepts commits that free space.
+    Like a store on a full disk, it accepts commits that free space.
     """
 
     is_holding = True
@@ -110,7 +110,7 @@ async def write_something(table: Table, source: Random) -> None:
 async def filled_table(
     database: Database, writes: int = 900, seed: int = 1, definition: TableDefinition | None = None
 ) -> Table:
-    """The table Thread, with items, its indexes caught up."""
+    """The table Thread after random writes, once its global indexes have applied them."""
     await database.create_table(definition or indexed_definition())
     table = database.table("Thread")
     source = Random(seed)
@@ -121,20 +121,21 @@ async def filled_table(
 
 
 async def wait_followed(table: Table) -> None:
-    """Wait until a table's global indexes are caught up."""
+    """Wait until a table's global indexes have applied all changes."""
     for actors in table.followers.indexes.values():
         await actors.wait_caught_up()
 
 
 async def rows_of(store: Store, table_id: int) -> dict[bytes, bytes]:
-    """All rows of a table, its indexes and collection sizes, without versions."""
+    """All rows of a table, its indexes and the sizes of its item collections, without versions."""
     start, end = key_layout.table_range(table_id)
     found = {}
     while page := await store.durable().page(start, end, max_rows=1_000, max_bytes=1 << 24):
         for key, value in page:
             place = key[_TABLE_ID_END:]
             is_size = place.startswith(_COLLECTIONS)
-            # An item's version is the number of the change that made it.
+            # Remove the item's version, which differs between a table and its copy: the number of
+            # the change that wrote the item.
             found[place] = value if is_size else value[:1] + value[9:]
         start = page[-1].key + b"\x00"
     return found
@@ -161,7 +162,7 @@ async def wait_available(database: Database, backup_id: TableBackupId) -> TableB
 
 
 async def back_up(database: Database, name: str = "Thread") -> TableBackup:
-    """A backup of a table, AVAILABLE."""
+    """Back up a table, and wait until the backup is AVAILABLE."""
     backup = await database.create_table_backup(name, "nightly")
     return await wait_available(database, backup.backup_id)
 

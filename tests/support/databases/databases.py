@@ -1,4 +1,4 @@
-"""Databases of one process, over a real store in memory, for tests of the actors."""
+"""Databases in the test's process, over a real store in memory, for tests of the actors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def running_database(
 def table_definition(
     name: str = "Thread", *, local_sort_keys: Sequence[str] = (), partitions: int = 4
 ) -> TableDefinition:
-    """A table with forum (S) and subject (S), and a local index of all attributes per name."""
+    """A table with the key forum (S), subject (S), and a local index for each sort key."""
     forum, subject = KeyAttribute("forum", "S"), KeyAttribute("subject", "S")
     sorts = tuple(KeyAttribute(sort, "N") for sort in local_sort_keys)
     assert partitions == 4, "an on-demand table has four"
@@ -69,7 +69,7 @@ def table_definition(
 
 
 def thread(forum: str, subject: str, **numbers: int) -> Item:
-    """An item of that table."""
+    """An item of the table of ``table_definition``."""
     item: Item = {"forum": {"S": forum}, "subject": {"S": subject}}
     item.update({name: {"N": str(value)} for name, value in numbers.items()})
     return item
@@ -81,16 +81,16 @@ def put(item: Item) -> Put:
 
 
 class SetClock(VirtualClock):
-    """Domain time that the test advances."""
+    """A virtual clock that starts at a fixed time; only the test advances it."""
 
     def __init__(self, epoch_seconds: float = 1_795_175_136.489) -> None:
         super().__init__(epoch_seconds)
 
 
 class HeldStore:
-    """A store whose commits become durable when the test says so, and may fail.
+    """A store whose commits become durable when the test says so, and may be refused.
 
-    Everything except the moment of durability is the real store's.
+    Everything else is as in the wrapped store.
     """
 
     def __init__(self, store: Store) -> None:
@@ -121,7 +121,7 @@ class HeldStore:
         return shown
 
     def hold(self) -> None:
-        """Make nothing durable from now on."""
+        """Let no commit become durable from now on."""
         self._durable_view = self._store.durable()
         self.holding = True
 

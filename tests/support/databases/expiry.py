@@ -38,25 +38,25 @@ async def listed(store: Store, table_id: int) -> set[bytes]:
 
 
 def expirer_of(times: ExpiryTimes, feed: ChangeFeed) -> Follower:
-    """The follower that maintains the list for one log."""
+    """The follower that maintains the expiry rows for one log."""
     return Follower("expirer", key_layout.expiry_subscriber(times.table_id), feed, times)
 
 
 def expiry_scan(times: ExpiryTimes, store: Store, ended: Callable[[], None]) -> TableScan:
-    """The scan that lists the expiry times of existing items."""
+    """The scan that writes the expiry rows of existing items."""
     cursor_key = key_layout.expiry_cursor(times.table_id)
     return TableScan("expiry times", times.table_id, cursor_key, times, store, ended=ended)
 
 
 async def until_nothing_is_listed(store: Store, table_id: int) -> None:
-    """Wait until the expirers have seen all deletions."""
+    """Wait until the expirers have processed all deletions."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while await listed(store, table_id):
             await asyncio.sleep(0.001)
 
 
 async def rebuilt(store: Store, definition: TableDefinition, attribute_name: str) -> set[bytes]:
-    """The keys of the rows that the items require."""
+    """The keys of the expiry rows that the table's items require."""
     prefix = key_layout.row_prefix(definition.table_id)
     reader = ExpiryReader(definition.key_schema, attribute_name)
     found = set()
@@ -69,7 +69,7 @@ async def rebuilt(store: Store, definition: TableDefinition, attribute_name: str
 
 
 async def switch(database: Database, name: str, attribute_name: str, *, enabled: bool) -> None:
-    """Change time to live like UpdateTimeToLive."""
+    """Change time to live as UpdateTimeToLive does."""
     await database.update_time_to_live(name, TimeToLiveChange(enabled, attribute_name))
 
 
@@ -83,7 +83,7 @@ async def until_status(table: Table, status: TimeToLiveStatus) -> None:
 
 
 async def until_listed(table: Table) -> None:
-    """Wait until the expirers have seen every change."""
+    """Wait until the expirers have processed every change."""
     actors = table.followers.following(subscriber_id(table))
     assert isinstance(actors, TimeToLiveActors)
     async with asyncio.timeout(DEADLINE_SECONDS):

@@ -63,9 +63,9 @@ BREAK = Operation("Break", EchoInput, _break)
 async def echo_server(
     *operations: Operation, protocol: Protocol | None = None, **settings: Any
 ) -> AsyncIterator[str]:
-    """A server of the operations above and the given ones, on a free port; yields its endpoint.
+    """Serve Echo, Refuse, Break and the given operations on a free port; yield the endpoint.
 
-    ``protocol`` replaces the operations' protocol.
+    ``protocol`` replaces the protocol with these operations.
     """
     if protocol is None:
         protocol = Protocol(NO_DATABASE, (ECHO, REFUSE, BREAK, *operations), frozenset({"Later"}))

@@ -1,7 +1,7 @@
 """A sink made for tests: counts the items of a table by the value of one string attribute.
 
 ``docs/EXTENDING.md`` shows it as an example. ``ItemCounts`` is the sink. ``CountedTable`` attaches
-it to a table: it fills the list with a scan, then follows the table's logs.
+it to a table: a scan writes the rows of existing items, then followers apply the table's logs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROWS = b"\x7f"
 
 
 class ItemCounts(RowSink[str]):
-    """One row for each item that has the attribute; the rows of a value are counted."""
+    """Writes one row for each item with the attribute; a count is the number of rows of a value."""
 
     contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
 
@@ -49,7 +49,7 @@ class ItemCounts(RowSink[str]):
 
 
 class CountedTable:
-    """The counts of one table, whose changes are recorded."""
+    """The counts of one table; attaching it makes the table record its changes."""
 
     subscription = Subscription.ALL
     contract = ItemCounts.contract

@@ -1,6 +1,7 @@
-"""A sink made for tests: a table's items in the memory of another system, fed in rounds.
+"""A sink made for tests: it copies a table's items to a fake external system, in rounds.
 
-``Mirror`` is the sink, ``MirrorSender`` the way to the other system, ``MirrorActor`` feeds a table.
+``Mirror`` is the sink, ``MirrorSender`` delivers its messages to the external system, and
+``MirrorActor`` is the follower of one table.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dynactor.streams.change_record import ChangeRecord
 
 
 class Told(NamedTuple):
-    """An item for the other system; without an image it is deleted, without a key all are."""
+    """A change of an item. Without an image the item is deleted, without a key all items are."""
 
     key: bytes
     version: int
@@ -86,7 +87,7 @@ class MirrorSender:
 
 
 class MirrorActor:
-    """The actor that maintains the mirror of one table."""
+    """The actor that copies the changes of one table."""
 
     subscription = Subscription.ALL
     contract = Mirror.contract

@@ -21,7 +21,7 @@ TOPIC = "threads"
 
 
 def relay_settings(**settings: Any) -> RelaySettings:
-    """Settings with short waits."""
+    """Settings of a relay with short waits."""
     quick = {
         "partition_count": 3,
         "first_pause_seconds": 0.001,
@@ -33,32 +33,32 @@ def relay_settings(**settings: Any) -> RelaySettings:
 
 
 async def published_table(database: Database, topic: str = TOPIC) -> Table:
-    """The new table Thread, with its changes published to a topic."""
+    """Create the table Thread and publish its changes to a topic."""
     await database.create_table(table_definition())
     await database.change_destination(EnableDestination("Thread", topic))
     return database.table("Thread")
 
 
 def relay_of(database: Database, table: Table) -> KafkaRelay:
-    """The relay of the table's destination in use."""
+    """The relay of the table's latest destination."""
     relay = database.actor._destinations.relay(table, table.definition.destinations[-1])
     assert relay is not None
     return relay
 
 
 async def write_threads(table: Table, numbers: Iterable[int], *, of_items: int = 7) -> None:
-    """Puts in sequence, repeatedly on the same few items; each item holds the put's number."""
+    """Put one item after another, repeatedly the same few; each item contains the put's number."""
     for number in numbers:
         await table.write(put(item_of(number, of_items)))
 
 
 def item_of(number: int, of_items: int = 7) -> Item:
-    """The item of a number, with the number in it."""
+    """The item that the put with this number writes; ``n`` is the number."""
     return thread(f"forum {number % of_items}", "subject", n=number)
 
 
 def numbers_by_item(messages: Iterable[KafkaMessage]) -> dict[bytes, list[int]]:
-    """The numbers in the new images in order, by the record's key."""
+    """The numbers in the new images, in order, by the key of the Kafka record."""
     found: defaultdict[bytes, list[int]] = defaultdict(list)
     for message in messages:
         found[message.key].append(number_in(message))
@@ -72,7 +72,7 @@ def number_in(message: KafkaMessage) -> int:
 
 
 def without_duplicates(messages: Iterable[KafkaMessage]) -> list[KafkaMessage]:
-    """The records that are newer than the last one of their key."""
+    """The records without those that are older than, or equal to, an earlier one of their key."""
     latest: dict[bytes, bytes] = {}
     left = []
     for message in messages:
@@ -84,5 +84,5 @@ def without_duplicates(messages: Iterable[KafkaMessage]) -> list[KafkaMessage]:
 
 
 def in_order(count: int, of_items: int = 7) -> list[list[int]]:
-    """The numbers below ``count`` by item, sorted by each item's first one."""
+    """The numbers of ``write_threads`` below ``count``, one list for each item."""
     return [list(range(first, count, of_items)) for first in range(min(count, of_items))]

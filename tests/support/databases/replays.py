@@ -41,7 +41,7 @@ async def wait_state(database: Database, replay_id: str, *states: ReplayState) -
 
 
 async def wait_done(database: Database, replay_id: str) -> ReplayProgress:
-    """Wait until a replay has published everything requested."""
+    """Wait until a replay is DONE."""
     return await wait_state(database, replay_id, "DONE")
 
 
@@ -55,7 +55,7 @@ async def items_of(table: Table) -> dict[bytes, Any]:
 
 
 class Told:
-    """The items of a table according to a topic, since its last gaps."""
+    """The items of a table as a consumer of a topic computes them, since the last gaps."""
 
     def __init__(self) -> None:
         # Sequence numbers by key.
@@ -66,7 +66,7 @@ class Told:
 
     @classmethod
     def by(cls, broker: FakeBroker, topic: str = COPY) -> Told:
-        """Apply everything in the topic.
+        """Apply all records of the topic.
 
         Raises:
             AssertionError: the snapshot has an item twice, a change is both in it and after it, or

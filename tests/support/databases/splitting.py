@@ -1,4 +1,4 @@
-"""Splits of a table's partitions in sequence."""
+"""Splits partitions of a table, one after another."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def splitting(database: Database, table: Table, partitions: int) -> AsyncI
             try:
                 await halve(database, table, draw.choice(table.record.partitions).number)
             except ResourceInUseException:
-                # A follower of it completes a phase.
+                # The table may not be split while one of its followers changes its phase.
                 await asyncio.sleep(0)
             for _ in range(draw.randrange(60)):
                 await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Describes as text the records that are stored as maps by field name."""
+"""Describes as text the records that are stored as maps from field names to values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec import Struct
 
 
 class Field(Struct, frozen=True, omit_defaults=True):
-    """The content of a stored record's field, and whether the field is optional.
+    """The type of a stored record's field, and whether the field is optional.
 
-    ``alternatives`` are those of a literal type.
+    ``alternatives`` are the values of a literal type.
     """
 
     type: str

@@ -1,4 +1,4 @@
-"""Backups of tables for tests: creating, waiting, restoring."""
+"""Creates and restores backups of tables through the API, for tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def wait_until_available(call: Call, arn: str) -> dict[str, Any]:
 
 @contextmanager
 def restored(call: Call, arn: str, **overrides: Any) -> Iterator[str]:
-    """A restored table, ACTIVE, that is deleted afterwards."""
+    """Restore a table, wait until it is ACTIVE, and delete it afterwards."""
     name = unique_name("restored")
     call("RestoreTableFromBackup", {"TargetTableName": name, "BackupArn": arn, **overrides})
     wait_until_active(call, name)

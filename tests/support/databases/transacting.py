@@ -1,4 +1,4 @@
-"""Transactions in the test's own process, with steps that can be held."""
+"""Transactions in the test's own process, with actions of the test between their steps."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def actions(*writes: tuple[Table, ActionWrite]) -> list[TableAction]:
 
 
 async def transact(database: Database, *writes: tuple[Table, ActionWrite]) -> Sequence[Done]:
-    """A transaction of these writes."""
+    """Write these items in one transaction."""
     return await database.transactions.write(actions(*writes), None)
 
 
 async def read(database: Database, *items: tuple[Table, Item]) -> list[Item | None]:
-    """Read these items at one moment."""
+    """Read these items in one transaction."""
     found: list[ItemRead] = await database.transactions.read(
         [table_key(table, key) for table, key in items]
     )
@@ -50,15 +50,16 @@ async def read(database: Database, *items: tuple[Table, Item]) -> list[Item | No
 
 
 class SteppedTransactions(Transactions):
-    """Transactions with actions between their steps.
+    """Transactions that call ``between`` between their steps.
 
-    The steps: 0, when all have prepared; 1, when all have joined; 2, when it is committed.
+    The steps: 0, all partitions have prepared; 1, all have joined the round; 2, the round is
+    committed.
     """
 
     between: Callable[[int], Awaitable[None]]
 
     def step(self, between: Callable[[int], Awaitable[None]]) -> None:
-        """Run this between the steps from now on."""
+        """Call ``between`` between the steps from now on."""
         self.between = between
         self._steps = 0
 
@@ -68,7 +69,7 @@ class SteppedTransactions(Transactions):
 
 
 def stepped(database: Database, between: Callable[[int], Awaitable[None]]) -> SteppedTransactions:
-    """Run this between the steps of the next transaction."""
+    """Let the database call ``between`` between the steps of its transactions."""
     transactions = SteppedTransactions(
         database.actor._store, database.clock, database.settings.account_id, SystemRandom()
     )
@@ -78,7 +79,7 @@ def stepped(database: Database, between: Callable[[int], Awaitable[None]]) -> St
 
 
 async def until(done: Callable[[], bool]) -> None:
-    """Give the loop turns until a condition holds, for a few seconds of real time."""
+    """Let other tasks run until a condition holds, for at most 60 s of real time."""
     async with asyncio.timeout(60):
         while not done():
             await asyncio.sleep(0)

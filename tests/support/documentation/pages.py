@@ -1,4 +1,4 @@
-"""The documentation's pages, and the programs that they show."""
+"""Finds the documentation's pages, and the programs in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.servers.server import PROJECT
 
 DOCS = PROJECT / "docs"
-# The address in the examples.
+# The endpoint in the examples.
 ENDPOINT = "http://127.0.0.1:8000"
 
 _BLOCK = re.compile(
@@ -19,7 +19,7 @@ _BLOCK = re.compile(
 
 
 def pages() -> list[Path]:
-    """Every page, in the root and in docs/."""
+    """Every Markdown page, in the project's root and in docs/."""
     return sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")])
 
 
@@ -34,7 +34,7 @@ def without_blocks(text: str) -> str:
 
 
 def examples(page: Path) -> dict[str, str]:
-    """The Python blocks that have a name in the comment above: ``<!-- example: name -->``."""
+    """The Python blocks by the name in the comment above: ``<!-- example: name -->``."""
     found = re.findall(
         r"^<!-- example: (.+?) -->\n```python\n(.*?)^```$",
         page.read_text(),

@@ -1,6 +1,6 @@
-"""The compose file: the used parts of the Compose specification, with types.
+"""Reads the compose file into types for the parts of the Compose specification that it uses.
 
-Reading the file fails on a member that is not defined here, or has another type. Source:
+Reading fails if the file has a member that is not defined here, or one of another type. Source:
 https://github.com/compose-spec/compose-spec/blob/main/spec.md
 """
 
@@ -16,7 +16,7 @@ from tests.support.servers.server import PROJECT
 
 COMPOSE_FILE = PROJECT / "compose" / "compose.yaml"
 Duration = Annotated[str, Meta(pattern=r"^([0-9]+(ms|s|m|h))+$")]
-# A version, never "latest", so that the tested image is the one that runs.
+# An image has a version, never "latest", so that users run the tested image.
 Image = Annotated[str, Meta(pattern=r"^[a-z0-9./-]+(:v?[0-9][\w.-]*)?$")]
 Port = Annotated[str, Meta(pattern=r"^127\.0\.0\.1:[0-9]+:[0-9]+$")]
 Volume = Annotated[str, Meta(pattern=r"^[\w./-]+:/[\w./-]+(:ro)?$")]
@@ -30,7 +30,7 @@ class Build(Struct, forbid_unknown_fields=True):
 
 
 class HealthCheck(Struct, forbid_unknown_fields=True):
-    """A command in the container; its exit code is the result."""
+    """A command that runs in the container; exit code 0 means healthy."""
 
     test: list[str]
     interval: Duration
@@ -40,7 +40,7 @@ class HealthCheck(Struct, forbid_unknown_fields=True):
 
 
 class Service(Struct, forbid_unknown_fields=True):
-    """A container."""
+    """A service, which is one container."""
 
     image: Image
     restart: str

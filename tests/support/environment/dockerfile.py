@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Stage(NamedTuple):
-    """The instructions of one stage in order: the name and the rest of the line of each."""
+    """The instructions of one stage in order, each as its name and its arguments."""
 
     instructions: tuple[tuple[str, str], ...]
 
@@ -40,7 +40,7 @@ class Stage(NamedTuple):
 
     @property
     def copied(self) -> list[tuple[list[str], str]]:
-        """Sources from the build's context, and the target of each group."""
+        """For each COPY from the build's context: its sources and its target."""
         words = [rest.split() for rest in self.all("COPY") if not rest.startswith("--from")]
         return [(sources, target) for *sources, target in words]
 

@@ -1,4 +1,4 @@
-"""Programs in other languages: the guide's files, and how to run them."""
+"""Extracts programs in other languages from docs/TESTING.md, and runs them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEADLINE_SECONDS = 600
 
 
 def guide_files(language: str) -> Mapping[str, str]:
-    """The guide's files in a language, by name."""
+    """The files of docs/TESTING.md in a language, by name."""
     return dict(re.findall(rf"```{language}\n// (\S+)\n(.*?)```", _GUIDE, re.DOTALL))
 
 
@@ -29,7 +29,7 @@ def kept_folder(name: str) -> Path:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write files, except those that exist already."""
+    """Write files, except those that already have the same content."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Java programs for tests, as Maven artifacts: fetched by Maven once, cached for the user."""
+"""Fetches Maven artifacts of Java programs for tests, and keeps them in the user's cache."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def user_cache() -> Path:
 def jars(pom: Path) -> Path:
     """The directory with the artifacts that ``pom`` names, and all their dependencies.
 
-    A changed POM gets a new directory. If several test runs need it at once, one fetches and the
-    others wait. A run that is killed leaves no directory that looks complete.
+    A changed POM gets a new directory. If several test runs need a directory at once, one run
+    fetches the artifacts and the others wait. A run that is killed leaves no incomplete directory.
 
     Raises:
         NotFetched: Java or Maven is missing on this machine, or Maven failed to fetch.

@@ -4,12 +4,12 @@
         runner.run(main())
 
 Each node has one queue of callbacks, first in, first out, as on a real loop. The context variable
-``NODE`` names the node that a task and its children belong to. The seed picks the node whose next
-callback runs. If no callback is ready, time jumps to the next timer. Futures, tasks and anyio's
-cancel scopes have numbers as hashes, so that sets of them are iterated in the same order in every
-process.
+``NODE`` is the number of the node that runs a task and its children. The seed picks the node whose
+next callback runs. If no callback is ready, time jumps to the next timer. Futures, tasks and
+anyio's cancel scopes have numbers as hashes, so that sets of them are iterated in the same order in
+every process.
 
-There are no threads, sockets and child processes, so the embedded engine doesn't run here.
+The loop supports no threads, sockets and child processes, so the embedded engine can't run on it.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ class Stuck(Exception):
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """The loop; its time begins at 0."""
+    """The event loop; its time starts at 0."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self._draws = Random(seed)
         self._now_seconds = 0.0
         self._queues: dict[int, deque[asyncio.Handle]] = {}
-        # Time, order of the call, node, and callback.
+        # Each timer has its time, the number of the call, the node, and the callback.
         self._timers: list[tuple[float, int, int, asyncio.TimerHandle]] = []
         self.numbers = count()
-        # By address, and kept alive, so that no two scopes have the same address.
+        # The number of each cancel scope by its address. The dictionary also keeps the scopes
+        # alive, so that no two scopes have the same address.
         self.scopes: dict[int, tuple[int, CancelScope]] = {}
         self.set_task_factory(_make_task)
 
@@ -87,7 +88,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             super().run_forever()
 
     def _run_once(self) -> None:
-        """Run one callback, like ``run_forever`` in a loop."""
+        """Run one callback; ``run_forever`` calls this method in a loop."""
         if not any(self._queues.values()):
             if not self._timers:
                 raise Stuck
@@ -117,7 +118,7 @@ def _make_task(loop: asyncio.AbstractEventLoop, work: _Work, **named: Any) -> as
 
 class _SimulatedTask(asyncio.Task[Any]):
     def __init__(self, loop: SimulatedLoop, work: _Work, **named: Any) -> None:
-        # First, because the rest of this method puts the task into sets.
+        # Set the number first, because asyncio's constructor puts the task into a set.
         self._number = next(loop.numbers)
         super().__init__(work, loop=loop, **named)
 
@@ -140,7 +141,7 @@ def _node(context: Context) -> int:
 def simulated(
     test: Callable[_Arguments, Coroutine[None, None, None]],
 ) -> Callable[_Arguments, None]:
-    """Run a test on a simulated loop, where waits take no time on any machine."""
+    """Run a test on a simulated loop, on which waits take no real time."""
 
     @wraps(test)
     def run(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> None:

@@ -1,6 +1,6 @@
-"""An event loop whose clock only the test advances; its sockets are real.
+"""An event loop with real sockets and a clock that only the test advances.
 
-So timing does not depend on the load of the machine.
+So timeouts do not depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Final, ParamSpec
 
 _Arguments = ParamSpec("_Arguments")
 
-# Enough turns to complete work on sockets of this process.
+# This many turns of the loop suffice for both ends of a local connection to read and write.
 _TURNS: Final = 50
 _LONGEST_SECONDS: Final = 60
 
 
 class SteppedLoop(asyncio.SelectorEventLoop):
-    """The loop; its time begins at 0."""
+    """The event loop; its time starts at 0."""
 
     def __init__(self) -> None:
         self.now_seconds = 0.0
@@ -27,14 +27,15 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         super().__init__()
 
     def time(self) -> float:
-        # A failed test may wait for time-outs, so time finally advances by itself.
+        # After 60 real seconds the clock advances by itself, so that a failing test reaches its
+        # timeouts.
         return self.now_seconds + max(0.0, monotonic() - self._began_at - _LONGEST_SECONDS)
 
 
 def on_stepped_time(
     test: Callable[_Arguments, Coroutine[None, None, None]],
 ) -> Callable[_Arguments, None]:
-    """Run a test on such a loop."""
+    """Run a test on a ``SteppedLoop``."""
 
     @wraps(test)
     def run(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> None:
@@ -45,7 +46,7 @@ def on_stepped_time(
 
 
 async def pass_seconds(seconds: float, step_seconds: float = 0.25) -> None:
-    """Advance time in steps, and run all due callbacks at each of them."""
+    """Advance the clock in steps, and run all due callbacks after each step."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SteppedLoop)
     ends_at = loop.now_seconds + seconds
@@ -56,6 +57,6 @@ async def pass_seconds(seconds: float, step_seconds: float = 0.25) -> None:
 
 
 async def settle() -> None:
-    """Let both sides read and write everything they can."""
+    """Let clients and servers read and write everything they can."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.servers.server import PROJECT
 
-# Load only the named plugins, whatever others are installed.
+# Without this, pytest would load every installed plugin.
 _ISOLATED = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
@@ -21,7 +21,7 @@ def suite_command(*arguments: str, plugins: tuple[str, ...] = ()) -> list[str]:
 
 
 def suite_environment(**more: str) -> dict[str, str]:
-    """The environment of such a run, which imports the checkout's package."""
+    """The environment for ``suite_command``; the suite imports the package of this checkout."""
     return {**os.environ, **_ISOLATED, "PYTHONPATH": str(PROJECT), **more}
 
 

@@ -1,4 +1,4 @@
-"""Load on a table's limits in virtual time: the offered and the accepted units."""
+"""Applies load to a table's throughput limits in virtual time, and records the accepted units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ TABLE_ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/t"
 INDEX_ARN = f"{TABLE_ARN}/index/i"
 INDEX = "i"
 INDEX_ID = 1
-# Clients take turns in being first (the golden ratio spreads any number of them evenly).
+# Clients start their seconds at different times; the golden ratio spreads any number of clients
+# evenly.
 _OUT_OF_STEP = 0.618034
 
 
@@ -54,7 +55,7 @@ def limits(
 ) -> TableLimits:
     """The limits at time 0 of a new table with partitions 0, 1, …, and of its index ``i``.
 
-    Both begin with this many seconds of unused units.
+    Both start with a burst of ``saved_seconds``.
     """
 
     def resource(
@@ -72,7 +73,8 @@ def limits(
 class Writes(NamedTuple):
     """Writes that one client offers, evenly over each second.
 
-    Each takes ``units`` of the table, and as many of a partition of the index if it names one.
+    Each write takes ``units`` of the table's partition, and as many of ``index_partition`` if
+    given.
     """
 
     partition: int
@@ -135,7 +137,7 @@ Kind = Literal["LocalSecondaryIndexes", "GlobalSecondaryIndexes"]
 def receipt(
     units: float, *, global_units: float | None = None, local_units: float | None = None
 ) -> Receipt:
-    """The receipt of a write to the table, and to its index ``i`` or a local one."""
+    """The receipt of a write to the table, its index ``i`` and its local index."""
     kinds: tuple[tuple[str, Kind, float | None], ...] = (
         (INDEX, "GlobalSecondaryIndexes", global_units),
         ("local", "LocalSecondaryIndexes", local_units),

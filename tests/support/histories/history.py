@@ -1,4 +1,4 @@
-"""Requests and answers by key, and a check that one store can have given all the answers.
+"""Requests and answers by key, and a check that the answers are linearizable.
 
 Every item is a register. A history is linearizable if its operations can be put in one order in
 which a plain Python model gives every answer. Each operation takes effect at a moment between its
@@ -8,8 +8,8 @@ same history. So a lost acknowledged write, half of an unacknowledged one, or a 
 and then lost all leave a history without such an order.
 
 The search is Wing and Gong's with Lowe's cache of visited configurations. Conditional writes with
-unique tokens limit it, and so do images in answers: a token that a pending answer needs is not
-overwritten if no other operation can restore it.
+unique tokens and images in answers reduce the search. The search doesn't overwrite a token that a
+remaining operation must see and no other write can restore.
 
 If the store keeps a log of its changes, the order must match the log, too. Each change of the item
 is the log's next entry, and the log has no other entries.
@@ -28,12 +28,12 @@ from msgspec import Struct, field
 Item: TypeAlias = dict[str, dict[str, Any]]
 State: TypeAlias = Item | None
 
-# The attribute in conditions; every write gives it a unique value.
+# The name of the attribute that conditions compare. Every write gives it a unique value.
 TOKEN = "token"
 
 NEVER = float("inf")
 
-# The number of operations of the found order that a violation shows.
+# A violation shows this many operations from the end of the longest order.
 _SHOWN = 12
 
 
@@ -42,7 +42,7 @@ class Anything(Struct, frozen=True):
 
 
 class Expected(Struct, frozen=True):
-    """The condition that the item has this token; None: that it does not exist."""
+    """The condition that the item has this token; if None, that the item does not exist."""
 
     token: str | None
 
@@ -96,7 +96,10 @@ class Done(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """The condition failed; with the item in the answer, if requested."""
+    """The condition failed.
+
+    If ``shown``, the answer contained the item, which is None if missing.
+    """
 
     shown: bool = False
     item: State = None
@@ -150,7 +153,10 @@ class Violation(Struct, frozen=True):
 
 
 class History:
-    """All operations since the last ``restart``, by key; a key is any printable name of an item."""
+    """All operations since the last ``restart``, by key.
+
+    A key is any name that identifies an item.
+    """
 
     def __init__(self) -> None:
         self._now = 0
@@ -169,7 +175,7 @@ class History:
         return operation
 
     def answer(self, operation: Operation, outcome: Outcome) -> None:
-        """Record the answer as soon as it arrives; omit it if there is none."""
+        """Record the answer as soon as it arrives. Don't call this without an answer."""
         if not isinstance(outcome, Unanswered):
             operation.answered = self.tick()
         operation.outcome = outcome
@@ -179,16 +185,16 @@ class History:
         self.operations[key].remove(operation)
 
     def observe(self, items: dict[str, Item]) -> None:
-        """Record a whole scan, after a restart and without other requests in flight.
+        """Record a scan of all items, without other requests in flight.
 
-        Every key of the history that is missing in the scan was read as missing.
+        Every key of the history that the scan did not return was read as missing.
         """
         for key in self.operations.keys() | self.initial.keys() | items.keys():
             operation = self.invoke("scan", key, Read())
             self.answer(operation, Found(items.get(key)))
 
     def restart(self, items: dict[str, Item]) -> None:
-        """Start over from the scanned state; call ``check`` before."""
+        """Forget all operations and start from these items; call ``check`` before."""
         self.initial = dict(items)
         self.operations = {}
 
@@ -196,7 +202,7 @@ class History:
 def check(
     history: History, projections: dict[str, Callable[[Item], State]] | None = None
 ) -> list[Violation]:
-    """The keys whose operations have no order, worst first; empty if all have one."""
+    """The keys whose operations have no possible order; empty if all have one."""
     found = [
         check_key(key, history.initial.get(key), operations, projections or {})
         for key, operations in history.operations.items()
@@ -213,9 +219,9 @@ def check_key(
 ) -> Violation | None:
     """Search an order of one key's operations, and of its log if there is one.
 
-    A configuration is the set of operations done so far, as bits of a number, the state, and the
-    number of log entries used. If two states are equal, the one that used fewer optional operations
-    is at least as good.
+    A configuration has the set of operations done so far as bits of a number, the item's state, and
+    the number of log entries used. If two configurations are equal except for operations without an
+    answer, the search continues only from the one with fewer of these.
     """
     operations = sorted(operations, key=lambda operation: operation.invoked)
     waiting = _waiting_for_tokens(operations, initial)
@@ -266,9 +272,9 @@ def check_key(
 
 
 def _waiting_for_tokens(operations: Sequence[Operation], initial: State) -> dict[str | None, int]:
-    """By token: the operations, as bits, that must happen while the item has it.
+    """By token: the operations, as bits, that must happen while the item has that token.
 
-    Tokens that may come back are left out: those that two writes set, and the missing token.
+    The result omits tokens that the item can get again: tokens of two writes, and no token.
     """
     given = Counter(_given_token(operation.request) for operation in operations)
     given[_token(initial)] += 1
@@ -322,7 +328,10 @@ def _all_that_only_look(
     state: State,
     projections: dict[str, Callable[[Item], State]],
 ) -> list[int]:
-    """The reads and refusals that match the state; it is never better to do them later."""
+    """The reads and refused writes that the state explains.
+
+    The order can always have them next, because they change nothing.
+    """
     found: list[int] = []
     again = True
     while again:
@@ -339,7 +348,7 @@ def _all_that_only_look(
 
 
 def _next(operations: Sequence[Operation], done: int) -> list[int]:
-    """The operations that may come next: requested before any other remaining answer."""
+    """The operations that may come next: those requested before the first remaining answer."""
     deadline = NEVER
     found = []
     first = (~done & (done + 1)).bit_length() - 1

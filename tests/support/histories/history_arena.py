@@ -16,7 +16,7 @@ from tests.support.stores.power_loss import PowerLoss
 
 CROWD_SIZE: Final = 32
 
-# Far longer than any delay; anything that takes longer hangs.
+# Much longer than any simulated delay, so a request that takes longer hangs.
 _PATIENCE_SECONDS: Final = 30.0
 _SOON_SECONDS: Final = (0.1, 0.4)
 
@@ -24,8 +24,8 @@ _SOON_SECONDS: Final = (0.1, 0.4)
 class Arena:
     """One data directory, and its present server.
 
-    With ``power``, a kill is a power cut: writes that no sync covered are lost. The last sync
-    before it hangs, so there is data to lose.
+    With ``power``, a kill is a power cut: unsynced writes are lost. Syncs are blocked shortly
+    before the kill, so that there are unsynced writes.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Arena:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The server, killed at the end."""
+        """Run a server, and kill it at the end."""
         self._start()
         self._is_up.set()
         try:
@@ -57,12 +57,13 @@ class Arena:
 
         Clients that lost their connection wait for the next server.
         """
-        # Answers arrive right after a sync, when there is least to lose.
+        # Without this, most kills would come right after a sync, when few writes are unsynced.
         if self._power is not None:
             self._power.hold_syncs()
         await asyncio.sleep(self.draw.uniform(*_SOON_SECONDS))
         self._is_up.clear()
-        # In a thread, because a blocked loop would take lost connections for late answers.
+        # In a thread: while the event loop is blocked, a request may time out before its lost
+        # connection is noticed.
         await asyncio.to_thread(self._end)
         self.kills += 1
         if self._power is not None:
@@ -72,7 +73,7 @@ class Arena:
         self._is_up.set()
 
     async def connect(self) -> Connection:
-        """A connection to the present server, or to the next one if it is down."""
+        """Open a connection to the present server, or wait for the next one if none runs."""
         await self._is_up.wait()
         assert self._server is not None
         assert self._server.process.poll() is None, self._server.log
@@ -104,16 +105,16 @@ class ArenaClient:
         self._connection: Connection | None = None
 
     async def ready(self) -> None:
-        """Be connected; call this before recording the time of a request."""
+        """Connect if necessary; call this before recording the time of a request."""
         while self._connection is None:
             try:
                 self._connection = await self._arena.connect()
             except ConnectionLost:
-                # It was killed meanwhile, and the next one is up.
+                # The server was killed meanwhile; connect to the next one.
                 continue
 
     async def ask(self, operation: str, body: dict[str, Any]) -> Answer | None:
-        """Send a request; None without an answer, when its outcome is unknown."""
+        """Send a request; None if no answer arrives, so the outcome is unknown."""
         await self.ready()
         assert self._connection is not None
         try:
@@ -127,7 +128,7 @@ class ArenaClient:
         return None
 
     async def must(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Send a request that must succeed, without any faults active."""
+        """Send a request that must succeed, while no faults are injected."""
         answer = await self.ask(operation, body)
         assert answer is not None, f"no answer to {operation}"
         assert answer.status == 200, answer
@@ -149,7 +150,7 @@ class Progress:
         self._milestones: dict[int, asyncio.Event] = {}
 
     def add(self) -> None:
-        """One more."""
+        """Count one more successful operation."""
         self.count += 1
         if (reached := self._milestones.get(self.count)) is not None:
             reached.set()
@@ -160,13 +161,13 @@ class Progress:
         return self.count >= self.enough
 
     async def wait(self, count: int) -> None:
-        """Wait until there are this many; at most one waiter for each number."""
+        """Wait until this many operations have succeeded; at most one caller for each number."""
         if self.count < count:
             await self._milestones.setdefault(count, asyncio.Event()).wait()
 
 
 async def make_tables(client: ArenaClient, tables: list[str]) -> None:
-    """On-demand tables with a string ``pk``, which have several partitions each."""
+    """Create on-demand tables with a string ``pk`` and several partitions each."""
     for table in tables:
         await client.must(
             "CreateTable",

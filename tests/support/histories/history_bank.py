@@ -48,12 +48,12 @@ _FIRST_WAIT_SECONDS: Final = 0.05
 _LONGEST_WAIT_SECONDS: Final = 2.0
 
 Actions: TypeAlias = list[dict[str, Any]]
-# Sends a request once, under a new name; whether it conflicted with another transaction.
+# Sends a request once, under a new name; returns whether it conflicted with another transaction.
 Attempt: TypeAlias = Callable[[], Awaitable[bool]]
 
 
 class BankCrowd:
-    """One history: many clients until ``enough`` operations have succeeded.
+    """Many clients with one history, which run until ``enough`` operations have succeeded.
 
     About ``hot_share`` of all operations use one account; ``get_share`` are single gets.
     """
@@ -98,7 +98,9 @@ class BankCrowd:
 
     @property
     def overlapping_on_hot(self) -> int:
-        """The number of unrefused operations on the hot account that overlapped another one."""
+        """The number of operations on the hot account, without failed ones, that overlapped another
+        one.
+        """
         return count_overlapping([each for each in self._on_hot if each.state != "failed"])
 
     @property
@@ -169,10 +171,10 @@ class _Client:
             retries += 1
         self._crowd.retries.append(retries)
 
-    # The operations: each draws its items once.
+    # The operations. Each chooses its items at random once, for all its attempts.
 
     def _transfer(self) -> Attempt:
-        """Money from one account to others, possibly with a check and a put register."""
+        """Transfer money from one account to others, possibly with a condition check and a put."""
         payer, *receivers = self._draw_items(ACCOUNTS, self._draw.choice((2, 2, 3, 4)))
         amounts = {name: self._draw.randrange(1, 20) for name in receivers}
         paid = sum(amounts.values())
@@ -200,7 +202,7 @@ class _Client:
         return attempt
 
     def _move(self) -> Attempt:
-        """Delete the ticket in one place and put it in another, or search it if unseen."""
+        """Delete the ticket at one place and put it at another; read it if its place is unknown."""
         if TICKET not in self._seen:
             return self._read([TICKET])
         to = self._draw.choice([0, 1, 2])
@@ -222,7 +224,7 @@ class _Client:
         return self._read([*ITEMS, TICKET])
 
     def _read(self, names: list[str]) -> Attempt:
-        """TransactGetItems of these keys of the history."""
+        """TransactGetItems of these items."""
         places: list[Place] = []
         for name in names:
             places += TICKET_PLACES if name == TICKET else [ITEMS[name]]
@@ -325,7 +327,8 @@ class _Client:
         body = {"TransactItems": actions, "ClientRequestToken": name}
         answer = await self._client.ask("TransactWriteItems", body)
         while answer is None and self._draw.random() < 0.5:
-            # Whatever the outcome of the first attempt, the token makes the retry idempotent.
+            # The client token makes the retry idempotent, whatever the outcome of the first
+            # attempt.
             answer = await self._client.ask("TransactWriteItems", body)
         if answer is None:
             return False
@@ -367,7 +370,7 @@ class _Client:
                 self._seen.pop(name, None)
 
     def _see_failed(self, transaction: Transaction, shown: Mapping[str, Item | None]) -> None:
-        """A condition was false: nothing was written, and the answer shows the item."""
+        """Record that a condition was false: nothing was written, and the answer has the items."""
         seen = {name: value_of(item) for name, item in shown.items() if item is not None}
         self._history.failed(transaction, seen)
         self._crowd.progress.add()
@@ -376,7 +379,7 @@ class _Client:
         self._seen |= seen
 
     def _is_refused(self, transaction: Transaction, answer: Answer) -> bool:
-        """Whether nothing was done; recorded if the answer is certain."""
+        """Whether the answer is an error; records a failure if nothing was written for certain."""
         if answer.status == 200:
             return False
         message = str(answer.body.get("message", answer.body.get("Message", "")))
@@ -398,14 +401,14 @@ class _Client:
         )
 
     def _draw_items(self, items: Mapping[str, Place], count: int, *, more: float = 1) -> list[str]:
-        """Random items, with the hot one at least as often as configured."""
+        """Random items; the hot account is among them with the probability ``hot_share * more``."""
         names = self._draw.sample([name for name in items if name != HOT], count)
         if self._draw.random() < self._crowd.hot_share * more:
             names[self._draw.randrange(count)] = HOT
         return names
 
     def _draw_seen(self, names: Sequence[str]) -> str | None:
-        """Occasionally one of them that this client has seen."""
+        """One of these items that this client has seen, in 20% of the calls; otherwise None."""
         seen = [name for name in names if name in self._seen]
         return self._draw.choice(seen) if seen and self._draw.random() < 0.2 else None
 
@@ -421,5 +424,5 @@ def _key_of(item: Item) -> str:
 
 def _value_at(items: Sequence[Item | None], position: int) -> Value:
     item = items[position]
-    # The checker reports a name that no write has.
+    # The checker reports a name that no write has, so it reports this value.
     return value_of(item) if item is not None else Value(("not there",))

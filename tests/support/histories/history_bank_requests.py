@@ -1,4 +1,4 @@
-"""A bank's items, and the requests on them: every write appends its writer's name."""
+"""The items of a bank, and requests on them. Every write appends its transaction's name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.support.histories.history_serial import Value, Write
 TABLES: Final = ("bank-a", "bank-b", "bank-c")
 BALANCE: Final = 100
 
-# Its key in a history: the ticket is in the place where it was moved last.
+# The ticket is one key of the history, and an item at one of ``TICKET_PLACES``.
 TICKET: Final = "ticket"
 
 
 class Place(NamedTuple):
-    """The place of an item."""
+    """The table and the primary key of an item."""
 
     table: str
     pk: str
@@ -28,11 +28,11 @@ class Place(NamedTuple):
 
 
 def _places(kind: str, count: int) -> list[Place]:
-    """Alternating between the tables."""
+    """Places that alternate between the tables."""
     return [Place(TABLES[number % len(TABLES)], f"{kind}{number}") for number in range(count)]
 
 
-# Twenty items, but eighteen keys of a history, because the ticket's places are one key.
+# 20 items but 18 keys of a history, because the 3 places of the ticket are one key.
 ACCOUNTS: Final = {place.pk: place for place in _places("account", 14)}
 REGISTERS: Final = {place.pk: place for place in _places("register", 3)}
 ITEMS: Final = ACCOUNTS | REGISTERS
@@ -43,7 +43,7 @@ _SHOW: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
 def item_of(place: Place, value: Value) -> Item:
-    """A value as an item; ``last`` is for conditions."""
+    """The item with this value. Conditions compare its attribute ``last``."""
     return {
         **place.key,
         "names": {"L": [{"S": name} for name in value.names]},
@@ -53,25 +53,25 @@ def item_of(place: Place, value: Value) -> Item:
 
 
 def value_of(item: Item) -> Value:
-    """An item as a value."""
+    """The value of an item."""
     names = tuple(name["S"] for name in item["names"]["L"])
     return Value(names, int(item["number"]["N"]))
 
 
 def last_of(value: Value) -> str:
-    """The last writer."""
+    """The name of the last transaction that wrote the item."""
     return value.names[-1] if value.names else ""
 
 
 def ticket_of(found: Sequence[Item | None]) -> Value:
-    """The ticket, from the content of all its places at one moment."""
+    """The ticket's value, computed from the items at all its places at one moment."""
     there = [item for item in found if item is not None]
-    # The checker reports a name that no write has.
+    # The checker reports a name that no write has, so it reports this value.
     return value_of(there[0]) if len(there) == 1 else Value((f"at {len(there)} places",))
 
 
 def update(place: Place, name: str, write: Write) -> dict[str, Any]:
-    """An Update, as an action or as a request of its own."""
+    """An Update, as an action of a transaction or as a single request."""
     body: dict[str, Any] = {
         "TableName": place.table,
         "Key": place.key,
@@ -92,7 +92,7 @@ def update(place: Place, name: str, write: Write) -> dict[str, Any]:
 
 
 def put(place: Place, name: str, seen: Value, write: Write) -> dict[str, Any]:
-    """A Put over the last seen value."""
+    """A Put on the condition that the item has the last seen value."""
     return {
         "TableName": place.table,
         "Item": item_of(place, write.apply(name, seen)),
@@ -101,7 +101,7 @@ def put(place: Place, name: str, seen: Value, write: Write) -> dict[str, Any]:
 
 
 def check(place: Place, seen: Value) -> dict[str, Any]:
-    """A ConditionCheck that an item has the last seen value."""
+    """A ConditionCheck: the item has the last seen value."""
     return {"TableName": place.table, "Key": place.key, **_if_last(seen)}
 
 
@@ -121,7 +121,7 @@ def move(name: str, seen: Value, to: int) -> list[dict[str, Any]]:
 
 
 def get(place: Place) -> dict[str, Any]:
-    """A Get, as an action or as a request of its own."""
+    """A Get, as an action of a transaction or as a single request."""
     return {"TableName": place.table, "Key": place.key}
 
 

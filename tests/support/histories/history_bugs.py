@@ -1,6 +1,7 @@
 """Bugs that the checkers must detect: each breaks one promise of the store or the coordinator.
 
-A checker that finds nothing in these histories proves nothing with others.
+If a checker finds no violation in these histories, its silence about other histories proves
+nothing.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ Bug: TypeAlias = Literal[
 
 # A stale read shows the state of this many syncs ago.
 _STALE_STATES: Final = 5
-# One read in this number is stale. It is prime, so each read of a repeated sequence gets its turn.
+# Every 7th read is stale. The number is prime, so in a repeated sequence of reads every one is
+# stale at some time.
 _STALE_READS: Final = 7
 _BETWEEN_GROUPS_SECONDS: Final = 0.1
 
 
 class StaleReads(DelayedStore):
-    """One read in seven shows the durable state of some syncs ago."""
+    """Every 7th read shows the durable state of some syncs ago."""
 
     def __init__(self, inner: Store, delays: Delays) -> None:
         super().__init__(inner, delays)
@@ -98,7 +100,7 @@ STORES: Final[dict[Bug, type[DelayedStore]]] = {
 
 
 def answer_before_the_decision() -> None:
-    """A transaction is answered once all partitions accepted it; the rest happens later."""
+    """Answer a transaction when all partitions have accepted it; it is committed later."""
     accept, write = coordinator._accepted, Transactions._write_in_several
 
     def accepted(*asked: Any) -> list[Accepted]:

@@ -1,4 +1,4 @@
-"""The figures of a history, and of many together."""
+"""The figures of one history, and the summary of many."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from msgspec import Struct
 
 
 class UnderWay(Protocol):
-    """An operation from one moment of its history to another."""
+    """An operation with the times of its request and its answer."""
 
     invoked: int
     answered: float
 
 
 class Figures(Struct, frozen=True):
-    """One history. A retry is a request that is sent again because of a conflict."""
+    """The figures of one history. A retry is a request that is sent again after a conflict."""
 
     operations: int
-    # Operations on the hot item that overlapped another one.
+    # The number of operations on the hot item that overlapped another one.
     overlapping: int
     kills: int
     unknown: int
     conflicts: int = 0
-    # The number of committed transactions of the client with the fewest.
+    # The lowest number of committed transactions of a client.
     fewest_commits: int = 0
     retries: tuple[int, ...] = ()
     seconds: float = 0.0
 
     def packed(self) -> str:
-        """The text form, for passing between processes."""
+        """The figures as JSON, for passing them between processes."""
         return msgspec.json.encode(self).decode()
 
 
@@ -55,7 +55,7 @@ def count_overlapping(operations: Sequence[UnderWay]) -> int:
 
 
 def percentile(values: Sequence[int], share: float) -> int:
-    """The smallest value that this share of all does not exceed; 0 if there are none."""
+    """The smallest value that ``share`` of the values do not exceed; 0 without values."""
     ordered = sorted(values)
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0
 

@@ -50,9 +50,9 @@ class Register:
 
 
 class RegisterCrowd:
-    """One history: many clients until ``enough`` operations were answered.
+    """Many clients with one history, which run until ``enough`` operations have succeeded.
 
-    ``hot_share`` of all operations are on one item, ``read_share`` of them read.
+    ``hot_share`` of all operations are on one item, ``read_share`` of all are reads.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class RegisterCrowd:
 
     @property
     def hot(self) -> Register:
-        """The item of most operations."""
+        """The item on which most operations are."""
         return self.registers[0]
 
     def overlapping_on_hot(self) -> int:

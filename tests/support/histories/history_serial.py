@@ -7,10 +7,11 @@ any of its effects were seen.
 
 Every write appends the transaction's name to a list in the item. So a read of an item shows all of
 its versions in order, and the final list shows all that was not lost. The versions determine the
-dependencies, as in Adya's thesis and in Elle. They are: who replaced a version (ww), who read it
-(wr), who read a version that was replaced (rw), and who was answered before another request (time).
-A history has an order if and only if these form no cycle. The order is then run on the model, and
-every answer compared.
+dependencies, as in Adya's thesis and in Elle. Transaction B depends on A if B replaced a version of
+A (ww), or read a version of A (wr). B also depends on A if B replaced a version that A read (rw),
+or if A was answered before the request of B (time). A history has an order if and only if the
+dependencies form no cycle. The check then runs the transactions on the model in that order, and
+compares every answer.
 """
 
 from __future__ import annotations
@@ -24,21 +25,24 @@ from msgspec import Struct, field
 
 NEVER = float("inf")
 
-# The number of transactions without an order that are searched for a short cycle.
+# The search for a short cycle starts at this many transactions; it starts at others only if it
+# finds none.
 _STARTS = 100
 
 
 class Value(Struct, frozen=True):
-    """The content of an item: its writers, oldest first, and its number."""
+    """The content of an item: its number, and the names of the transactions that wrote it, in
+    order.
+    """
 
     names: tuple[str, ...] = ()
     number: int = 0
 
 
 class Write(Struct, frozen=True):
-    """Append the name; add to the number or replace it.
+    """Append the transaction's name to an item, and add to its number or replace it.
 
-    ``least``: the condition that the number was at least this.
+    ``least`` is the condition that the number was at least this.
     """
 
     add: int = 0
@@ -57,7 +61,7 @@ State: TypeAlias = Literal["done", "failed", "unknown"]
 class Transaction(Struct):
     """One request, with the times of request and answer on the history's own clock.
 
-    ``reads`` are items before its own writes.
+    ``reads`` has the items that it read, as they were before its own writes.
     """
 
     name: str
@@ -79,7 +83,7 @@ class Anomaly(Struct, frozen=True):
 
 
 class SerialHistory:
-    """All transactions on items with these initial values; the last ones read every item."""
+    """All transactions on items with these initial values; the last ones must read every item."""
 
     def __init__(self, initial: Mapping[str, Value]) -> None:
         self.initial = dict(initial)
@@ -103,7 +107,7 @@ class SerialHistory:
         transaction.reads = reads or {}
 
     def failed(self, transaction: Transaction, seen: Mapping[str, Value] | None = None) -> None:
-        """Record that nothing was written; each item in the answer is a read of its own."""
+        """Record that nothing was written; each item in the answer becomes a separate read."""
         transaction.answered = self._tick()
         transaction.state = "failed"
         for key, value in (seen or {}).items():
@@ -113,10 +117,10 @@ class SerialHistory:
 
 
 def check(history: SerialHistory) -> list[Anomaly]:
-    """Why the history is impossible; empty if it is possible."""
+    """The reasons why the history is impossible; empty if it is possible."""
     versions, found = _versions(history)
     if found:
-        # The dependencies would include impossible ones.
+        # The dependencies can't be computed from impossible versions.
         return found
     writers = {name for names in versions.values() for name in names}
     committed = [
@@ -139,7 +143,7 @@ _Versions: TypeAlias = dict[str, tuple[str, ...]]
 
 
 def _versions(history: SerialHistory) -> tuple[_Versions, list[Anomaly]]:
-    """The names in each item in order, and impossible reads of them."""
+    """The transactions that wrote each item, in order, and the reads that contradict that order."""
     found: list[Anomaly] = []
     versions: _Versions = {
         key: max((names for _, names in read), key=len)
@@ -165,7 +169,7 @@ def _versions(history: SerialHistory) -> tuple[_Versions, list[Anomaly]]:
 
 
 def _read_names(history: SerialHistory) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
-    """By item: the reader, and the names in it."""
+    """By item: each transaction that read the item, and the names that it read."""
     read: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         key: [("the beginning", value.names)] for key, value in history.initial.items()
     }
@@ -176,7 +180,7 @@ def _read_names(history: SerialHistory) -> dict[str, list[tuple[str, tuple[str, 
 
 
 def _missing(committed: Iterable[Transaction], versions: _Versions) -> Iterator[Anomaly]:
-    """Writes without any visible effect, although everything was read at the end."""
+    """Committed writes that are missing, although every item was read at the end."""
     there = {key: frozenset(names) for key, names in versions.items()}
     for transaction in committed:
         missing = [key for key in transaction.writes if transaction.name not in there[key]]
@@ -187,10 +191,11 @@ def _missing(committed: Iterable[Transaction], versions: _Versions) -> Iterator[
 
 
 class _Graph:
-    """The transactions that must come before each one, and why.
+    """The dependencies between transactions: an edge's source must come before its target.
 
-    Its nodes are the transactions by index, followed by one node per answer. The answered
-    transaction comes before that node, and the node before later requests, so time needs few edges.
+    The nodes are the transactions by index, followed by one node for each answer. A transaction
+    comes before the node of its answer, and that node before later requests. So dependencies of
+    time need few edges.
     """
 
     def __init__(self, committed: list[Transaction], versions: _Versions) -> None:
@@ -244,7 +249,7 @@ class _Graph:
                 self._add(last_answer, place, "time")
 
     def sort(self) -> tuple[list[int], set[int]]:
-        """The transactions in an order, and the nodes without one."""
+        """The transactions in a possible order, and the nodes that no order can contain."""
         waiting_for = Counter(after for edges in self._edges for after in edges)
         ready = deque(node for node in range(len(self._edges)) if not waiting_for[node])
         order: list[int] = []
@@ -296,7 +301,7 @@ class _Graph:
 
 
 def _wrong_answers(initial: Mapping[str, Value], order: Iterable[Transaction]) -> Iterator[Anomaly]:
-    """Run the transactions on the model, and compare."""
+    """Run the transactions on the model in this order, and compare their answers."""
     items = dict(initial)
     for transaction in order:
         for key, value in transaction.reads.items():

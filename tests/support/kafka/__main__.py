@@ -19,7 +19,7 @@ def _main() -> None:
         tempfile.TemporaryDirectory(prefix="kafka-") as directory,
         running_broker(Path(directory), preferred_port=_GUIDE_PORT) as broker,
     ):
-        # Blocked only after the start, because the broker's process would inherit it.
+        # Block the signals only now, because the broker's process would inherit the signal mask.
         stop_signals = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals)
         servers = broker.bootstrap_servers

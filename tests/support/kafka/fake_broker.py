@@ -1,8 +1,8 @@
 """A message broker in memory, with the faults of a real one.
 
-It keeps topics of partitions, appends records, and shows transactions to readers once they are
-committed. It can be away, be silent, refuse, lose acknowledgments, reject batches as too large, and
-fence publishers.
+The broker has topics with partitions, and readers see the records of committed transactions. It can
+be unreachable, stop answering, refuse requests, lose acknowledgments, reject batches as too large,
+and fence publishers.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from dynactor.streams.kafka.message import KafkaMessage
 
 
 class Appended(NamedTuple):
-    """A record in a partition, and its transaction; None without one."""
+    """A record in a partition; ``transaction`` is None if the record is in no transaction."""
 
     message: KafkaMessage
     transaction: int | None
 
 
 class FakeBroker:
-    """The broker. Its faults are switched on and off by setting them."""
+    """The broker. A test injects faults by setting its attributes."""
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
-        # Faults: an error for every request.
+        # The error that every request gets.
         self.refusal: BrokerError | None = None
-        # Unset: no request is answered.
+        # While this event is not set, no request is answered.
         self.answers = asyncio.Event()
         self.answers.set()
         # These publishers get no answers either.
         self.stuck: set[FakePublisher] = set()
-        # The number of next publishers that fail to open.
+        # The number of following publishers that fail to open.
         self.failing_opens = 0
-        # The number of next publications that are stored but not acknowledged.
+        # The number of following batches that are stored but not acknowledged.
         self.lost_acknowledgments = 0
-        # The number of next publications that fail without being stored.
+        # The number of following batches that fail without being stored.
         self.failures = 0
-        # The number of next answers that are canceled, as when a client library gives up an
+        # The number of following answers that are canceled, as when a client library cancels an
         # internal future.
         self.cancelled_answers = 0
-        # The number of next commits that succeed but are not acknowledged.
+        # The number of following commits that succeed but are not acknowledged.
         self.lost_commits = 0
         self.max_batch_bytes = 1 << 62
-        # Set on each event, and the number of publishers that wait for an answer.
+        # The number of publishers that wait for an answer.
         self.waiting = 0
         self.opened = 0
         self.open_publishers: set[FakePublisher] = set()
@@ -155,7 +155,7 @@ class FakeBroker:
     # -- for its publishers -----------------------------------------------------------------
 
     async def give_up_answer(self) -> None:
-        """The waiter for it gets the same error as if it were canceled itself."""
+        """Cancel the next answer if ``cancelled_answers`` is set; the caller is canceled."""
         if self.cancelled_answers:
             self.cancelled_answers -= 1
             answer = asyncio.get_running_loop().create_future()
@@ -237,7 +237,11 @@ class FakePublisher:
         self._broker.open_publishers.discard(self)
 
     async def _answered(self, delivered: int) -> None:
-        """Wait for the broker; records of a failed publisher are refused or, worse, accepted."""
+        """Wait for the broker's answer.
+
+        Raises: DeliveryFailed: the publisher failed before, or the broker has a fault, or a newer
+        publisher has fenced this one.
+        """
         await asyncio.sleep(0)
         closed = asyncio.ensure_future(self._closed.wait())
         waiting = [closed]

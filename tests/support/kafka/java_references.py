@@ -1,6 +1,6 @@
-"""Java's clients on our records: reference programs, run from their sources.
+"""Runs Java programs of Kafka's own client libraries, as references for our records.
 
-Each reads lines on its standard input and answers each with a line.
+Each program reads lines on its standard input and answers each with a line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOMBSTONE: Final = "-"
 
 
 class Described(msgspec.Struct, frozen=True):
-    """A record inside of Kafka Connect, its key, value and headers as plain JSON."""
+    """A record in Kafka Connect, with its key, value and headers as plain JSON."""
 
     key: Any
     value: Any
@@ -33,14 +33,14 @@ class Described(msgspec.Struct, frozen=True):
 
 
 class ConnectRecord(msgspec.Struct, frozen=True):
-    """The output of JsonConverter (``read``) and ExtractNewRecordState (``passed``)."""
+    """The outputs of JsonConverter (``read``) and of ExtractNewRecordState (``passed``)."""
 
     read: Described
     passed: Described | str
 
 
 class JavaFailed(AssertionError):
-    """The program ended with an error; the message has its output."""
+    """The Java program ended with an error; the message has its output."""
 
 
 def java_partitions(keys: Iterable[bytes], partition_count: int) -> list[int]:
@@ -59,10 +59,10 @@ def partitions_of_java_producer(
 def read_as_connect(
     records: Iterable[tuple[bytes, bytes | None]], *, schemas: bool, **settings: str
 ) -> list[ConnectRecord]:
-    """Records, key and value, as a sink of Kafka Connect gets them.
+    """Convert records, each a key and a value, as Kafka Connect does for a sink connector.
 
-    ``schemas`` is JsonConverter's ``schemas.enable``; ``settings`` are those of
-    ExtractNewRecordState, with ``_`` for a dot.
+    ``schemas`` is ``schemas.enable`` of JsonConverter. ``settings`` are settings of
+    ExtractNewRecordState, with ``_`` instead of dots.
 
     Raises:
         JavaFailed: a record could not be read.

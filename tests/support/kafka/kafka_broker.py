@@ -1,7 +1,7 @@
-"""A real Kafka broker for tests: an existing one, or one started here with Java.
+"""A real Kafka broker for tests: an existing one, or one that this module starts with Java.
 
-A started broker is a single process in KRaft mode, including the controller. It can be stopped,
-killed, suspended and restarted on its port and its data.
+A started broker is a single process in KRaft mode, with its controller. A test can stop, kill,
+suspend and restart the broker; it keeps its port and its data.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from tests.support.environment.maven_jars import class_path, jars
 POM: Final = Path(__file__).parent / "broker.xml"
 GIVEN_BROKER: Final = "DYNACTOR_TEST_KAFKA"
 LARGEST_MESSAGE_BYTES: Final = 8 * 1024 * 1024
-# Compiles little and starts in half the time; benchmarks run without it.
+# With this option of the JVM the broker starts in half the time. Benchmarks omit it, because it
+# limits JIT compilation.
 QUICK_START: Final = ("-XX:TieredStopAtLevel=1",)
 
 _START_SECONDS: Final = 120
 _STOP_SECONDS: Final = 60
 _STARTED: Final = b"Kafka Server started"
-# Below the ephemeral ports of the kernel: otherwise a client that retries to reach a stopped broker
-# could get the broker's own port and connect to itself.
+# These ports are below the kernel's ephemeral ports. Otherwise a client that reconnects to a
+# stopped broker could get the broker's port as its own and connect to itself.
 _PORTS: Final = range(15_000, 30_000)
 
 
@@ -41,7 +42,7 @@ class BrokerAddress(Protocol):
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port``, or several with commas."""
+        """``host:port``, or several, separated by commas."""
 
 
 class GivenBroker:
@@ -52,14 +53,14 @@ class GivenBroker:
 
 
 class BrokerDidNotStart(AssertionError):
-    """The broker ended, or was not ready in time; the message has its log."""
+    """The broker exited, or was not ready in time; the message has its log."""
 
 
 class KafkaBroker:
     """A broker process, its port and its data.
 
-    Invariant: ``bootstrap_servers`` never changes. Data survives restarts as far as Kafka keeps it:
-    it does not sync each write, so a killed process loses nothing, but a power cut might.
+    Invariant: ``bootstrap_servers`` never changes. Data survives a kill of the process, but maybe
+    not a power cut, because Kafka does not sync each write.
     """
 
     def __init__(
@@ -70,10 +71,11 @@ class KafkaBroker:
         network_ports: tuple[int, int] | None = None,
         java_options: tuple[str, ...] = QUICK_START,
     ) -> None:
-        """A broker that does not run yet; its data directory is formatted.
+        """Create a broker that does not run yet; its data directory is formatted.
 
-        Its log goes to ``directory``. ``network_ports`` are those of a separate listener for
-        clients behind a network: the network's port, which it advertises, and its own.
+        Its log goes to ``directory``. ``network_ports`` are for a second listener, which clients
+        reach through a ``Network``: the network's port, which the broker advertises, and the
+        broker's own port.
         """
         self._java_options = java_options
         self.bootstrap_servers = bootstrap_servers
@@ -95,15 +97,15 @@ class KafkaBroker:
 
     @property
     def pid(self) -> int:
-        """The process, for a test that measures it."""
+        """The process id, for a test that measures the process."""
         assert self._process is not None
         return self._process.pid
 
     def start(self) -> None:
-        """Start it and wait until it serves; after a stop or a kill, on the same port and data.
+        """Start the broker and wait until it serves.
 
         Raises:
-            BrokerDidNotStart: it ended, or took too long.
+            BrokerDidNotStart: the process exited, or took too long.
         """
         assert not self.is_running
         with self._log_path.open("ab") as log:
@@ -123,15 +125,15 @@ class KafkaBroker:
             sleep(0.05)
 
     def stop(self) -> None:
-        """Stop it as an operator does; it flushes its data and closes its connections."""
+        """Stop the broker as an operator does; it flushes its data and closes its connections."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill it immediately (``kill -9``)."""
+        """Kill the broker immediately (``kill -9``)."""
         self._end(signal.SIGKILL)
 
     def suspend(self) -> None:
-        """Make it unreachable without ending it: connections stay open, without answers."""
+        """Suspend the process: connections stay open, but no request is answered."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -141,7 +143,7 @@ class KafkaBroker:
         self._process.send_signal(signal.SIGCONT)
 
     def ensure_running(self) -> None:
-        """Undo the test's faults."""
+        """Resume or restart the broker after a test that suspended or ended it."""
         if self.is_running:
             self.resume()
         else:
@@ -149,7 +151,7 @@ class KafkaBroker:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stopped within the context, refusing every connection; restarted afterwards."""
+        """Stop the broker within the context, so it refuses connections; restart it afterwards."""
         self.stop()
         try:
             yield
@@ -158,7 +160,9 @@ class KafkaBroker:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Silent within the context, as behind a network that drops all packets."""
+        """Suspend the broker within the context, so it behaves like a network that drops all
+        packets.
+        """
         self.suspend()
         try:
             yield
@@ -179,7 +183,7 @@ class KafkaBroker:
         if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(signal_number)
-        # A suspended process gets only SIGKILL until it is resumed.
+        # A suspended process handles no signal except SIGKILL until it is resumed.
         self._process.send_signal(signal.SIGCONT)
         try:
             self._process.wait(_STOP_SECONDS)
@@ -202,10 +206,10 @@ def running_broker(
     java_options: tuple[str, ...] = QUICK_START,
     **settings: str,
 ) -> Iterator[KafkaBroker]:
-    """A broker for one test, with its data in ``directory``; killed at the end.
+    """A broker for one test, with its data in ``directory``; it is killed at the end.
 
-    It listens on ``preferred_port`` if that port is free. ``settings`` are added to its
-    server.properties, with ``_`` for a dot.
+    The broker listens on ``preferred_port`` if that port is free. ``settings`` are added to its
+    server.properties, with ``_`` instead of dots.
 
     Raises:
         NotFetched: its jars are not available.
@@ -223,7 +227,7 @@ def running_broker(
     }
     properties = directory / "server.properties"
     properties.write_text("".join(f"{name}={lines[name]}\n" for name in lines))
-    # A letter first, because a leading hyphen would make it an option.
+    # Start with a letter, because Kafka's tool would read a leading hyphen as an option.
     cluster_id = "A" + urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")[1:]
     format_data = ("format", "--cluster-id", cluster_id, "--config", str(properties))
     run_kafka_tool("kafka.tools.StorageTool", *format_data)
@@ -240,7 +244,7 @@ def running_broker(
 
 @contextmanager
 def started(broker: KafkaBroker) -> Iterator[KafkaBroker]:
-    """Running within the context, unless the test ends it; killed at the end."""
+    """Start the broker, and kill it at the end of the context if it still runs."""
     try:
         broker.start()
         yield broker
@@ -283,7 +287,7 @@ def given_broker() -> GivenBroker | None:
 
 
 def unused_ports(count: int) -> list[int]:
-    """Free ports of loopback, outside of the range for outgoing connections."""
+    """Free loopback ports outside of the kernel's range of ephemeral ports."""
     found: list[int] = []
     for port in random.sample(_PORTS, k=len(_PORTS)):
         if _is_unused(port):
@@ -314,8 +318,8 @@ def _properties(data: Path, controller_port: int) -> dict[str, str]:
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BEHIND:PLAINTEXT,"
         "CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
-        # Using a topic that nobody created is a bug, because it would get a default partition
-        # count.
+        # No topic is created automatically, because it would get the default number of partitions.
+        # Use of a missing topic is a bug and must fail.
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "4",
@@ -323,7 +327,7 @@ def _properties(data: Path, controller_port: int) -> dict[str, str]:
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
-        # A killed broker may come back only after the controller has expired its old session.
+        # A killed broker may register again only after the controller has expired its old session.
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "1000",
         "message.max.bytes": largest,

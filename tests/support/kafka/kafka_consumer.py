@@ -1,8 +1,8 @@
 """A consumer of a table's topic: it reads all records and rebuilds the table from them.
 
-It reads the form ``dynamodb`` and checks that form's promises. An item's changes come in order and
-without gaps, duplicates are equal, removals by time to live are marked, and Kafka's headers match
-the value.
+The records have the format ``dynamodb``. The consumer checks that an item's changes come in order
+and without gaps, and that duplicates are equal. It also checks that deletions by time to live are
+marked, and that Kafka's headers match the value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.kafka.kafka_topics import partition_count
 
 Item = dict[str, Any]
 Isolation = Literal["read_committed", "read_uncommitted"]
-# The known state of an item: its image, or that the image was too large for the broker.
+# An item's image, or "omitted" if the image was too large for the broker.
 Known = Item | Literal["omitted"]
 
 _SERVICE: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
@@ -47,10 +47,10 @@ class Consumed(NamedTuple):
 async def read_topic(
     broker: BrokerAddress, topic: str, isolation: Isolation = "read_uncommitted"
 ) -> list[Consumed]:
-    """All present records of a topic, partition by partition, each in order.
+    """All present records of a topic, in order within each partition.
 
-    With ``read_committed``, records of aborted transactions are skipped, and reading stops at an
-    open one.
+    With ``read_committed``, the records of aborted transactions are skipped, and reading stops at
+    an open transaction.
     """
     consumer = AIOKafkaConsumer(
         bootstrap_servers=broker.bootstrap_servers,
@@ -87,7 +87,7 @@ def _consumed(record: Any) -> Consumed:
 
 
 class Replica:
-    """A table according to its topic.
+    """A table that is rebuilt from the records of its topic.
 
     Invariant: ``items`` are the result of the applied records, by the primary key as canonical
     JSON.
@@ -95,24 +95,25 @@ class Replica:
 
     def __init__(self) -> None:
         self.items: dict[str, Known] = {}
-        # Changes by event name and origin, without duplicates.
+        # The number of changes by event name and origin, without duplicates.
         self.events: Counter[tuple[str, str]] = Counter()
         self.duplicates = 0
-        # Changes that a snapshot already included.
+        # The number of changes that a snapshot already included.
         self.overlaps = 0
         self.gaps = 0
         self.tombstones = 0
-        # By item key: the highest sequence number, that of a snapshot, and the values by number.
+        # By item key: the highest sequence number, and the sequence number of the item's snapshot.
         self._last: dict[str, int] = {}
         self._snapshot: dict[str, int] = {}
         self._seen: dict[tuple[str, int], bytes] = {}
         self._partition_of: dict[str, int] = {}
-        # A gap is sent to each Kafka partition; records before it there are void.
+        # The Kafka partitions with a gap. A gap invalidates all earlier records of its Kafka
+        # partition.
         self._after_gap: set[int] = set()
 
     @classmethod
     def of(cls, records: Iterable[Consumed]) -> Replica:
-        """The result of these records; those of one Kafka partition are in order."""
+        """Apply these records, which are in order within each Kafka partition."""
         replica = cls()
         for record in records:
             replica.apply(record)
@@ -122,7 +123,8 @@ class Replica:
         """Apply a record.
 
         Raises:
-            AssertionError: it breaks a promise; the message shows the record.
+            AssertionError: the record is wrong, or comes out of order; the message shows the
+            record.
         """
         if record.value is None:
             self._apply_tombstone(record)
@@ -136,7 +138,7 @@ class Replica:
         name = canonical(keys)
         key = msgspec.json.decode(record.key)
         assert key.items() <= keys.items(), record
-        # With any kind of record key, one item is in one Kafka partition.
+        # All records of one item are in one Kafka partition, whatever the table's record key is.
         assert self._partition_of.setdefault(name, record.partition) == record.partition, record
         number = record.sequence_number
         if value.get("snapshot"):
@@ -167,7 +169,7 @@ class Replica:
         self.events[value["eventName"], record.headers["origin"]] += 1
 
     def _apply_again(self, name: str, number: int, record: Consumed) -> None:
-        """A duplicate record: it is equal, or the order of the item's changes is broken."""
+        """Apply a record with an old sequence number: a duplicate, or a change in a snapshot."""
         if (name, number) not in self._seen and number <= self._snapshot.get(name, 0):
             self.overlaps += 1
             return
@@ -176,7 +178,7 @@ class Replica:
         self.duplicates += 1
 
     def _apply_snapshot(self, name: str, number: int, value: Any, record: Consumed) -> None:
-        """An item of a snapshot, ignored if a later change of it is known."""
+        """Apply an item of a snapshot, unless a later change of the item was applied before."""
         assert value["eventName"] == "INSERT", record
         if number < self._last.get(name, 0):
             return
@@ -204,7 +206,9 @@ class Replica:
             self._snapshot.pop(name, None)
 
     def _may_be_unknown(self, record: Consumed) -> bool:
-        """After a gap, the whole snapshot may come after the first changes."""
+        """Whether the item's old image may be missing: after a gap, changes may precede the
+        snapshot.
+        """
         return record.partition in self._after_gap
 
     def _note(self, name: str, number: int, record: Consumed) -> None:
@@ -214,9 +218,9 @@ class Replica:
 
 
 def as_dynamodb(record: Consumed) -> Consumed:
-    """A record of the form ``debezium``, with the key of an item, in the form ``dynamodb``.
+    """Convert a record of an item from the format ``debezium`` to the format ``dynamodb``.
 
-    Missing members are taken from its headers, so errors there show, too.
+    Members that ``debezium`` lacks are taken from the headers, so wrong headers are found, too.
     """
     if record.value is None:
         return record
@@ -253,7 +257,7 @@ def canonical(keys: Item) -> str:
 
 
 def by_key(items: Iterable[Item], *key_names: str) -> dict[str, Item]:
-    """The items of a scan by key, in the same form as the consumer's replica."""
+    """The items of a scan by key, as in ``Replica.items``."""
     return {canonical({name: item[name] for name in key_names}): item for item in items}
 
 

@@ -1,4 +1,4 @@
-"""A table and its changes, for tests of their forms in Kafka."""
+"""A table and its changes, for tests of the formats of Kafka records."""
 
 from __future__ import annotations
 

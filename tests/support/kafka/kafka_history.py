@@ -1,4 +1,4 @@
-"""Compares a topic with the writers' history, and checks its marks of time to live."""
+"""Compares a topic with the writers' history, and checks which deletions are marked as expired."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MILLISECONDS = 1_000
 
 
 class Change(NamedTuple):
-    """A change according to a record."""
+    """The change in a Kafka record; ``is_marked`` if it is marked as made by time to live."""
 
     keys: Item
     number: int
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 def changes_of(records: Iterable[Consumed]) -> list[Change]:
-    """The changes in order without duplicates, from records in the form ``dynamodb``."""
+    """The changes in order without duplicates, from records in the format ``dynamodb``."""
     seen: set[tuple[bytes, int]] = set()
     changes = []
     for record in records:
@@ -67,9 +67,9 @@ def violations(
 ) -> list[str]:
     """The differences between the changes of a table and the answers to its writers.
 
-    ``items`` are those of the table now, by canonical key. All operations of a key must have an
-    order in which each change is the next one of the topic. All other changes in the topic are
-    deletions by time to live. The last change is the item in the table.
+    ``items`` are the table's present items by canonical key. The operations of a key must have an
+    order in which their changes, and deletions by time to live, are the changes of the topic. The
+    last change of a key must result in the present item.
     """
     by_name: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
@@ -91,20 +91,20 @@ def violations(
 
 
 def _swept(change: Change) -> Operation:
-    """Deletions by time to live: at some moment, of this exact state of the item."""
+    """A deletion by time to live at an unknown time, of the change's old image."""
     assert change.old is not None
     return Operation("time to live", Delete(Expected(change.old[TOKEN]["S"])), 0)
 
 
 def _mark_violations(name: str, log: list[Change], operations: list[Operation]) -> list[str]:
-    """Changes that are marked by mistake, or not marked."""
+    """The changes that are wrongly marked as expired, and expired ones that are not marked."""
     outcomes = [each.outcome for each in operations if isinstance(each.request, Delete)]
     removed = {
         outcome.returned[TOKEN]["S"]
         for outcome in outcomes
         if isinstance(outcome, Done) and outcome.returned is not None
     }
-    # The removed items of a batch's deletes, and of unanswered ones, are unknown.
+    # The answers to deletes in a batch, and unanswered deletes, don't show the deleted item.
     is_known = all(isinstance(each, Done) and each.images == "ALL_OLD" for each in outcomes)
     found = []
     for change in log:
@@ -115,7 +115,7 @@ def _mark_violations(name: str, log: list[Change], operations: list[Operation]) 
         token = change.old[TOKEN]["S"]
         if change.is_marked:
             expires_ms = int(change.old.get(EXPIRES, {"N": "-1"})["N"]) * _MILLISECONDS
-            # Not later than its time, which a record gives in whole milliseconds.
+            # The record's time is in whole milliseconds.
             has_expired = 0 <= expires_ms <= change.time_ms
             if token in removed or not has_expired or not may_expire(change.keys):
                 found.append(f"{name}: marked, and not time to live's {change}")

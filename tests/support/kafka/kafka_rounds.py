@@ -1,4 +1,4 @@
-"""A round of publishing: many clients write during faults, then all tables are compared."""
+"""One test round: many clients write during faults, then every topic is compared with its table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.1
 
 
 class Serving:
-    """One data directory, and its servers in sequence."""
+    """One data directory, and its servers, one after another."""
 
     def __init__(self, stack: ExitStack, options: tuple[str, ...], directory: Path) -> None:
         self._stack = stack
@@ -49,7 +49,7 @@ class Serving:
         return self._stack.enter_context(running)
 
     async def kill_and_start(self, crowd: ExpiringCrowd) -> None:
-        """End the server during writes, and continue with the next one."""
+        """Kill the server while clients write, and start the next one."""
         crowd.turn_to(None)
         self.server.kill()
         assert "Traceback" not in self.server.log, self.server.log
@@ -58,7 +58,7 @@ class Serving:
 
 
 class Outcome(NamedTuple):
-    """The result of a round over all tables; ``found`` are the violations."""
+    """The result of a round, over all tables; ``found`` are the violations."""
 
     writes: int
     unanswered: int
@@ -103,7 +103,7 @@ async def active(connection: Connection, table: str) -> None:
 
 @asynccontextmanager
 async def writing(crowd: ExpiringCrowd, server: Server) -> AsyncIterator[None]:
-    """The crowd writes within the context."""
+    """Let the clients write within the context."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(crowd.run())
         crowd.turn_to(address(server))
@@ -120,7 +120,7 @@ async def wait_for(holds: Callable[[], object], what: str) -> None:
 
 
 async def all_swept(connection: Connection, tables: list[str]) -> list[dict[str, Item]]:
-    """The tables, once all expiring items are deleted."""
+    """Wait until all expiring items are deleted; return the remaining items of each table."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             shown = [await scan(connection, table) for table in tables]
@@ -132,7 +132,10 @@ async def all_swept(connection: Connection, tables: list[str]) -> list[dict[str,
 async def read_until_equal(
     broker: KafkaBroker, table: str, items: dict[str, Item], isolation: Isolation
 ) -> tuple[list[Consumed], Replica]:
-    """The topic, once it equals the table: partitions show a commit later than Kafka answers it."""
+    """Read the topic until its result equals the table.
+
+    Kafka acknowledges a commit before readers see its records, so this polls.
+    """
     deadline = time.monotonic() + VISIBLE_SECONDS
     while True:
         read = await read_topic(broker, f"dynactor.{table}", isolation)
@@ -163,9 +166,9 @@ async def run_round(
     draw: random.Random,
     trouble: Callable[[ExpiringCrowd, Serving], Awaitable[None]],
 ) -> Outcome:
-    """Write during all faults, wait until all is published, and compare.
+    """Write during the faults, wait until all changes are published, and compare.
 
-    If the broker runs at the beginning, the topics exist before the first write.
+    If the broker runs at the start, the topics exist before the first write.
     """
     is_committed = "exactly-once" in options
     isolation: Isolation = "read_committed" if is_committed else "read_uncommitted"

@@ -1,4 +1,4 @@
-"""Servers that publish to a real broker, writers, and a consumer's final state."""
+"""Servers that publish to a real broker, clients that write, and the state of a consumer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
     """Poll until the condition holds.
 
     Raises:
-        AssertionError: it did not hold in time.
+        AssertionError: the condition did not hold in time.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not holds():
@@ -92,12 +92,12 @@ def scanned(call: WireClient, table: str) -> list[dict[str, Any]]:
 async def replica_of(
     broker: BrokerAddress, topic: str, server: Server, table: str, isolation: Isolation
 ) -> Replica:
-    """The final state of a consumer that reads the whole topic, which equals the table.
+    """Read the whole topic until the consumer's state equals the table, and return the state.
 
-    It polls, because partitions show a commit later than Kafka answers it.
+    Kafka acknowledges a commit before readers see its records, so this polls.
 
     Raises:
-        AssertionError: it does not end with the table.
+        AssertionError: the state and the table still differ after 10 s.
     """
     with closing(WireClient(server.endpoint)) as call:
         items = by_key(scanned(call, table), "pk")
@@ -112,8 +112,8 @@ async def replica_of(
 class Writer(Thread):
     """A client that puts, updates and deletes the same few items repeatedly.
 
-    It continues after the server is killed and restarted: ``endpoint`` is read for each connection.
-    ``errors`` are answers that a healthy server does not give.
+    It continues after the server was killed and restarted, because it calls ``endpoint`` for each
+    connection. ``errors`` has all answers except successful ones.
     """
 
     def __init__(self, endpoint: Callable[[], str], table: str, seed: int) -> None:
@@ -127,19 +127,20 @@ class Writer(Thread):
         self._ended = False
 
     def end(self) -> None:
-        """Stop, and wait for the end."""
+        """Stop writing, and wait until the thread has ended."""
         self._ended = True
         self.join()
 
     def run(self) -> None:
-        """Write until it is ended."""
+        """Write until ``end`` is called."""
         while not self._ended:
             try:
                 with closing(WireClient(self._endpoint())) as call:
                     while not self._ended:
                         self._write(call)
             except (OSError, http.client.HTTPException):
-                # The server was killed; the unknown outcome of the write does not matter.
+                # The server was killed. The outcome of the write is unknown, which doesn't matter
+                # here.
                 continue
 
     def _write(self, call: WireClient) -> None:

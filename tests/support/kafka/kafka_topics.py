@@ -1,4 +1,4 @@
-"""Topics of a broker and single records in them, for tests."""
+"""Creates topics of a broker, and writes and reads single records, for tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def created_topic(
 ) -> str:
     """Create a topic and return its name, which is unique by default.
 
-    ``configs`` are the topic's own, with ``_`` for a dot: ``cleanup_policy="compact"``.
+    ``configs`` are settings of the topic, with ``_`` instead of dots: ``cleanup_policy="compact"``.
     """
     name = name or unique_name("topic")
     texts = {config.replace("_", "."): str(value) for config, value in configs.items()}
@@ -38,7 +38,7 @@ async def created_topic(
 
 
 async def partition_count(broker: BrokerAddress, topic: str) -> int:
-    """The number of partitions of a topic, polled while a broker has just restarted."""
+    """The number of partitions of a topic; retries, because the broker may be starting."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PATIENCE_SECONDS
     while True:

@@ -1,4 +1,4 @@
-"""A server's admin listener: its address, and the virtual clock behind it."""
+"""Requests to a server's admin port, which include setting its virtual clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEADLINE_SECONDS = 30
 
 
 def admin_port(server: Server, host: str = "127.0.0.1") -> int:
-    """The port, as the server announced it."""
+    """The admin port, from the server's output."""
     found = re.search(
         rf"^Metrics on http://{re.escape(host)}:(\d+)/metrics$", server.announcement, re.MULTILINE
     )
@@ -37,7 +37,7 @@ def ask(
     content_type: str | None = JSON,
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """One request; a body other than text is sent as JSON."""
+    """Send one request to the admin port; a body other than text is sent as JSON."""
     headers = {"Host": host, "X-Dynactor-Admin": "1", **(headers or {})}
     if content_type and body is not None:
         headers["Content-Type"] = content_type
@@ -51,7 +51,7 @@ def ask(
 
 
 class ServerClock:
-    """The virtual clock of a server. Each move returns the new time in epoch seconds."""
+    """The virtual clock of a server. Each method returns the clock's time in epoch seconds."""
 
     def __init__(self, server: Server) -> None:
         self._port = admin_port(server)
@@ -78,7 +78,7 @@ class ServerClock:
 def server_with_clock(
     start: str | float, *arguments: str, data_dir: Path | None = None
 ) -> Iterator[tuple[Server, ServerClock]]:
-    """A server on a virtual clock that stands still."""
+    """A server on a virtual clock that only ``ServerClock`` advances."""
     options = ("--admin-port", "0", "--virtual-clock", str(start), *arguments)
     with running_server(*options, data_dir=data_dir) as server:
         yield server, ServerClock(server)

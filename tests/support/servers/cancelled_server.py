@@ -1,7 +1,7 @@
 """A server whose tasks are canceled: ``python -m tests.support.servers.cancelled_server serve``.
 
-It takes the product's command line. A signal cancels the task group of the connections, as anyio
-does when one of its tasks ends with a cancellation.
+It takes the arguments of ``dynactor``. The signal ``CANCEL`` cancels the task group of the
+connections, as anyio does when a task of the group ends with a cancellation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CancelledLanes(FastLanes):
 
 
 def _main() -> None:
-    # The product has no interface for this, because only a test needs it.
+    # The class is replaced here, because the product has no interface for this.
     setattr(server, "FastLanes", CancelledLanes)  # noqa: B010
     entry.main()
 

@@ -1,4 +1,4 @@
-"""A server that throttles like the default, on a virtual clock; its metrics; provisioned tables."""
+"""A server on a virtual clock that throttles provisioned tables, and its metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.tables.tables import definition, wait_until_indexes_active
 START = "2026-03-01T00:00:00Z"
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 PROVISIONED = "ProvisionedThroughputExceededException"
-# More than any burst of these tables.
+# No burst of the tests' tables has this many units.
 _MOST_WRITES = 10_000
 
 
@@ -32,7 +32,7 @@ def throughput(read: int, write: int) -> dict[str, int]:
 
 
 def item(pk: str, size_bytes: int = 0, **others: str) -> dict[str, Any]:
-    """An item of at least that size; names and values of one character are not exact."""
+    """An item of this size, unless its other attributes leave less than 2 bytes of it."""
     texts = {"pk": pk, **others}
     made = {name: {"S": text} for name, text in texts.items()}
     room = size_bytes - sum(len(name) + len(text) for name, text in texts.items())
@@ -40,7 +40,7 @@ def item(pk: str, size_bytes: int = 0, **others: str) -> dict[str, Any]:
 
 
 class CapacityServer:
-    """The server, its clock, and requests to it that may be refused."""
+    """The server, its clock, and requests to the server that may be throttled."""
 
     def __init__(self, server: Server, clock: ServerClock, wire: WireClient) -> None:
         self.server = server
@@ -56,27 +56,27 @@ class CapacityServer:
         return name
 
     def put(self, name: str, item: dict[str, Any], **members: Any) -> Answer:
-        """One put, accepted or refused."""
+        """Put an item; the answer may be a throttling error."""
         return self.wire.send("PutItem", {"TableName": name, "Item": item, **members})
 
     def puts_until_refused(self, name: str, made: dict[str, Any] | None = None) -> int:
-        """The number of accepted puts of one item before the first refused one."""
+        """Put one item until a put is throttled; return the number of accepted puts."""
         for count in range(_MOST_WRITES):
             if self.put(name, made or item("a")).status != 200:
                 return count
         raise AssertionError("nothing was refused")
 
     def until_refused(self, operation: str, request: dict[str, Any]) -> int:
-        """The number of answered requests before the first refused one."""
+        """Repeat a request until it is throttled; return the number of accepted requests."""
         for count in range(_MOST_WRITES):
             if self.wire.send(operation, request).status != 200:
                 return count
         raise AssertionError("nothing was refused")
 
     def metrics(self, name: str, table: str) -> dict[tuple[str, ...], float]:
-        """The samples of a metric of a table, by the values of its other labels in order.
+        """The samples of a metric of a table that are not 0.
 
-        Samples of 0 are left out.
+        The keys are the values of the labels except ``table``, in the order of the labels' names.
         """
         text = ask(admin_port(self.server), "/metrics").body.decode()
         return {
@@ -94,9 +94,9 @@ class CapacityServer:
 def capacity_server(
     *arguments: str, start: str | float = START, data_dir: Path | None = None
 ) -> Iterator[CapacityServer]:
-    """A server that throttles tables as by default, unless arguments say otherwise.
+    """A server with the default throttling, unless ``arguments`` change it.
 
-    New tables have the units of one second, so tests reach limits with few requests.
+    New tables have a burst of one second, so tests reach limits with few requests.
     """
     if "--throttling" not in arguments:
         arguments += ("--throttling", "auto")
@@ -110,7 +110,7 @@ def capacity_server(
 
 
 def reasons(answer: Answer) -> list[tuple[str, str]]:
-    """The reasons of a refusal: the limit, and the resource's name, or the index's."""
+    """The reasons of a throttling error: the limit, and the name of the table or index."""
     error = answer.json
     listed = error.get("ThrottlingReasons", error.get("throttlingReasons", []))
     return [(each["reason"], each["resource"].rpartition("/")[2]) for each in listed]

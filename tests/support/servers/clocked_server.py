@@ -12,7 +12,7 @@ from tests.support.servers.server import Server
 
 
 class Clocked:
-    """The operations of such a server besides DynamoDB's API."""
+    """A server, its virtual clock and its metrics."""
 
     def __init__(self, server: Server, clock: ServerClock) -> None:
         self.server = server
@@ -46,6 +46,6 @@ class Clocked:
 def clocked_server(
     epoch_seconds: float | str, *arguments: str, data_dir: Path | None = None
 ) -> Iterator[Clocked]:
-    """A server whose clock stands still at that time."""
+    """A server whose virtual clock starts at this time, and only the test advances."""
     with server_with_clock(epoch_seconds, *arguments, data_dir=data_dir) as served:
         yield Clocked(*served)

@@ -1,4 +1,4 @@
-"""A server's figures for its metrics, built without a server."""
+"""The figures from which a server computes its metrics, built without a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EMPTY_STORE = StoreFigures(EngineFigures(0, 0, 0, 0, None), LatencyHistogram(),
 
 
 def figures_of(requests: RequestFigures) -> ServerFigures:
-    """The figures, with those of an empty store."""
+    """These figures of requests, with the figures of an empty store."""
     return ServerFigures(
         requests.latencies,
         requests.failures,

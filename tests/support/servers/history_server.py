@@ -1,6 +1,6 @@
 """The server with a slow store: ``python -m tests.support.servers.history_server serve …``.
 
-It takes the product's command line. Its faults come in an environment variable, a ``Trouble`` as
+It takes the arguments of ``dynactor``. An environment variable has its faults, a ``StoreFaults`` as
 JSON.
 """
 
@@ -27,7 +27,7 @@ _VARIABLE: Final = "HISTORY_TROUBLE"
 
 
 class Trouble(Struct, frozen=True):
-    """The faults of a server. The same seed gives the same sequence of delays."""
+    """The faults of a server's store. The same seed gives the same sequence of delays."""
 
     seed: int
     most_delay_milliseconds: float = 50
@@ -48,7 +48,7 @@ def _main() -> None:
     async def open_delayed(directory: Path, options: RocksOptions) -> Store:
         return kind(await open_rocks(directory, options), delays)
 
-    # The product has no interface for this, because only a test needs it.
+    # The function is replaced here, because the product has no interface for this.
     setattr(running_server, "open_rocks", open_delayed)  # noqa: B010
     entry.main()
 

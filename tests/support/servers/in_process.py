@@ -1,4 +1,4 @@
-"""A whole server in the test's own process, with actors that a test may disturb or break."""
+"""A whole server in the test's own process, so that a test can inject faults into its actors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def running_in_process(**settings: Any) -> AsyncIterator[tuple[str, int]]:
 
 
 class Asked:
-    """A database in the test's own process, called as over the wire."""
+    """Calls the operations of a database in the test's own process, without HTTP."""
 
     def __init__(self, database: Database, service: str = "DynamoDB") -> None:
         """``service`` may also be DynamoDBStreams."""
@@ -53,7 +53,7 @@ class Asked:
         self._protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
 
     async def __call__(self, operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """The status and the body of an answer."""
+        """Run an operation; return the status and the body of its answer."""
         target = f"{self._service}_20120810.{operation}"
         answer = self._protocol.answer(
             Request(target, JSON_1_0, "AWS4-HMAC-SHA256", "", "localhost", "", "", encode(request))
@@ -64,14 +64,15 @@ class Asked:
 
 
 class Crash(Exception):
-    """A follower or a backfill crashes with its messages still in the queue."""
+    """Makes a follower or a backfill crash after it has put a message in a mailbox."""
 
 
 class Trouble:
-    """Faults of the messages for the partitions of an index.
+    """Injects faults into the messages to the partitions of an index.
 
-    They are delayed, duplicated, and sent again long after they were processed. A follower or
-    backfill crashes after a message that it put in a queue, and sends all of it again.
+    It delays messages, duplicates them, and sends them again long after they were processed. It
+    also makes a follower or backfill crash after it has sent a message, so that the restarted actor
+    sends all pending messages again.
     """
 
     def __init__(self, ask: Ask, draw: Random, backfill_seconds: float = _MOST_SECONDS) -> None:
@@ -80,11 +81,12 @@ class Trouble:
         self._draw = draw
         self._backfill_seconds = backfill_seconds
         self._sent: dict[tuple[GlobalIndexActors, int], list[ApplyChanges]] = {}
-        # A supervisor gives up after more crashes; counted by follower, and for backfills.
+        # The number of crashes of each follower and of the backfills, because a supervisor gives up
+        # after too many.
         self._crashes_of: dict[tuple[GlobalIndexActors, int], int] = {}
 
     def ask(self, actors: GlobalIndexActors, place: int, message: _Message) -> Asking:
-        """Replaces ``GlobalIndexActors.ask``."""
+        """Ask a partition with faults; a test replaces ``GlobalIndexActors.ask`` by this method."""
         return asyncio.get_running_loop().create_task(self._disturb(actors, place, message))
 
     async def _disturb(self, actors: GlobalIndexActors, place: int, message: _Message) -> None:

@@ -1,4 +1,4 @@
-"""A receiver of traces: OTLP over HTTP, decoded."""
+"""Receives and decodes traces, which are sent as OTLP over HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEADLINE_SECONDS = 60
 
 
 class Received(NamedTuple):
-    """A span as it came, with the attributes of its resource; ids in hexadecimal digits."""
+    """A received span with the attributes of its resource; the ids are hexadecimal."""
 
     name: str
     trace_id: str
@@ -36,7 +36,7 @@ class Received(NamedTuple):
 
 
 class Receiver:
-    """Spans that came, and the bytes that they came in."""
+    """The received spans, and the bodies of the requests that contained them."""
 
     def __init__(self, port: int) -> None:
         self.endpoint = f"http://127.0.0.1:{port}"
@@ -45,7 +45,7 @@ class Receiver:
         self._spans: SimpleQueue[Received] = SimpleQueue()
 
     def take(self, body: bytes) -> None:
-        """Decode a request."""
+        """Decode a request and queue its spans."""
         self.bodies.append(body)
         request = ExportTraceServiceRequest.FromString(body)
         for of_resource in request.resource_spans:
@@ -59,11 +59,11 @@ class Receiver:
         return self._spans.get(timeout=_DEADLINE_SECONDS)
 
     def next_trace(self) -> tuple[Received, list[Received]]:
-        """Wait for a request and its steps."""
+        """Wait for the span of a request, and return it with the spans of its steps."""
         whole = self.next()
         assert whole.is_server
         steps: list[Received] = []
-        # The last step ends with the request, unless it waits for nothing.
+        # The spans of the steps arrive in the same body as the span of their request.
         while not self._spans.empty():
             steps.append(self.next())
         return whole, steps
@@ -87,7 +87,7 @@ def otlp_receiver() -> Iterator[Receiver]:
                 receiver.take(body)
 
         def log_message(self, *_: object) -> None:
-            """Be quiet."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver = Receiver(server.server_address[1])

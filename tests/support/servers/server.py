@@ -1,4 +1,4 @@
-"""A real server process for tests: starting, waiting, stopping."""
+"""Starts and stops real server processes for tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import IO
 
 PROJECT = Path(__file__).parents[3]
 _LISTENING = re.compile(r"Listening on (http://\S+)")
-# For a busy machine; an exit without a message is noticed immediately.
+# Long enough for a busy machine. If the process exits, the wait ends at once.
 _START_DEADLINE_SECONDS = 120
 _STOP_DEADLINE_SECONDS = 30
 _TOLD_LOG_CHARACTERS = 4000
@@ -27,7 +27,8 @@ def _embedded(data_dir: Path | None) -> list[str]:
     return ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
 
 
-# The options for the data of a server; with --store postgresql those of a schema.
+# Returns the options that select a server's store. ``--store postgresql`` of pytest replaces it by
+# a function that selects a schema.
 place_options: Callable[[Path | None], list[str]] = _embedded
 
 
@@ -41,7 +42,7 @@ class Server:
     def __init__(self, process: subprocess.Popen[str], log: IO[bytes]) -> None:
         self.process = process
         self._log = log
-        # Its output until it was ready.
+        # The process's standard output until the server was ready.
         self.announcement = ""
         self.endpoint = self._wait_for_endpoint()
 
@@ -49,12 +50,12 @@ class Server:
     def log(self) -> str:
         """The process's standard error so far."""
         log = self._log.fileno()
-        # The process shares the position of the open file, so it must not be moved.
+        # The process shares the file position, so don't change the position.
         return os.pread(log, os.fstat(log).st_size, 0).decode(errors="replace")
 
     @property
     def fate(self) -> str:
-        """Whether it still runs, and its last log lines, for the report of a failed test."""
+        """Whether the server still runs, and its last log lines, for reports of failed tests."""
         code = self.process.poll()
         state = "still runs" if code is None else f"ended with {code}"
         return f"the server {state}; its log ends with\n{self.log[-_TOLD_LOG_CHARACTERS:]}"
@@ -98,12 +99,10 @@ class Server:
 def serve_command(
     *arguments: str, data_dir: Path | None = None, module: str = "dynactor"
 ) -> list[str]:
-    """The command line of a server on a free port, for the project's directory.
+    """The command line of a server on a free port; run it in the project's directory.
 
-    ``module`` takes the product's command line, and may disturb the server that it starts.
-
-    Tests use tables with few units and send requests fast, so throttling only observes unless
-    ``arguments`` say otherwise.
+    ``module`` may be one that takes the arguments of ``dynactor`` and injects faults. Tests send
+    many requests to tables with few units, so the default here is ``--throttling observe``.
     """
     if "--throttling" not in arguments:
         arguments += ("--throttling", "observe")
@@ -132,11 +131,11 @@ def running_server(
     project: Path = PROJECT,
     module: str = "dynactor",
 ) -> Iterator[Server]:
-    """A server on a free port of loopback: in memory, or on ``data_dir``.
+    """A server on a free loopback port: in memory, or on ``data_dir``.
 
-    ``arguments`` follow ``serve``; ``environment`` is added to the test's own. A test may stop or
-    kill the server itself; a server that is still running at the end is killed. ``project`` is the
-    source to run, such as a changed copy. For ``module``, see ``serve_command``.
+    ``arguments`` are options of ``serve``; ``environment`` is added to the test's own. The test may
+    stop or kill the server; otherwise it is killed at the end. ``project`` is the source directory,
+    for example a changed copy. For ``module``, see ``serve_command``.
     """
     command = serve_command(*arguments, data_dir=data_dir, module=module)
     with running(command, environment=environment, project=project) as server:
@@ -150,7 +149,7 @@ def running(
     environment: Mapping[str, str] | None = None,
     project: Path = PROJECT,
 ) -> Iterator[Server]:
-    """The server that a command starts; what is still running at the end is killed."""
+    """The server that a command starts; it is killed at the end if it still runs."""
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(

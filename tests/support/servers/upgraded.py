@@ -23,11 +23,11 @@ Image: TypeAlias = Item | None
 
 
 class Written(Struct, frozen=True):
-    """The expected content of the directory, as recorded by ``write.py`` beside it.
+    """The expected content of the directory, which ``write.py`` recorded in ``written.json``.
 
-    ``items`` are in the order of a Scan. ``changes`` of a table with a stream have the old and the
-    new image. ``tables`` has members of descriptions, ``states`` the changes that were in progress
-    at the end.
+    ``items`` are in the order of a Scan. ``changes`` has the old and the new image of each change
+    of a table with a stream. ``tables`` has members of DescribeTable, and ``states`` the changes of
+    tables that were in progress when the server was stopped.
     """
 
     commit: str
@@ -51,7 +51,7 @@ class Written(Struct, frozen=True):
     backups: dict[str, dict[str, Any]]
 
     def key_names(self, name: str) -> list[str]:
-        """The attributes of a table's key."""
+        """The names of a table's key attributes."""
         return attribute_names(self.requests[name])
 
     def key(self, name: str, item: Item) -> Item:
@@ -65,9 +65,9 @@ def written_by_6ee0983() -> Written:
 
 
 def unpack(into: Path) -> Path:
-    """A fresh copy of the directory that commit 6ee0983 wrote."""
-    # Written out: extractall has a filter from Python 3.11.4 on, and warns without one from 3.12
-    # on.
+    """Unpack the directory that commit 6ee0983 wrote, and return its path."""
+    # Don't use extractall: Python 3.12 warns without a filter, and Python before 3.11.4 has no
+    # filters.
     with tarfile.open(WRITTEN_BY_6EE0983 / "directory.tar.xz") as archive:
         for entry in archive:
             content = archive.extractfile(entry)
@@ -79,7 +79,7 @@ def unpack(into: Path) -> Path:
 
 
 class Upgraded:
-    """A server on the directory, its clock, and clients of it."""
+    """A server on the directory, its clock, and two clients of the server."""
 
     def __init__(
         self, server: Server, clock: ServerClock, wire: WireClient, streams: WireClient
@@ -104,7 +104,7 @@ class Upgraded:
 
 @contextmanager
 def upgraded(written: Written, directory: Path, *options: str) -> Iterator[Upgraded]:
-    """A server on the directory, from the time of its last write; the clock stands still."""
+    """A server on the directory; its virtual clock starts at the time of the last write."""
     start = written.now_epoch_seconds
     with (
         server_with_clock(start, *options, data_dir=directory) as (server, clock),
@@ -115,7 +115,7 @@ def upgraded(written: Written, directory: Path, *options: str) -> Iterator[Upgra
 
 
 def attribute_names(keyed: dict[str, Any]) -> list[str]:
-    """The attributes of the key of a table or index."""
+    """The names of the key attributes of a table or index."""
     return [key["AttributeName"] for key in keyed["KeySchema"]]
 
 

@@ -21,7 +21,10 @@ _SOURCE = Path(__file__).with_suffix(".c")
 
 
 class BadSectors:
-    """One range of one file at a time; ``path`` is a separate file."""
+    """Makes one range of one file unreadable.
+
+    The preloaded library reads the range from ``path``.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
@@ -41,7 +44,7 @@ class BadSectors:
         self._set(bytes(_BAD.size))
 
     def _set(self, content: bytes) -> None:
-        # In place, because the process has mapped it.
+        # Don't replace the file: the server's process has mapped it into memory.
         if not self._path.exists():
             self._path.touch()
         with self._path.open("r+b") as shared:

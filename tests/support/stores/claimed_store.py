@@ -1,7 +1,7 @@
-"""A store in which another owner can take work over: a fake at the storage port.
+"""A store in which another owner can take over rows: a fake at the storage port.
 
-Commits of the selected heads carry a guard, the row of the owner's claim. Until ``take_over`` that
-row is absent, as the guard requires; from then on those commits are refused with ``Fenced``:
+Commits of the selected heads have a guard that requires that a claim row is absent. ``take_over``
+writes the claim row, so later commits of these heads fail with ``Fenced``:
 
     store = ClaimedStore(inner)
     await store.take_over(lambda head_key: head_key == cursor)
@@ -23,7 +23,7 @@ _OTHER_HEAD: Final = b"\xffother owner"
 
 
 class ClaimedStore(FaultyStore):
-    """The wrapper; it is a ``Store`` itself. ``refused`` counts the commits that were fenced."""
+    """A ``Store`` that wraps another one. ``refused`` counts the commits that were fenced."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -31,7 +31,7 @@ class ClaimedStore(FaultyStore):
         self._is_guarded: Callable[[bytes], bool] = lambda _: False
 
     async def take_over(self, is_guarded: Callable[[bytes], bool]) -> None:
-        """Give the groups with these heads to another owner."""
+        """Let another owner claim the rows of these heads."""
         self._is_guarded = is_guarded
         await (
             await self._inner.commit([Group(_OTHER_HEAD, None, b"1", puts=[(_CLAIM, b"theirs")])])

@@ -1,4 +1,4 @@
-"""A store that can't tell the outcome of a commit, as if its connection was lost.
+"""A store that reports the outcome of a commit as unknown, as if its connection was lost.
 
 store = DoubtfulStore(inner)
 store.lose_next(key_layout.CATALOG_HEAD)                  # written
@@ -26,7 +26,7 @@ class Fate(Enum):
 
 
 class DoubtfulStore(FaultyStore):
-    """The wrapper; it is a ``Store`` itself."""
+    """A ``Store`` that wraps another one."""
 
     _head_key = b""
     _fate = Fate.WRITTEN

@@ -5,7 +5,7 @@ It wraps a real store and changes only when its answers come:
     store = FaultyStore(inner)
     store.hold_syncs()       # commits are accepted; none becomes durable, no reader sees one
     await store.release_syncs()
-    store.fail_syncs()       # what is not durable is Unknown, later commits are refused: Closed
+    store.fail_syncs() # pending commits fail with Unknown, later ones with Closed
     store.refuse_commits(Full("the disk is full"))    # or Retry, until allow_commits()
     store.refuse_reads(Closed("the store is closed"))    # until allow_reads()
 
@@ -50,7 +50,7 @@ class UnreadableView:
 
 
 class FaultyStore:
-    """The wrapper; it is a ``Store`` itself."""
+    """A ``Store`` that wraps another one."""
 
     def __init__(self, inner: Store) -> None:
         self._inner = inner
@@ -58,7 +58,7 @@ class FaultyStore:
         self._refusal: StoreError | None = None
         self._unreadable: View | None = None
         self._is_silent = False
-        # The futures given to callers, with those of the inner store.
+        # For each held commit: the future of the caller, and the future of the inner store.
         self._held: list[tuple[Future[None], Future[None]]] = []
 
     @property
@@ -118,7 +118,9 @@ class FaultyStore:
                 answered.set_result(None)
 
     def fail_syncs(self) -> None:
-        """End writing: held commits stay invisible, and their outcome is unknown."""
+        """Fail all syncs: held commits stay invisible and fail with Unknown, later ones with
+        Closed.
+        """
         self.hold_syncs()
         self._is_silent = True
         self._refusal = Closed("a sync of the log failed, restart the server: played by a test")
@@ -128,15 +130,15 @@ class FaultyStore:
                 answered.set_exception(Unknown("syncing the log failed: played by a test"))
 
     def refuse_commits(self, error: StoreError, *, is_silent: bool = False) -> None:
-        """Raise this from every commit that writes something.
+        """Raise this error from every commit that has groups.
 
-        ``is_silent``: also from commits without groups.
+        With ``is_silent``, also raise it from commits without groups.
         """
         self._refusal = error
         self._is_silent = is_silent
 
     def refuse_reads(self, error: StoreError) -> None:
-        """Raise this from every read."""
+        """Raise this error from every read."""
         self._unreadable = UnreadableView(error)
 
     def allow_reads(self) -> None:

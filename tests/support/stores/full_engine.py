@@ -36,7 +36,7 @@ class FullEngine(DiskEngine):
         self.flushes_before_sync = False
 
     def flush(self) -> bool:
-        """Flush memory into a table file; whether the engine did."""
+        """Flush the memtable into a table file; False if the engine is shutting down."""
         try:
             self.rows.flush(wait=True)
         except Exception as error:

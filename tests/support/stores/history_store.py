@@ -39,14 +39,14 @@ class Delays:
 
 
 class DelayedView:
-    """A view with delayed answers, from the moment it was taken."""
+    """A view whose reads are delayed."""
 
     def __init__(self, inner: View, delays: Delays) -> None:
         self._inner = inner
         self._delays = delays
 
     def at_hand(self, key: bytes) -> NotAtHand:  # noqa: ARG002 - the port
-        """Never at hand, because every read takes time."""
+        """Report the value as not cached, so that every read takes time."""
         return NOT_AT_HAND
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -63,13 +63,13 @@ class DelayedView:
 
 
 class DelayedStore:
-    """The wrapper; it is a ``Store`` itself. ``durable()`` never waits, as the port requires."""
+    """A ``Store`` that wraps another one. ``durable()`` never waits, as the port requires."""
 
     def __init__(self, inner: Store, delays: Delays) -> None:
         self._inner = inner
         self._delays = delays
         self._shown = inner.durable()
-        # The futures given to callers, with those of the inner store.
+        # For each pending commit: the future of the caller, and the future of the inner store.
         self._waiting: deque[tuple[Future[None], Future[None]]] = deque()
         self._publisher: asyncio.Task[None] | None = None
 
@@ -107,11 +107,13 @@ class DelayedStore:
         await self._inner.close()
 
     def show(self, view: View) -> None:
-        """Show this state to readers from now on."""
+        """Let durable views show this state from now on."""
         self._shown = view
 
     async def _publish(self) -> None:
-        """Publish the durable state, with one delay for all commits of a sync."""
+        """Show the durable state and complete its commits, with one delay for all commits of a
+        sync.
+        """
         while self._waiting:
             await asyncio.wait([self._waiting[0][1]])
             await self._delays.wait()

@@ -20,7 +20,7 @@ _OWN_HEAD = b"\xff"
 
 
 class LosingStore(SteppedStore):
-    """The wrapper. It is a ``Store`` itself. Range deletes can't be lost."""
+    """A ``Store`` that wraps another one. Commits with range deletes are not supported."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)

@@ -1,8 +1,8 @@
 """Simulates power cuts of a disk, for tests of durability.
 
 Killing a process proves little, because its writes stay in the page cache, synced or not. So a
-small library is preloaded into the server and records the coverage of each completed sync. After
-the server was killed, ``cut`` reverts the data directory to that state, as a power cut would:
+small library is preloaded into the server and records the data that each completed sync covered.
+After the server was killed, ``cut`` reverts the data directory to that data, as a power cut would:
 
     power = PowerLoss(work_directory, data_directory)    # both on one file system
     server = start_server(data_directory, env={**os.environ, **power.environment()})
@@ -48,14 +48,18 @@ Names: TypeAlias = dict[int, dict[str, int]]
 
 
 class Synced(NamedTuple):
-    """The coverage of a file's last sync: its length, and all replacements before this position."""
+    """The data that a file's last sync covered.
+
+    ``length`` is the file's length at that sync. The sync covered all in-place writes whose records
+    start before ``overwritten_end``.
+    """
 
     length: int = 0
     overwritten_end: int = 0
 
 
 class Overwritten(NamedTuple):
-    """The data that an in-place write replaced in a file, and where it is kept."""
+    """The data that an in-place write replaced, and the place of its record."""
 
     place: int
     offset: int
@@ -74,7 +78,7 @@ class _Switch(IntEnum):
 
 
 class PowerLoss:
-    """The power supply of one data directory; the work directory is its own."""
+    """Cuts the power of one data directory; ``work_directory`` is for its own files."""
 
     def __init__(self, work_directory: Path, data_directory: Path) -> None:
         self._work = work_directory.absolute()
@@ -126,13 +130,13 @@ class PowerLoss:
             ]
             kept = 0 if random is None else random.randint(0, len(later))
             _write_back(staged, later, kept, random)
-            # Appended data comes after in-place writes.
+            # The model keeps appended data only if it keeps all in-place writes.
             _truncate(staged, covered.length, random if kept == len(later) else None)
         shutil.rmtree(staging)
         self._take_as_durable()
 
     def hold_syncs(self) -> None:
-        """Let no sync return until they are released."""
+        """Block every sync until ``release_syncs``."""
         self._turn(_Switch.HELD, 0)
         self._turn(_Switch.HOLD_SYNCS, 1)
 
@@ -202,7 +206,7 @@ class PowerLoss:
         content = self._overwritten.read_bytes()
         found: dict[int, list[Overwritten]] = {}
         place = 0
-        # The last one may be torn: its process was killed before it made that write.
+        # The last record may be torn, because the process was killed before it made that write.
         while place + _OVERWRITTEN_HEAD.size <= len(content):
             inode, offset, length = _OVERWRITTEN_HEAD.unpack_from(content, place)
             start = place + _OVERWRITTEN_HEAD.size

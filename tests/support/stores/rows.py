@@ -1,4 +1,4 @@
-"""Rows that tests of the store's port write and read."""
+"""Writes and reads rows in tests of the storage port."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def put(store: Store, rows: dict[bytes, bytes]) -> None:
 
 
 def group(rows: dict[bytes, bytes], *, name: bytes = b"h", head: bytes | None = None) -> Group:
-    """A group with a separate head for each first row."""
+    """A group with these rows. Its head's key contains the first row's key."""
     head_key = b"~" + name + next(iter(rows), b"")
     return Group(head_key, head, b"1", puts=list(rows.items()))
 

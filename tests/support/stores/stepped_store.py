@@ -90,7 +90,7 @@ def commits_that_put(key: bytes) -> Which:
 
 
 class Gate:
-    """A place where selected calls wait. Once opened, it stays open."""
+    """A gate at which selected calls wait. An open gate is never closed again."""
 
     def __init__(self, which: Which) -> None:
         self.which = which
@@ -151,7 +151,7 @@ def _tell(told: Future[None], durable: Future[None]) -> None:
 
 
 class SteppedStore(FaultyStore):
-    """The wrapper. It is a ``Store`` itself."""
+    """A ``Store`` that wraps another one."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -174,8 +174,8 @@ class SteppedStore(FaultyStore):
     def gate_durable(self, which: Which) -> Gate:
         """Add a gate between the sync of these commits and the completion of their futures.
 
-        Durable views show such a commit before its actor knows. The futures of later commits must
-        not complete before: select all that follow.
+        Durable views show such a commit before its actor is notified. Futures complete in the order
+        of the commits, so ``which`` must also select all later commits.
         """
         gate = Gate(which)
         self._durable_gates.append(gate)
@@ -216,9 +216,8 @@ async def soon(is_so: Callable[[], bool]) -> None:
     """Wait until a condition holds.
 
     Raises:
-        TimeoutError: it does not hold after a few seconds of this process's own time, which the
-            load of
-        the machine does not affect.
+        TimeoutError: the condition does not hold after 2 s of this process's CPU time, which
+            doesn't depend on the load of the machine.
     """
     began = process_time()
     while not is_so():
@@ -228,7 +227,7 @@ async def soon(is_so: Callable[[], bool]) -> None:
 
 
 async def turns(count: int = 50) -> None:
-    """Let all ready tasks run."""
+    """Let other tasks run for this many turns of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 

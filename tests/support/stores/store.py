@@ -1,4 +1,4 @@
-"""Real stores for tests of the floors above: on disk, in memory, or in PostgreSQL."""
+"""Real stores for tests of the upper layers: on disk, in memory, or in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def kept_store(directory: Path) -> AbstractAsyncContextManager[Store]:
 async def postgresql_store(url: str) -> AsyncIterator[Store]:
     """The store in this database.
 
-    A separate task holds it, because a fixture may end in another task than it began in.
+    A separate task opens and closes it, because a fixture may end in another task than the one in
+    which it started.
     """
     # The client library is installed only where such tests run.
     from dynactor.storage.postgresql.store import open_postgresql  # noqa: PLC0415

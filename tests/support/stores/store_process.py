@@ -40,7 +40,7 @@ _PAGE_BYTES = 1 << 30
 
 
 class StoreProcess:
-    """The test's end: ``ask`` sends a command and returns the answer."""
+    """The test's side of the pipe: ``ask`` sends a command and returns the answer."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class StoreProcess:
             text=True,
             bufsize=1,
         )
-        # "open", or the error of opening.
+        # "open", or the error with which opening failed.
         self.opening = self._answer()
 
     def __enter__(self) -> Self:
@@ -97,7 +97,7 @@ class StoreProcess:
 
 
 class _Commands:
-    """The process's end."""
+    """The process's side of the pipe: each method is a command."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -168,7 +168,7 @@ async def _load(view: View, key: str) -> str:
 
 
 async def _serve(directory: Path, memtable_bytes: int) -> None:
-    # Released objects must be freed without the garbage collector, which may run late or never.
+    # The garbage collector is off: the store must free its views without it.
     gc.disable()
     options = RocksOptions(
         reserve_bytes=1 << 20,

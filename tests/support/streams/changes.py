@@ -19,7 +19,7 @@ def change(
     origin: Origin = Origin.USER,
     transaction: TransactionPlace | None = None,
 ) -> ChangeRecord:
-    """A change of the item with this key, from one image to the other."""
+    """A change of the item with this key, from the old image to the new one."""
     return ChangeRecord(
         number,
         commit_time_us,

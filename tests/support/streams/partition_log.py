@@ -1,4 +1,4 @@
-"""A partition's log without a partition, for tests of its followers."""
+"""A partition's log without its partition, for tests of the followers of the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.streams.changes import change
 
 
 class PartitionLog:
-    """The log. Counters up to ``begins_at`` were not recorded."""
+    """The log. It has no change records with counters up to ``begins_at``."""
 
     def __init__(
         self, store: Store, number: int, parent: int | None = None, begins_at: int = 0
@@ -20,7 +20,7 @@ class PartitionLog:
         self.feed.begin(begins_at)
 
     async def write(self, counter: int) -> None:
-        """Make a record durable and notify the feed, as a partition does."""
+        """Commit a change record and notify the feed, as a partition does."""
         number = self.feed.partition_number
         record = change(thread("EC2", "a"), None, {}, SequenceNumber(number, counter))
         head = b"head %d" % number

@@ -1,4 +1,4 @@
-"""Reads a stream from its beginning through all shards, and compares it with the history."""
+"""Reads all records of a stream, and compares them with the history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Shard: TypeAlias = dict[str, Any]
 
 
 class Record(NamedTuple):
-    """A stream record; ``name`` is its item's key in the history."""
+    """A stream record; ``name`` is the name of its item in the history."""
 
     name: str
     event_id: str
@@ -46,14 +46,14 @@ async def walk(connection: Connection, arn: str, name_of: Callable[[Item], str])
             answer = await _ask(connection, "GetRecords", {"ShardIterator": iterator})
             records += [_record(each, name_of) for each in answer["Records"]]
             iterator = answer.get("NextShardIterator")
-            # An open shard has no end; no writes happen while a stream is read.
+            # An open shard has no end, so stop at the first empty page; no client writes meanwhile.
             if not answer["Records"] and "EndingSequenceNumber" not in shard["SequenceNumberRange"]:
                 break
     return records
 
 
 def parents_first(shards: Iterable[Shard]) -> list[Shard]:
-    """The shards, each after its parent; one whose parent is deleted begins a line."""
+    """The shards in an order in which each shard comes after its parent, if that still exists."""
     waiting = {shard["ShardId"]: shard for shard in shards}
     ordered: list[Shard] = []
     while waiting:
@@ -95,7 +95,7 @@ def _record(record: dict[str, Any], name_of: Callable[[Item], str]) -> Record:
 
 
 def stream_violations(records: Sequence[Record], items: Mapping[str, Item]) -> list[str]:
-    """The differences between a whole stream and any history that leads to these items."""
+    """The contradictions within a whole stream, and between its last images and these items."""
     found: list[str] = []
     if len({record.event_id for record in records}) != len(records):
         found.append("two records have one event id")
@@ -119,9 +119,9 @@ def stream_violations(records: Sequence[Record], items: Mapping[str, Item]) -> l
 
 
 class Ledger:
-    """The records of each item in a stream so far, over restarts of the server.
+    """Compares the records of a stream with the history, and with its records before a restart.
 
-    ``projections`` are those of the reads in the history.
+    ``projections`` are the index projections of the reads in the history.
     """
 
     def __init__(self, projections: Mapping[str, Callable[[Item], State]] | None = None) -> None:
@@ -135,10 +135,10 @@ class Ledger:
         operations: Mapping[str, Sequence[Operation]],
         items: Mapping[str, Item],
     ) -> list[str]:
-        """The differences between a whole stream, the new history, and the stream's past.
+        """The differences between a whole stream, the history, and the records of the last call.
 
-        ``initial`` and ``operations`` are the history's since the last call, ``items`` what is in
-        the table now.
+        ``initial`` and ``operations`` are the history since the last call, ``items`` the present
+        items.
         """
         found = stream_violations(records, items)
         by_name: defaultdict[str, list[Record]] = defaultdict(list)

@@ -14,7 +14,7 @@ from tests.support.tables.tables import Call, table
 def streamed_table(
     call: Call, *keys: str, view_type: str = "NEW_AND_OLD_IMAGES", **members: Any
 ) -> Iterator[tuple[str, str]]:
-    """A table with a stream, ACTIVE; yields its name and the stream's ARN."""
+    """Create a table with a stream; yield the table's name and the stream's ARN."""
     specification = {"StreamEnabled": True, "StreamViewType": view_type}
     with table(call, *keys, StreamSpecification=specification, **members) as name:
         described = call("DescribeTable", {"TableName": name})["Table"]

@@ -17,12 +17,12 @@ _deserialize = TypeDeserializer().deserialize
 
 
 def typed(values: dict[str, Any]) -> dict[str, Any]:
-    """Attribute values of Python's own values."""
+    """Convert Python values to attribute values."""
     return {name: _serialize(value) for name, value in values.items()}
 
 
 def plain(item: dict[str, Any]) -> dict[str, Any]:
-    """Python's own values of attribute values, binaries as bytes."""
+    """Convert attribute values to Python values; binary values become bytes."""
     return {name: _plain_value(value) for name, value in item.items()}
 
 
@@ -41,7 +41,7 @@ def _plain_value(value: dict[str, Any]) -> Any:
 
 
 def statement(text: str, *parameters: Any, **members: Any) -> dict[str, Any]:
-    """A request for a statement; parameters are Python's own values."""
+    """The request for a statement; parameters are Python values."""
     request: dict[str, Any] = {"Statement": text} | members
     if parameters:
         request["Parameters"] = [_serialize(value) for value in parameters]
@@ -49,7 +49,7 @@ def statement(text: str, *parameters: Any, **members: Any) -> dict[str, Any]:
 
 
 def execute(wire: WireClient, text: str, *parameters: Any, **members: Any) -> list[dict[str, Any]]:
-    """The items that a statement returns, as Python's own values."""
+    """Run a statement; return its items as Python values."""
     answer = wire("ExecuteStatement", statement(text, *parameters, **members))
     return [plain(item) for item in answer["Items"]]
 
@@ -57,7 +57,7 @@ def execute(wire: WireClient, text: str, *parameters: Any, **members: Any) -> li
 def pages(
     wire: WireClient, text: str, *parameters: Any, **members: Any
 ) -> Iterator[dict[str, Any]]:
-    """All answers to a statement; each request has the NextToken of the previous answer."""
+    """Run a statement; yield its pages, which are requested with NextToken."""
     request = statement(text, *parameters, **members)
     while True:
         answer = wire("ExecuteStatement", request)
@@ -69,9 +69,9 @@ def pages(
 
 
 def request_of(table: str, **expressions: str) -> dict[str, Any]:
-    """The members of a Query or Scan; values are literals in its expressions.
+    """A request of Query or Scan, from expressions that contain values as literals.
 
-    ``key``, ``where`` and ``columns`` are its key condition, filter and projection.
+    ``key``, ``where`` and ``columns`` are the key condition, the filter and the projection.
     """
     names = {
         "key": "KeyConditionExpression",
@@ -88,7 +88,7 @@ def request_of(table: str, **expressions: str) -> dict[str, Any]:
         return name
 
     for name, expression in expressions.items():
-        # Positions in paths of a projection are not values.
+        # Numbers in a projection are list positions, not values.
         written = expression if name == "columns" else _LITERAL.sub(placeholder, expression)
         request[names[name]] = written
     if values:

@@ -1,4 +1,4 @@
-"""A small table of songs with indexes, for reading by every kind of statement."""
+"""A small table of songs with indexes, for tests of PartiQL statements that read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.clients.clients import WireClient
 from tests.support.tables.partiql import typed
 from tests.support.tables.tables import global_index, local_index, table
 
-# Names begin with the letter of the artist or song in the tables of cases.
+# Tables of cases in tests name an artist or a song by the first letter.
 SONGS: tuple[dict[str, Any], ...] = (
     {
         "artist": "Acme",
@@ -63,10 +63,10 @@ SONGS: tuple[dict[str, Any], ...] = (
 
 @contextmanager
 def songs_table(wire: WireClient) -> Iterator[str]:
-    """The filled table, with its global indexes caught up.
+    """Create the table with all songs, and wait until its global indexes have all entries.
 
-    ``by-album`` is a local index that holds only keys. ``by-genre`` and ``by-genre-keys`` are
-    global ones, by genre and plays, that hold everything and only keys.
+    ``by-album`` is a local index that projects only keys. ``by-genre`` and ``by-genre-keys`` are
+    global indexes by genre and plays; the first projects all attributes, the second only keys.
     """
     with table(
         wire,

@@ -1,9 +1,9 @@
 """Scripts of PartiQL statements and their outcomes, from text files.
 
-A statement begins at the left margin. Its outcome is indented below it, one line per part; the
-first word of a line names the part. A line ``DynamoDB Local: reason`` explains why that server
-answers differently. Lines that begin with ``#`` are comments, with ``@`` settings for all later
-statements: ``@before {'n': 1}``.
+A statement starts at the left margin. The indented lines below are its outcome; the first word of a
+line names the part of the outcome. A line ``DynamoDB Local: reason`` says why DynamoDB Local
+answers differently. Lines with ``#`` are comments. A line with ``@``, such as ``@before {'n': 1}``,
+is a setting for all later statements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOCAL = "DynamoDB Local: "
 
 
 class Scripted(NamedTuple):
-    """A statement, the lines below it, and the settings above it."""
+    """A statement, the lines of its outcome, and its settings."""
 
     statement: str
     outcome: tuple[str, ...]
@@ -30,7 +30,7 @@ class Scripted(NamedTuple):
         return [line.removeprefix(word).strip() for line in found]
 
     def part(self, word: str) -> str | None:
-        """The text after this word, if a line begins with it."""
+        """The text after this word in the first such line of the outcome; None without one."""
         return next(iter(self.parts(word)), None)
 
 

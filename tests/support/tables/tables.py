@@ -1,4 +1,4 @@
-"""Tables for tests: unique names, definitions in one line."""
+"""Creates tables with unique names for tests, from short definitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-# Names are unique over runs, too, because an endpoint given by the user keeps its tables.
+# Names differ between test runs, too, because the server of ``--endpoint`` keeps its tables.
 _RUN = uuid4().hex[:8]
 _numbers = count(1)
 
@@ -72,8 +72,8 @@ def definition(
 ) -> dict[str, Any]:
     """A CreateTable request, on demand unless ``members`` say otherwise.
 
-    Keys are written ``name:type``, first the table's, then those that only indexes use. With two or
-    more, the table has two keys, unless ``KeySchema`` is given.
+    Each key attribute is ``name:type``. The first one or two are the table's key, unless
+    ``members`` has ``KeySchema``; the others are for indexes.
     """
     typed = [key.split(":") for key in keys]
     request = {
@@ -109,7 +109,7 @@ def wait_until_indexes_active(call: Call, name: str) -> dict[str, Any]:
 
 @contextmanager
 def table(call: Call, *keys: str, **members: Any) -> Iterator[str]:
-    """A table, ACTIVE, that is deleted afterwards; arguments as of ``definition``."""
+    """Create a table, wait until it is ACTIVE, and delete it afterwards; see ``definition``."""
     request = definition(*keys, **members)
     name: str = request["TableName"]
     call("CreateTable", request)

@@ -21,7 +21,7 @@ FAILED = Reason("ConditionalCheckFailed", "The conditional request failed")
 
 
 def put(table: str, condition: str = "", **attributes: Any) -> dict[str, Any]:
-    """A put of Python's own values, with an optional condition without values."""
+    """A put of Python values, with an optional condition that has no placeholders."""
     action: dict[str, Any] = {"TableName": table, "Item": typed(attributes)}
     if condition:
         action["ConditionExpression"] = condition
@@ -29,12 +29,12 @@ def put(table: str, condition: str = "", **attributes: Any) -> dict[str, Any]:
 
 
 def delete(table: str, **key: Any) -> dict[str, Any]:
-    """A delete."""
+    """A delete of the item with this key."""
     return {"Delete": {"TableName": table, "Key": typed(key)}}
 
 
 def update(table: str, expression: str, values: dict[str, Any], **key: Any) -> dict[str, Any]:
-    """An update; the values by their placeholders without the colon."""
+    """An update; the keys of ``values`` are placeholders without the colon."""
     action: dict[str, Any] = {"TableName": table, "Key": typed(key), "UpdateExpression": expression}
     if values:
         action["ExpressionAttributeValues"] = placeholders(values)
@@ -42,7 +42,7 @@ def update(table: str, expression: str, values: dict[str, Any], **key: Any) -> d
 
 
 def check(table: str, condition: str, values: dict[str, Any], **key: Any) -> dict[str, Any]:
-    """A condition check."""
+    """A condition check; the keys of ``values`` are placeholders without the colon."""
     action: dict[str, Any] = {
         "TableName": table,
         "Key": typed(key),
@@ -54,7 +54,7 @@ def check(table: str, condition: str, values: dict[str, Any], **key: Any) -> dic
 
 
 def get(table: str, **key: Any) -> dict[str, Any]:
-    """A read."""
+    """A get of the item with this key."""
     return {"Get": {"TableName": table, "Key": typed(key)}}
 
 
@@ -65,17 +65,17 @@ def with_item(action: dict[str, Any]) -> dict[str, Any]:
 
 
 def placeholders(values: dict[str, Any]) -> dict[str, Any]:
-    """Attribute values by their placeholders."""
+    """Python values as attribute values, by their placeholders."""
     return {f":{name}": value for name, value in typed(values).items()}
 
 
 def write(wire: WireClient, *actions: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """A transaction that must succeed."""
+    """Run a transaction that must succeed."""
     return wire("TransactWriteItems", {"TransactItems": list(actions), **members})
 
 
 def read(wire: WireClient, *gets: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """A transaction of reads that must succeed."""
+    """Run a transaction of reads that must succeed."""
     return wire("TransactGetItems", {"TransactItems": list(gets), **members})
 
 
@@ -85,7 +85,7 @@ def cancelled(
     operation: str = "TransactWriteItems",
     **members: Any,
 ) -> list[Reason]:
-    """The reasons of a transaction that must be canceled; its message lists their codes."""
+    """Run a transaction that must be canceled; return the reasons."""
     name = "TransactStatements" if operation == "ExecuteTransaction" else "TransactItems"
     answer = wire.send(operation, {name: list(actions), **members})
     assert answer.status == 400, answer.body
@@ -108,7 +108,7 @@ def refused(
     operation: str = "TransactWriteItems",
     **members: Any,
 ) -> tuple[str, str | None]:
-    """The error of a transaction that must be refused as a whole."""
+    """Run a transaction that must be refused as a whole; return the error."""
     name = "TransactStatements" if operation == "ExecuteTransaction" else "TransactItems"
     refusal = wire.refused(operation, {name: list(actions), **members})
     return refusal.type, refusal.message

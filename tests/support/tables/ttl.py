@@ -1,4 +1,4 @@
-"""Time to live through DynamoDB's API: enabling, disabling, sweeping, waiting."""
+"""Enables and disables time to live through DynamoDB's API, and waits for deletions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def status(call: Call, name: str) -> str:
 
 
 def switch(call: Call, name: str, attribute_name: str, *, enabled: bool = True) -> None:
-    """Enable or disable time to live, and wait for completion."""
+    """Enable or disable time to live, and wait until its status has changed."""
     asked = specification(attribute_name, enabled=enabled)
     call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": asked})
     wait_until(lambda: status(call, name) == ("ENABLED" if enabled else "DISABLED"))
 
 
 def put_all(call: Call, name: str, *items: Item) -> None:
-    """Write items."""
+    """Put items, one after another."""
     for item in items:
         call("PutItem", {"TableName": name, "Item": item})
 
@@ -59,10 +59,10 @@ def scanned(call: Call, name: str, **members: Any) -> list[Item]:
 
 
 def wait_swept(call: Call, name: str, partition: Item, sort_name: str, expired: Item) -> None:
-    """Wait until a sweep has passed a partition key's items with earlier times.
+    """Wait until the sweeper has processed a partition key's items that expired before ``expired``.
 
-    It puts an item of that partition key, expired at the last moment, and waits for its deletion. A
-    sweep processes a partition key's items in the order of their times.
+    The function puts an item with that partition key and expiry time, and waits for its deletion.
+    The sweeper processes the items of a partition key in the order of their expiry times.
     """
     key = partition | {sort_name: {"S": unique_name("swept")}}
     put_all(call, name, key | expired)
