@@ -20,7 +20,7 @@ from dynactor.storage.store import (
     CannotOpen,
     Damaged,
     Group,
-    NotAtHand,
+    NotCached,
     Row,
     Snapshot,
     Store,
@@ -186,8 +186,8 @@ class _ViewSlice:
         self._view = view
         self._keys = keys
 
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
-        return self._view.at_hand(self._keys.stored(key))
+    def cached(self, key: bytes) -> bytes | NotCached | None:
+        return self._view.cached(self._keys.stored(key))
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return await self._view.load([self._keys.stored(key) for key in keys])

@@ -94,22 +94,22 @@ class Group(Struct, frozen=True):
     guards: Sequence[tuple[bytes, bytes | None]] = ()
 
 
-class NotAtHand(Enum):
+class NotCached(Enum):
     """The result for a value that is not in memory; await ``load`` to get it."""
 
-    NOT_AT_HAND = "not at hand"
+    NOT_CACHED = "not cached"
 
 
-NOT_AT_HAND: Final = NotAtHand.NOT_AT_HAND
+NOT_CACHED: Final = NotCached.NOT_CACHED
 
 
 class View(Protocol):
     """A way to read rows. All methods raise ``Damaged``, ``Unavailable`` or ``Closed``."""
 
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+    def cached(self, key: bytes) -> bytes | NotCached | None:
         """The value of this key, or None; never waits for a disk.
 
-        ``NOT_AT_HAND`` means the value is not in memory: ``load`` it.
+        ``NOT_CACHED`` means the value is not in memory: ``load`` it.
         """
         ...
 

@@ -376,10 +376,10 @@ async def open_database(
         await database.balances.start()
         supervisor.start(database.actor)
         supervisor.start(database.balances)
-        supervisor.keep_aside(remind, clock, database.actor.keep_streams)
-        supervisor.keep_aside(remind, clock, database.balances.keep)
-        supervisor.keep_aside(remind, clock, database.split_watch.check)
-        supervisor.keep_aside(remind, clock, database.transactions.tokens.trim)
+        supervisor.keep_in_background(remind, clock, database.actor.keep_streams)
+        supervisor.keep_in_background(remind, clock, database.balances.keep)
+        supervisor.keep_in_background(remind, clock, database.split_watch.check)
+        supervisor.keep_in_background(remind, clock, database.transactions.tokens.trim)
         try:
             yield database
         finally:
@@ -390,4 +390,4 @@ async def open_database(
             if clock_control is not None:
                 await supervisor.stop(clock_control)
                 await clock_control.close()
-            supervisor.cancel_asides()
+            supervisor.cancel_background()

@@ -120,7 +120,7 @@ class DatabaseActor:
     ) -> None:
         self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=settings.copy_messages)
         self.ref = Ref(self.mailbox)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self._settings = settings
         self._tables = tables
         self._environment = environment
@@ -214,10 +214,10 @@ class DatabaseActor:
         await self._catch_up()
         self._crashed = True
         while batch := await self.mailbox.take(1, 1):
-            self.in_hand = batch
+            self.in_progress = batch
             for envelope in batch:
                 await self._answer(envelope)
-            self.in_hand = []
+            self.in_progress = []
         self._crashed = False
 
     async def _answer(self, envelope: Envelope) -> None:

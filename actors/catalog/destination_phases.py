@@ -149,11 +149,11 @@ class DestinationPhases:
 
     def status_description(self, table: Table, destination: StreamingDestination) -> str | None:
         """A description of a destination's state, with the reason if it can't be reached."""
-        told = destination.status_description
+        description = destination.status_description
         relay = self.relay(table, destination)
         if destination.status != "ENABLING" or relay is None or relay.problem is None:
-            return told
-        return relay.problem if told is None else f"{told}. {relay.problem}"
+            return description
+        return relay.problem if description is None else f"{description}. {relay.problem}"
 
     def wanted(self, definition: TableDefinition) -> str | None:
         """The topic of a table's own that it still needs, if all tables are published.
@@ -368,7 +368,7 @@ class DestinationPhases:
 
     async def _drain(self, thing: TableDestination, over: Callable[[], None]) -> None:
         await self._relay(thing, _nothing)
-        self._supervisor.run_aside(self._drain_and_tell, thing.table, over)
+        self._supervisor.run_in_background(self._drain_and_tell, thing.table, over)
 
     async def _drain_and_tell(self, table: Table, over: Callable[[], None]) -> None:
         await self.drain(table)

@@ -116,7 +116,7 @@ class IndexPhases:
         """Apply the changes since the filling started."""
         await self._follow_logs(thing)
         actors = thing.table.followers.indexes[thing.index.definition.index_id]
-        self._supervisor.run_aside(_wait_caught_up, actors, over)
+        self._supervisor.run_in_background(_wait_caught_up, actors, over)
 
     async def _activate(self, thing: TableIndex) -> str:
         # An index whose throughput is being changed becomes ACTIVE after that change.

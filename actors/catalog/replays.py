@@ -110,13 +110,13 @@ class Replays:
         subscriber = key_layout.replay_subscriber(definition.table_id, replay_id)
         followed = await self._record(table, subscriber, positions)
         self._recording.add(replay_id)
-        told = EndReplay(definition.table_id, definition.name, replay_id)
+        end = EndReplay(definition.table_id, definition.name, replay_id)
         replay = Replay(
             await self._place(table, message, replay_id, is_whole=is_whole),
             [feed for feed in await table.followers.feeds() if feed.partition_number in followed],
             self._environment.store,
             kafka,
-            ended=lambda: self._publishing.tell(told),
+            ended=lambda: self._publishing.tell(end),
         )
         await replay.load()
         self._forget_oldest()
@@ -124,7 +124,7 @@ class Replays:
         table.followers.attach(subscriber, ActorFollowing(replay, self._environment.supervisor))
         self._environment.supervisor.start(replay)
         # An actor that is given up ends without a message.
-        replay.mailbox.when_closed().add_done_callback(lambda _: self._publishing.tell(told))
+        replay.mailbox.when_closed().add_done_callback(lambda _: self._publishing.tell(end))
         return replay.progress
 
     async def cancel(self, message: CancelReplay) -> ReplayProgress:
@@ -136,7 +136,7 @@ class Replays:
         replay = self._named(message.replay_id)
         await self._environment.supervisor.stop(replay)
         if not replay.is_over:
-            replay.bury()
+            replay.fail_abandoned()
         return replay.progress
 
     async def end(self, table: Table, message: EndReplay) -> None:

@@ -53,7 +53,7 @@ class SpaceReclaimer:
         self._tell = tell
         # Ranges in the order of the requests.
         self._waiting: dict[_Range, None] = {}
-        self._at_work: _Range | None = None
+        self._current: _Range | None = None
         # Ranges to retry: the disk was too full, or the store was not ready.
         self._put_off: dict[_Range, None] = {}
 
@@ -65,15 +65,15 @@ class SpaceReclaimer:
         ):
             for row in rows:
                 key_range = key_layout.reclaim_start(row.key), row.value
-                if key_range != self._at_work:
+                if key_range != self._current:
                     self.begin(key_range)
             start = rows[-1].key + b"\x00"
 
     def begin(self, key_range: _Range) -> None:
         """Reclaim a range's space in the background; the range's deletion must be durable."""
         self._put_off.pop(key_range, None)
-        if not self._waiting and self._at_work is None:
-            self._supervisor.run_aside(self._work)
+        if not self._waiting and self._current is None:
+            self._supervisor.run_in_background(self._work)
         self._waiting[key_range] = None
 
     def begin_again(self) -> None:
@@ -88,18 +88,18 @@ class SpaceReclaimer:
             StoreError: nothing was changed.
         """
         key_range = message.start, message.end
-        begun_again = key_range == self._at_work or key_range in {*self._waiting, *self._put_off}
+        begun_again = key_range == self._current or key_range in {*self._waiting, *self._put_off}
         if not begun_again:
             await self._owner.change(deletes=[key_layout.reclaim(message.start)])
 
     async def _work(self) -> None:
         while self._waiting:
-            self._at_work = next(iter(self._waiting))
-            del self._waiting[self._at_work]
+            self._current = next(iter(self._waiting))
+            del self._waiting[self._current]
             try:
-                await self._reclaim(self._at_work)
+                await self._reclaim(self._current)
             finally:
-                self._at_work = None
+                self._current = None
 
     async def _reclaim(self, key_range: _Range) -> None:
         try:

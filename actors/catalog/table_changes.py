@@ -20,7 +20,7 @@ from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.partition import partition_map
 from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.environment import TableEnvironment
-from dynactor.actors.table.followers import subscribers_at_birth
+from dynactor.actors.table.followers import subscribers_at_creation
 from dynactor.actors.table.messages import UpdateTable
 from dynactor.actors.table.state import IndexCounters, TableState, state_of
 from dynactor.actors.table.table import Table
@@ -97,7 +97,7 @@ class TableChanges:
                 # Stored before the followers start: trimming reads these rows.
                 *(
                     row
-                    for subscriber_id in subscribers_at_birth(definition)
+                    for subscriber_id in subscribers_at_creation(definition)
                     for row in first_checkpoints(subscriber_id, positions)
                 ),
             ],

@@ -108,7 +108,7 @@ class TimeToLivePhases:
         """List the changes since then."""
         actors = _actors(table)
         actors.follow(await table.followers.feeds_for(subscriber_id(table)))
-        self._environment.supervisor.run_aside(_wait_caught_up, actors, over)
+        self._environment.supervisor.run_in_background(_wait_caught_up, actors, over)
 
     async def _enable(self, table: Table) -> str:
         settings = table.definition.time_to_live

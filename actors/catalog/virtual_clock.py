@@ -90,7 +90,7 @@ class VirtualClockControl:
         self, store: Store, clock: VirtualClock, row: bytes | None, *, copy_messages: bool = False
     ) -> None:
         self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=copy_messages)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self._store = store
         self._clock = clock
         self._row = row
@@ -129,7 +129,7 @@ class VirtualClockControl:
         self._row = await _load(self._store.latest)
         self._keep_later()
         while batch := await self.mailbox.take(1, 1):
-            self.in_hand = batch
+            self.in_progress = batch
             for envelope in batch:
                 try:
                     envelope.answer(await self._handle(envelope.message))
@@ -138,7 +138,7 @@ class VirtualClockControl:
                 except StoreError as error:
                     known = _UNKNOWN if isinstance(error, Unknown) else "The clock was not moved"
                     envelope.refuse(InternalServerError(f"{known}: {error}"))
-            self.in_hand = []
+            self.in_progress = []
 
     async def close(self) -> None:
         """Stop the clock and store its exact time, after the last use."""

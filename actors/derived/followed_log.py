@@ -69,14 +69,14 @@ class FollowedLog:
         return Checkpoint(self.feed.last, self.feed.logged_bytes)
 
     @property
-    def is_whole(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the log has ended and all of it is applied."""
         return self.feed.last is not None and self.position.counter >= self.feed.last
 
     @property
     def has_ended(self) -> bool:
         """Whether the log has ended and its last position is stored, so its children may start."""
-        return self.is_whole and self.stored.counter >= self.position.counter
+        return self.is_finished and self.stored.counter >= self.position.counter
 
     @property
     def is_stored(self) -> bool:
@@ -147,7 +147,7 @@ class FollowedLog:
         Returns:
             False if the reader was stopped before.
         """
-        assert self.is_whole
+        assert self.is_finished
         return self.has_ended or await self.checkpoint.store(self.value, stopped)
 
     def wait_addition(self) -> asyncio.Future[None]:

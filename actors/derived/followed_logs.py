@@ -72,7 +72,7 @@ class FollowedLogs:
     @property
     def open(self) -> list[FollowedLog]:
         """The logs to read now: not applied whole, and not before their ancestors."""
-        return [log for log in self if not log.is_whole and self._is_open(log)]
+        return [log for log in self if not log.is_finished and self._is_open(log)]
 
     def _is_open(self, log: FollowedLog) -> bool:
         parent = None if log.feed.parent is None else self._logs.get(log.feed.parent)
@@ -145,7 +145,7 @@ class FollowedLogs:
             _log.error("older_log_detected", reader=self._reader, log=number)
         return bool(ahead)
 
-    async def pass_over(self, counters: Mapping[int, int]) -> bool:
+    async def skip(self, counters: Mapping[int, int]) -> bool:
         """Skip changes that a destination has already; return whether there were any."""
         has_moved = False
         for log in self:
@@ -167,12 +167,12 @@ class FollowedLogs:
     @property
     def has_unstored_end(self) -> bool:
         """Whether a log is applied whole and its checkpoint is older."""
-        return any(log.is_whole and not log.has_ended for log in self)
+        return any(log.is_finished and not log.has_ended for log in self)
 
     async def store_ends(self, stopped: asyncio.Future[None]) -> None:
         """Store the ends of logs that are applied whole, however long the store refuses."""
         for log in self:
-            if log.is_whole:
+            if log.is_finished:
                 await log.store_end(stopped)
 
     async def try_store(self) -> None:

@@ -54,7 +54,7 @@ class Follower:
         assert is_with_checkpoint == isinstance(sink, RowSink), "its kind is how it is delivered"
         self.name = f"{name} of partition {feed.partition_number}"
         self.mailbox = Mailbox(1)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self.feed = feed
         counts_bytes = contract.trim_delay_bytes is not None
         self.log = FollowedLog(feed, subscriber_id, self.name, counts_bytes=counts_bytes)

@@ -39,14 +39,14 @@ class RoundSettings(Struct, frozen=True):
     """The settings of a round follower.
 
     ``checkpoint_records``: store the checkpoints after this number of records. ``closing_seconds``:
-    deadline of the round in progress when the follower is stopped. ``snapshot_patience_seconds``:
+    deadline of the round in progress when the follower is stopped. ``snapshot_timeout_seconds``:
     deadline of a round of a snapshot, after which the snapshot is released and taken again; None
     for no deadline.
     """
 
     checkpoint_records: int
     closing_seconds: float = 0.0
-    snapshot_patience_seconds: float | None = None
+    snapshot_timeout_seconds: float | None = None
 
 
 class SnapshotSource(Struct, frozen=True):
@@ -152,7 +152,7 @@ class RoundFollower(Generic[M]):
         self.needs_snapshot |= opened.needs_snapshot or self.logs.are_behind(opened.counters)
         # The current round may be committed already, if its transaction got no answer to the
         # commit.
-        if await self.logs.pass_over(opened.counters):
+        if await self.logs.skip(opened.counters):
             self._round = None
         if not self.needs_snapshot:
             self._on_current()
@@ -224,10 +224,10 @@ class RoundFollower(Generic[M]):
             self._give_up_snapshot()
             return await self._next_of_snapshot()
         self._stop_timer()
-        patience_seconds = self._settings.snapshot_patience_seconds
-        if current is not None and patience_seconds is not None:
+        timeout_seconds = self._settings.snapshot_timeout_seconds
+        if current is not None and timeout_seconds is not None:
             loop = asyncio.get_running_loop()
-            self._letting_go = loop.call_later(patience_seconds, self._give_up_snapshot)
+            self._letting_go = loop.call_later(timeout_seconds, self._give_up_snapshot)
         return current
 
     async def _take_snapshot(self) -> None:

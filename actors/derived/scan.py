@@ -96,7 +96,7 @@ class TableScan:
         """
         self.name = name
         self.mailbox = Mailbox(1)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         # Whether the last message was refused because the disk is full; the scan sends it again.
         self.is_refused = False
         self._sink = sink

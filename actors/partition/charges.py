@@ -57,7 +57,7 @@ class Charges:
         if isinstance(message, WriteItem):
             return self._charge_one(envelope.reply, message.position, decision)
         if isinstance(message, Release):
-            self.let_go(message.transaction_id, gives_back=message.gives_back)
+            self.settle(message.transaction_id, gives_back=message.gives_back)
         return decision
 
     def _charge_one(
@@ -114,7 +114,7 @@ class Charges:
             if isinstance(paid, Paid):
                 kept.append(paid)
 
-    def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
+    def settle(self, transaction_id: bytes, *, gives_back: bool) -> None:
         """Count the units of a prepared transaction as consumed, or give them back."""
         for paid in self._prepared.pop(transaction_id, ()):
             if gives_back:
@@ -125,4 +125,4 @@ class Charges:
     def give_back_prepared(self) -> None:
         """Give back the units of all prepared transactions: none of them is committed."""
         for transaction_id in list(self._prepared):
-            self.let_go(transaction_id, gives_back=True)
+            self.settle(transaction_id, gives_back=True)

@@ -89,14 +89,14 @@ class Participant:
         waited_seconds = loop.time() - began
         decision = envelope.message
         assert isinstance(decision, Resolve)
-        assert decision.round_id == joining.round_id, "only partitions that joined are told"
+        assert decision.round_id == joining.round_id, "only partitions that joined get a decision"
         # The outcome comes once, so a crash from here on doesn't wait for it again.
         self._joining = None
         if decision.committed:
             await partition.was_committed(joining.batch, joining.head, joining.group)
             for transaction_id in joining.transaction_ids:
                 self._core.locks.drop(transaction_id)
-                self._charges.let_go(transaction_id, gives_back=False)
+                self._charges.settle(transaction_id, gives_back=False)
         else:
             await partition.was_not_committed()
         return waited_seconds

@@ -68,7 +68,7 @@ class Partition(Generic[BatchT]):
             mailbox = Mailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
         self.mailbox = mailbox
         self.ref = Ref(self.mailbox)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self.head = PartitionHead()
         self._store = store
         self._core = core
@@ -88,16 +88,16 @@ class Partition(Generic[BatchT]):
         """Load the head, then work through the mailbox until it is closed and drained."""
         if self._committer is not None:
             await self._committer.resume(self)
-        while not await self._is_head_loaded():
-            self.in_hand = await self.mailbox.take(BATCH_MESSAGES, BATCH_BYTES)
-            if not self.in_hand:
+        while not await self._try_load_head():
+            self.in_progress = await self.mailbox.take(BATCH_MESSAGES, BATCH_BYTES)
+            if not self.in_progress:
                 return
         self._core.begin(self.head)
         self._effects.begin(self.head)
         max_messages = BATCH_MESSAGES
         loop = asyncio.get_running_loop()
-        while batch := self.in_hand or await self.mailbox.take(max_messages, BATCH_BYTES):
-            self.in_hand = batch
+        while batch := self.in_progress or await self.mailbox.take(max_messages, BATCH_BYTES):
+            self.in_progress = batch
             began = loop.time()
             waited_seconds = 0.0
             if isinstance(batch[0].message, Join):
@@ -106,10 +106,10 @@ class Partition(Generic[BatchT]):
                 await self._work(batch)
             self._effects.done()
             if loop.time() - began - waited_seconds > BATCH_SECONDS:
-                max_messages = max(1, len(self.in_hand) // 2)
+                max_messages = max(1, len(self.in_progress) // 2)
             else:
                 max_messages = min(BATCH_MESSAGES, max_messages * 2)
-            self.in_hand = []
+            self.in_progress = []
             if len(self.mailbox):
                 # A mailbox that is never empty must not block the event loop.
                 await asyncio.sleep(0)
@@ -118,7 +118,7 @@ class Partition(Generic[BatchT]):
 
     # -- load -------------------------------------------------------------------------------
 
-    async def _is_head_loaded(self) -> bool:
+    async def _try_load_head(self) -> bool:
         """Load the head. If it can't be read, the waiting messages are refused.
 
         Each batch tries again, so a disk error doesn't end the partition.
@@ -126,8 +126,8 @@ class Partition(Generic[BatchT]):
         try:
             await self._load_head()
         except StoreError as error:
-            self._refuse(self.in_hand, InternalServerError(f"Nothing was written: {error}"))
-            self.in_hand = []
+            self._refuse(self.in_progress, InternalServerError(f"Nothing was written: {error}"))
+            self.in_progress = []
             return False
         return True
 

@@ -77,7 +77,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         self._supervisor.start(partition)
         return partition.ref
 
-    def at_work(self, number: int) -> Partition[BatchT] | None:
+    def running(self, number: int) -> Partition[BatchT] | None:
         """A partition, if it is running and is not being split."""
         return self._actors.get(number)
 

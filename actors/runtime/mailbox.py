@@ -65,7 +65,7 @@ class Mailbox:
         self._waiting: deque[Envelope] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._awaiting_close: list[asyncio.Future[None]] = []
-        self._awaiting_room: list[asyncio.Future[None]] = []
+        self._awaiting_space: list[asyncio.Future[None]] = []
         self.closed = False
 
     def __len__(self) -> int:
@@ -111,7 +111,7 @@ class Mailbox:
         """Take out all waiting messages, to forward or to refuse them."""
         waiting = list(self._waiting)
         self._waiting.clear()
-        self._tell_room()
+        self._wake_senders()
         return waiting
 
     async def take(self, max_messages: int, max_bytes: int) -> list[Envelope]:
@@ -134,8 +134,8 @@ class Mailbox:
             envelope = self._waiting.popleft()
             size_bytes += envelope.size_bytes
             batch.append(envelope)
-        if self._awaiting_room:
-            self._tell_room()
+        if self._awaiting_space:
+            self._wake_senders()
         return batch
 
     async def _settle(self) -> None:
@@ -156,7 +156,7 @@ class Mailbox:
             if not future.done():
                 future.set_result(None)
         self._awaiting_close.clear()
-        self._tell_room()
+        self._wake_senders()
 
     def when_closed(self) -> asyncio.Future[None]:
         """A future that completes when the mailbox is closed: for actors without messages."""
@@ -167,7 +167,7 @@ class Mailbox:
             self._awaiting_close.append(future)
         return future
 
-    def when_room(self) -> asyncio.Future[None]:
+    def when_not_full(self) -> asyncio.Future[None]:
         """A future that completes when messages are taken out, or when the mailbox is closed.
 
         Other senders may take the free space first.
@@ -176,14 +176,14 @@ class Mailbox:
         if self.closed or len(self._waiting) < self._capacity:
             future.set_result(None)
         else:
-            self._awaiting_room.append(future)
+            self._awaiting_space.append(future)
         return future
 
-    def _tell_room(self) -> None:
-        for future in self._awaiting_room:
+    def _wake_senders(self) -> None:
+        for future in self._awaiting_space:
             if not future.done():
                 future.set_result(None)
-        self._awaiting_room.clear()
+        self._awaiting_space.clear()
 
     def _wake_taker(self) -> None:
         if self._wake is not None and not self._wake.done():

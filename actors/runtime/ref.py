@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message, ReplyT
-from dynactor.actors.runtime.replies import for_nobody
+from dynactor.actors.runtime.replies import ignore_result
 
 
 class Ref:
@@ -40,18 +40,18 @@ class Ref:
         Raises:
             MailboxFull, MailboxClosed: as ``ask``.
         """
-        self._mailbox.put_nowait(message, always=always).add_done_callback(for_nobody)
+        self._mailbox.put_nowait(message, always=always).add_done_callback(ignore_result)
 
     def forward(self, envelope: Envelope) -> None:
         """Send an envelope from another mailbox; its first sender gets the reply."""
         self._mailbox.give(envelope)
 
-    def when_room(self) -> asyncio.Future[None]:
+    def when_not_full(self) -> asyncio.Future[None]:
         """A future that completes when messages are taken out, or when the mailbox is closed.
 
         Other senders may take the free space first.
         """
-        return self._mailbox.when_room()
+        return self._mailbox.when_not_full()
 
     @property
     def is_closed(self) -> bool:

@@ -27,7 +27,7 @@ def results(replies: Sequence[Future[ReplyT]]) -> list[ReplyT]:
     return [reply.result() for reply in replies]
 
 
-def for_nobody(reply: Future[Any]) -> None:
+def ignore_result(reply: Future[Any]) -> None:
     """Retrieve the error of an ignored reply, so that asyncio logs no warning."""
     if not reply.cancelled():
         reply.exception()

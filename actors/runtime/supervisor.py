@@ -28,7 +28,7 @@ from dynactor.model.errors import InternalServerError
 
 RESTARTS: Final = 5
 RESTART_WINDOW_SECONDS: Final = 10.0
-_ASIDE_PAUSE_SECONDS: Final = 5.0
+_RESTART_PAUSE_SECONDS: Final = 5.0
 _UNAVAILABLE_PAUSE_SECONDS: Final = 1.0
 
 Ts = TypeVarTuple("Ts")
@@ -36,7 +36,7 @@ Ts = TypeVarTuple("Ts")
 _log = structlog.get_logger("actors")
 
 
-class _Strayed(Exception):
+class _ForeignCancellation(Exception):
     """Work raised ``CancelledError`` although its task was not cancelled."""
 
 
@@ -46,7 +46,7 @@ class Actor(Protocol):
     name: str
     mailbox: Mailbox
     # The batch in progress; the supervisor refuses it if the actor crashes.
-    in_hand: list[Envelope]
+    in_progress: list[Envelope]
 
     async def run(self) -> None:
         """Load the state, then work through the mailbox until it is closed and drained."""
@@ -60,7 +60,7 @@ class Supervisor:
         self._task_group = task_group
         self._running: dict[Actor, asyncio.Future[None]] = {}
         # Side tasks, in the order of their start.
-        self._asides: dict[anyio.CancelScope, None] = {}
+        self._background: dict[anyio.CancelScope, None] = {}
 
     def start(self, actor: Actor) -> None:
         """Run an actor until its mailbox is closed and drained."""
@@ -75,47 +75,49 @@ class Supervisor:
         if ended is not None:
             await asyncio.shield(ended)
 
-    def run_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
+    def run_in_background(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
         """Run work in the background, and log it if it fails."""
         scope = anyio.CancelScope()
-        self._asides[scope] = None
-        self._task_group.start_soon(self._aside, scope, partial(work, *arguments))
+        self._background[scope] = None
+        self._task_group.start_soon(self._run_logged, scope, partial(work, *arguments))
 
-    def keep_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
+    def keep_in_background(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
         """Run endless work in the background; if it fails, log that and start it again.
 
         Work that fails at a guard ends.
         """
-        self.run_aside(self._again_and_again, partial(work, *arguments))
+        self.run_in_background(self._restart_forever, partial(work, *arguments))
 
-    def cancel_asides(self) -> None:
+    def cancel_background(self) -> None:
         """Cancel all background work, which may take minutes: the server stops now."""
-        for scope in self._asides:
+        for scope in self._background:
             scope.cancel()
 
-    async def _aside(self, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
+    async def _run_logged(
+        self, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]
+    ) -> None:
         try:
             with scope:
                 await _contained(work)
         except Exception:  # noqa: BLE001 - no task waits for this, so it is logged
-            _log.exception("work_aside_failed")
+            _log.exception("background_work_failed")
         finally:
-            del self._asides[scope]
+            del self._background[scope]
 
-    async def _again_and_again(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _restart_forever(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
                 await _contained(work)
             except Exception as error:  # noqa: BLE001 - it goes on, as an actor does that crashes
                 if is_fenced(error):
-                    _log.warning("work_aside_fenced", error=str(error))
+                    _log.warning("background_work_fenced", error=str(error))
                     return
                 if is_unavailable(error):
                     _log.warning("store_awaited", error=str(error))
                 else:
-                    _log.exception("work_aside_failed")
+                    _log.exception("background_work_failed")
             # A pause: work that fails at once is not restarted at once.
-            await anyio.sleep(_ASIDE_PAUSE_SECONDS)
+            await anyio.sleep(_RESTART_PAUSE_SECONDS)
 
     async def _watch(self, actor: Actor) -> None:
         crashes: deque[float] = deque(maxlen=RESTARTS)
@@ -131,13 +133,13 @@ class Supervisor:
                         return
                     if is_unavailable(error):
                         _log.warning("store_awaited", actor=actor.name, error=str(error))
-                        _refuse(actor.in_hand, error)
+                        _refuse(actor.in_progress, error)
                         # Don't count this as a crash, because the store may be unavailable for
                         # hours.
                         await anyio.sleep(_UNAVAILABLE_PAUSE_SECONDS)
                         continue
                     _log.exception("actor_crashed", actor=actor.name)
-                    _refuse(actor.in_hand)
+                    _refuse(actor.in_progress)
                 else:
                     return
                 if len(crashes) == RESTARTS and loop.time() - crashes[0] < RESTART_WINDOW_SECONDS:
@@ -156,13 +158,13 @@ async def _contained(work: Callable[[], Awaitable[None]]) -> None:
     except asyncio.CancelledError as error:
         if is_cancellation(error):
             raise
-        raise _Strayed("the awaited future was canceled elsewhere") from error
+        raise _ForeignCancellation("the awaited future was canceled elsewhere") from error
 
 
 async def _end(actor: Actor, cause: Exception | None = None) -> None:
     """Refuse the messages in progress and in the mailbox, and close the mailbox."""
     actor.mailbox.close()
-    _refuse(actor.in_hand, cause)
+    _refuse(actor.in_progress, cause)
     _refuse(await actor.mailbox.take(len(actor.mailbox) or 1, 1 << 62), cause)
 
 

@@ -127,7 +127,7 @@ class SplitWatch:
         self._uses = seen
         if large and not self._is_measuring:
             self._is_measuring = True
-            self._supervisor.run_aside(self._measure, large)
+            self._supervisor.run_in_background(self._measure, large)
         return self._settings.check_seconds
 
     # -- size -------------------------------------------------------------------------------

@@ -259,13 +259,13 @@ class Splitter:
     async def _lost(self, table_id: int, ended: EndedLog) -> list[tuple[bytes, bytes]]:
         """Rows that mark the children's logs as incomplete at their beginning."""
         keys = [key_layout.trim(table_id, number) for number in (ended.number, *ended.children)]
-        told, *known = await self._store.latest.load(keys)
-        time_us = change_log.decode_trim(told).time_us
+        parent_value, *values = await self._store.latest.load(keys)
+        time_us = change_log.decode_trim(parent_value).time_us
         if time_us is None:
             return []
         return [
             (key, change_log.encode_trim(0, time_us))
-            for key, value in zip(keys[1:], known, strict=True)
+            for key, value in zip(keys[1:], values, strict=True)
             if value is None
         ]
 

@@ -20,7 +20,7 @@ import structlog
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message
-from dynactor.actors.runtime.replies import for_nobody
+from dynactor.actors.runtime.replies import ignore_result
 from dynactor.model.throttling.burst_balance import Balance, StoredBalances
 from dynactor.model.throttling.resource import ResourceLimits
 from dynactor.storage import burst_balances, key_layout
@@ -78,7 +78,7 @@ class BalanceWriter:
     ) -> None:
         """``owners`` returns the limits of all tables."""
         self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=copy_messages)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self._store = store
         self._clock = clock
         self._owners = owners
@@ -103,7 +103,7 @@ class BalanceWriter:
     def note_due(self, resource: Resource, limits: ResourceLimits) -> None:
         """Store the due partitions of a table or global index soon."""
         if not self._due and not self.mailbox.closed:
-            self.mailbox.put_nowait(KeepBalances(), always=True).add_done_callback(for_nobody)
+            self.mailbox.put_nowait(KeepBalances(), always=True).add_done_callback(ignore_result)
         self._due[resource] = limits
 
     # -- at work ----------------------------------------------------------------------------
@@ -122,12 +122,12 @@ class BalanceWriter:
         # After a crash of this actor the outcome of its last writes is unknown.
         self._take_over(await burst_balances.load(self._store.latest))
         while batch := await self.mailbox.take(_MAILBOX_MESSAGES, 1):
-            self.in_hand = batch
+            self.in_progress = batch
             is_all = any(envelope.message == KeepBalances(everything=True) for envelope in batch)
             await self._keep(self._everything() if is_all else self._taken_due())
             for envelope in batch:
                 envelope.answer(None)
-            self.in_hand = []
+            self.in_progress = []
 
     async def keep(self) -> float:
         """Update all rows; returns after how many seconds to do it again."""

@@ -349,7 +349,7 @@ class Followers:
         self._followings.clear()
 
 
-def subscribers_at_birth(definition: TableDefinition) -> list[bytes]:
+def subscribers_at_creation(definition: TableDefinition) -> list[bytes]:
     """The ids of the subscribers that follow a table from its first change on."""
     table_id = definition.table_id
     return [

@@ -41,7 +41,7 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.write import Put, Write
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
-from dynactor.storage.store import NOT_AT_HAND, Snapshot, StoreError, View
+from dynactor.storage.store import NOT_CACHED, Snapshot, StoreError, View
 
 _log = structlog.get_logger("actors")
 
@@ -238,10 +238,10 @@ class Table:
         row = self.row_prefix + position
         view = self._store.durable()
         try:
-            value = view.at_hand(row)
+            value = view.cached(row)
         except StoreError as error:
             raise unreadable(self.definition.name, error) from error
-        if value is NOT_AT_HAND:
+        if value is NOT_CACHED:
             return self._load_item(view, position, number, consistent=consistent)
         return self._item_read(value, number, position, consistent=consistent)
 

@@ -332,7 +332,7 @@ class TableTraffic:
             index.definition.name: index.definition.index_id for index in definition.global_indexes
         }
 
-    # -- what requests did ------------------------------------------------------------------
+    # -- counting ---------------------------------------------------------------------------
 
     def read(self, position: bytes, units: float) -> None:
         """Count a read of an item, found or not."""
@@ -469,7 +469,7 @@ class TableTraffic:
         if len(self._collections) == _COLLECTIONS:
             self._smallest_bytes = min(map(self._last_bytes, self._collections))
 
-    # -- what is told -----------------------------------------------------------------------
+    # -- reading the counts -----------------------------------------------------------------
 
     def windows(self, index_id: int = TABLE_INDEX_ID) -> list[Window]:
         """The last hour of the table or of a global index; see ``KeyTraffic.windows``."""

@@ -75,7 +75,7 @@ class ClientTokens:
         self._running: dict[str, bytes] = {}
 
     async def claim(self, token: str, digest: bytes) -> Claim:
-        """Claim a token until ``let_go``.
+        """Claim a token until ``release``.
 
         Raises:
             TransactionInProgressException: its transaction is in flight.
@@ -114,7 +114,7 @@ class ClientTokens:
         row = (rows[0], _encode(StoredToken(digest, now)))
         return Claim(token, row, is_repeated=bool(counting))
 
-    def let_go(self, claim: Claim) -> None:
+    def release(self, claim: Claim) -> None:
         """Release the token as soon as the outcome of its transaction is known."""
         pending = claim.pending
         if pending is None or pending.done():

@@ -31,7 +31,7 @@ from dynactor.actors.partition.item_locks import (
     TransactionPart,
 )
 from dynactor.actors.runtime.clock import Clock
-from dynactor.actors.runtime.replies import for_nobody, results, wait_done
+from dynactor.actors.runtime.replies import ignore_result, results, wait_done
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.actors.transactions.client_tokens import Claim, ClientTokens
 from dynactor.actors.transactions.rounds import Candidate, Ending, Rounds
@@ -124,7 +124,7 @@ class _Participant:
                 self.decided.set_exception(error)
         return self.decided
 
-    def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
+    def release(self, transaction_id: bytes, *, gives_back: bool) -> None:
         """Tell the partition that the transaction is not committed, if it may hold its locks."""
         decided = self.decided
         if decided is not None and (_is_open(decided) or _has_given(decided, Accepted)):
@@ -134,7 +134,7 @@ class _Participant:
             except DynamoDBError:
                 # The partition has ended, and holds no locks any more.
                 return
-            released.add_done_callback(for_nobody)
+            released.add_done_callback(ignore_result)
 
 
 def _is_open(reply: asyncio.Future[Any]) -> bool:
@@ -250,7 +250,7 @@ class Transactions:
         self._claimed -= candidate.items
         if ending != "committed":
             for each in candidate.prepared:
-                each.let_go(candidate.transaction_id, gives_back=ending == "refused")
+                each.release(candidate.transaction_id, gives_back=ending == "refused")
         _leave(candidate.tables)
 
     def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:

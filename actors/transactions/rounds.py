@@ -46,7 +46,7 @@ class Prepared(Protocol):
     actions: list[Action]
     size_bytes: int
 
-    def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
+    def release(self, transaction_id: bytes, *, gives_back: bool) -> None:
         """Tell the partition that the transaction is not committed."""
         ...
 
@@ -67,8 +67,8 @@ class Candidate:
         "items",
         "prepared",
         "tables",
-        "told",
         "transaction_id",
+        "wakeup",
     )
 
     def __init__(
@@ -88,7 +88,7 @@ class Candidate:
         self.is_left = False
         self.is_decided = False
         # Completes when it is durable, or when it is to lead a round.
-        self.told: Future[None] = asyncio.get_running_loop().create_future()
+        self.wakeup: Future[None] = asyncio.get_running_loop().create_future()
 
     def take(self) -> None:
         """A round has taken it: its token is in use from now on, even if its task goes."""
@@ -105,18 +105,18 @@ class Candidate:
         """The transaction cannot be committed, or its outcome is unknown."""
         self.is_decided = True
         self._free_token()
-        if not self.told.done():
-            self.told.set_exception(error)
+        if not self.wakeup.done():
+            self.wakeup.set_exception(error)
 
     def settle(self) -> None:
         """The commit of the transaction is durable."""
         self._free_token()
-        self.tell()
+        self.wake()
 
-    def tell(self) -> None:
+    def wake(self) -> None:
         """Wake its task."""
-        if not self.told.done():
-            self.told.set_result(None)
+        if not self.wakeup.done():
+            self.wakeup.set_result(None)
 
     def _free_token(self) -> None:
         pending = None if self.claim is None else self.claim.pending
@@ -196,12 +196,12 @@ class Rounds:
             if self._leader is None:
                 self._leader = candidate
             else:
-                await candidate.told
+                await candidate.wakeup
             if self._leader is candidate:
-                candidate.told = asyncio.get_running_loop().create_future()
+                candidate.wakeup = asyncio.get_running_loop().create_future()
                 await self._lead()
                 self._hand_over()
-                await candidate.told
+                await candidate.wakeup
         finally:
             candidate.is_left = True
             self._ready.pop(candidate.transaction_id, None)
@@ -212,9 +212,9 @@ class Rounds:
         """Make another transaction lead the next round, if any is ready."""
         self._leader = None
         for candidate in self._ready.values():
-            if not candidate.told.cancelled():
+            if not candidate.wakeup.cancelled():
                 self._leader = candidate
-                candidate.tell()
+                candidate.wake()
                 return
 
     async def _lead(self) -> None:

@@ -232,7 +232,7 @@ async def _carried_out(
             return Written(receipts, [], "ReadCapacityUnits")
         return await _done(database, checked, claim)
     finally:
-        transactions.tokens.let_go(claim)
+        transactions.tokens.release(claim)
 
 
 async def _done(database: Database, checked: CheckedActions, claim: Claim | None) -> Written:

@@ -8,8 +8,8 @@ from typing import Any, Final
 from dynactor.storage.postgresql.keys import Range, ranges, stored, table_of
 from dynactor.storage.store import Group
 
-_GUARDS, _HEADS, _BIRTHS, _DELETES, _PUTS = (1, 8, 64, 512, 4096)
-# The arrays of the function's arguments: checks, births, puts, deletes, ranges.
+_GUARDS, _HEADS, _INSERTS, _DELETES, _PUTS = (1, 8, 64, 512, 4096)
+# The arrays of the function's arguments: checks, inserts, puts, deletes, ranges.
 _ARRAYS: Final = (5, 6, 6, 3, 5)
 
 
@@ -48,7 +48,7 @@ class CommitCall:
                 if value is None:
                     # Inserting the head locks it against other sessions, because an absent row
                     # cannot be locked.
-                    arrays.birth(number, key, final.get(key), is_head=key in self._heads)
+                    arrays.insert(number, key, final.get(key), is_head=key in self._heads)
                     if final.pop(key, None) is None:
                         arrays.delete(number, key)
         for key, value in final.items():
@@ -68,7 +68,7 @@ class Arrays:
         self.count = 0
         self.ranges: list[Range] = []
         self._checks: list[tuple[Any, ...]] = []
-        self._births: list[tuple[Any, ...]] = []
+        self._inserts: list[tuple[Any, ...]] = []
         self._puts: list[tuple[Any, ...]] = []
         self._deletes: list[tuple[Any, ...]] = []
         for call in calls:
@@ -80,11 +80,11 @@ class Arrays:
         table = self._note(_HEADS if is_head else _GUARDS, key)
         self._checks.append((table, call, is_head, stored(key).key, value))
 
-    def birth(self, call: int, key: bytes, value: bytes | None, *, is_head: bool) -> None:
+    def insert(self, call: int, key: bytes, value: bytes | None, *, is_head: bool) -> None:
         """Insert a row that is absent."""
-        table = self._note(_BIRTHS, key)
+        table = self._note(_INSERTS, key)
         kept, tail = stored(key)
-        self._births.append((table, call, is_head, kept, value, tail))
+        self._inserts.append((table, call, is_head, kept, value, tail))
 
     def put(self, call: int, key: bytes, value: bytes, *, is_head: bool) -> None:
         """Write a row."""
@@ -100,7 +100,7 @@ class Arrays:
         """All arguments, in the order of the function's."""
         lists: tuple[Sequence[tuple[Any, ...]], ...] = (
             self._checks,
-            self._births,
+            self._inserts,
             self._puts,
             self._deletes,
             self.ranges,

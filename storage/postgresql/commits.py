@@ -21,11 +21,11 @@ from anyio.abc import TaskGroup
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.postgresql.commit_call import Arrays, CommitCall
 from dynactor.storage.postgresql.connections import (
-    PATIENCE_SECONDS,
+    RETRY_SECONDS,
     STATEMENT_SECONDS,
     Connections,
 )
-from dynactor.storage.postgresql.errors import BirthCollision, Lost
+from dynactor.storage.postgresql.errors import InsertCollision, Lost
 from dynactor.storage.postgresql.sql import (
     ACCEPTED,
     CONFLICT,
@@ -44,7 +44,7 @@ _RANGE_SECONDS: Final = 3_600.0
 # The time to find out whether a statement was written.
 _DOUBT_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.05
-_BIRTHS_TRIED: Final = 3
+_INSERT_ATTEMPTS: Final = 3
 
 _log = structlog.get_logger("storage")
 
@@ -160,10 +160,10 @@ class Commits:
                 self._idle = None
 
     async def _write(self, calls: Sequence[Pending], attempt: _Attempt) -> None:
-        for _ in range(_BIRTHS_TRIED):
+        for _ in range(_INSERT_ATTEMPTS):
             try:
                 verdicts = await self._verdicts(calls, attempt)
-            except BirthCollision:
+            except InsertCollision:
                 # The other session's row is there now, or it never will be.
                 if len(calls) > 1:
                     for call in calls:
@@ -182,20 +182,20 @@ class Commits:
         """Return the outcomes of the calls.
 
         Raises:
-            BirthCollision: nothing was written, because a row was made by another session.
+            InsertCollision: nothing was written, because a row was made by another session.
         """
         loop = asyncio.get_running_loop()
         arrays = Arrays(call.call for call in calls)
         arguments = arrays.arguments(self._epoch, attempt.batch)
         seconds = _RANGE_SECONDS if arrays.ranges else STATEMENT_SECONDS
-        give_up_at = loop.time() + PATIENCE_SECONDS
+        give_up_at = loop.time() + RETRY_SECONDS
         while True:
             began = perf_counter_ns()
             try:
                 said = await self._connections.run_once(
                     lambda connection: self._send(connection, arguments), seconds
                 )
-            except BirthCollision:
+            except InsertCollision:
                 raise
             except (Unavailable, Retry) as error:
                 if isinstance(error, Lost) and not attempt.in_doubt:

@@ -20,7 +20,7 @@ _CONNECT_SECONDS: Final = 5.0
 # A statement that takes longer is given up with its connection.
 STATEMENT_SECONDS: Final = 30.0
 # How long a read-only statement is retried while PostgreSQL is unreachable.
-PATIENCE_SECONDS: Final = 5.0
+RETRY_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.05
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Connections:
             Damaged, Full, Retry, Closed: as told by PostgreSQL.
         """
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + PATIENCE_SECONDS
+        give_up_at = loop.time() + RETRY_SECONDS
         while True:
             try:
                 return await self.run_once(work, seconds, keeps=keeps)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from dynactor.storage.postgresql.sql import BIRTH_COLLISION, OWNED_BY_ANOTHER
+from dynactor.storage.postgresql.sql import INSERT_COLLISION, OWNED_BY_ANOTHER
 from dynactor.storage.store import CannotOpen, Closed, Damaged, Full, Retry, StoreError, Unavailable
 
 # Errors that a statement or a connection may end with, except bugs.
@@ -41,7 +41,7 @@ class Lost(Unavailable):
     """The connection ended during a statement: whether that was carried out is unknown."""
 
 
-class BirthCollision(Retry):
+class InsertCollision(Retry):
     """A row that was to be made was made by another session at the same moment."""
 
 
@@ -57,8 +57,8 @@ def translate(error: Exception) -> StoreError:
         return Full(text)
     if code == OWNED_BY_ANOTHER:
         return Closed("another server has taken over the database: restart this one")
-    if code == BIRTH_COLLISION:
-        return BirthCollision(text)
+    if code == INSERT_COLLISION:
+        return InsertCollision(text)
     if code in _ROLLED_BACK:
         return Retry(text)
     if code in _DAMAGED:
@@ -75,10 +75,10 @@ def ends_connection(error: Exception) -> bool:
 
 def cannot_open(error: Exception, *, user: str, database: str, hosts: str) -> CannotOpen:
     """The error for the person who starts the server."""
-    told = _SETUP.get(_code(error) or "")
+    advice = _SETUP.get(_code(error) or "")
     text = _text(error)
-    if told is not None:
-        return CannotOpen(told.format(user=user, database=database, text=text))
+    if advice is not None:
+        return CannotOpen(advice.format(user=user, database=database, text=text))
     return CannotOpen(
         f"PostgreSQL at {hosts} can't be used: {text}. Start it, or correct the URL of --store"
     )

@@ -21,7 +21,7 @@ OLDEST_SERVER_VERSION: Final = 140_000
 TABLES: Final = ("heads", "rows", "log")
 
 # Errors that ``commit`` raises.
-BIRTH_COLLISION: Final = "DY001"
+INSERT_COLLISION: Final = "DY001"
 OWNED_BY_ANOTHER: Final = "DY002"
 
 # The verdicts of ``commit`` on a call.
@@ -178,7 +178,7 @@ def _commit_function(schema: str) -> str:
     call is retried in a statement of its own.
     """
     is_written = "(refused IS NULL OR {0}.call <> ALL(refused))"
-    guard_locks, head_locks, checks, births, deleted, puts = [], [], [], [], [], []
+    guard_locks, head_locks, checks, inserts, deleted, puts = [], [], [], [], [], []
     for number, name in enumerate(TABLES):
         table = f"{schema}.{name}"
         keys = (
@@ -210,7 +210,7 @@ def _commit_function(schema: str) -> str:
                         WHEN bad.is_head THEN {CONFLICT} ELSE {FENCED} END);
                 END LOOP;
             END IF;""")
-        births.append(f"""
+        inserts.append(f"""
             IF mask & {64 << number} <> 0 THEN
                 INSERT INTO {table} (key, value, tail, batch)
                     SELECT n.key, coalesce(n.value, ''), n.tail,
@@ -222,7 +222,7 @@ def _commit_function(schema: str) -> str:
                 GET DIAGNOSTICS done = ROW_COUNT;
                 IF done <> (SELECT count(*) FROM unnest(n_table, n_call) AS n(t, call)
                     WHERE n.t = {number} AND {is_written.format("n")})
-                THEN RAISE EXCEPTION USING ERRCODE = '{BIRTH_COLLISION}'; END IF;
+                THEN RAISE EXCEPTION USING ERRCODE = '{INSERT_COLLISION}'; END IF;
             END IF;""")
         deleted.append(f"""
             IF mask & {512 << number} <> 0 THEN
@@ -279,7 +279,7 @@ def _commit_function(schema: str) -> str:
             IF array_length(refused, 1) = array_length(said, 1) THEN RETURN said; END IF;
             FOR at IN 1 .. coalesce(array_length(r_table, 1), 0) LOOP{ranges}
             END LOOP;
-            {"".join(births + deleted + puts)}
+            {"".join(inserts + deleted + puts)}
             RETURN said;
         END $body$;
     """

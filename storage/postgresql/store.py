@@ -74,11 +74,11 @@ async def open_postgresql(url: str) -> AsyncIterator[Store]:
 
 async def _own(address: Address, statements: Statements) -> Ownership:
     """Connect, make or check the tables, and become the server of this database."""
-    told = {"user": address.user, "database": address.database, "hosts": address.hosts}
+    names = {"user": address.user, "database": address.database, "hosts": address.hosts}
     try:
         connection = await connect(address)
     except (*FAILURES, TimeoutError, ValueError) as error:
-        raise cannot_open(error, **told) from error
+        raise cannot_open(error, **names) from error
     try:
         await open_schema(connection, address)
         ownership = await take_ownership(address, statements, connection)
@@ -86,7 +86,7 @@ async def _own(address: Address, statements: Statements) -> Ownership:
     except BaseException as error:
         await close_connection(connection)
         if isinstance(error, FAILURES):
-            raise cannot_open(error, **told) from error
+            raise cannot_open(error, **names) from error
         raise
     return ownership
 

@@ -16,7 +16,7 @@ from dynactor.storage.postgresql.keys import stored, table_of
 from dynactor.storage.postgresql.pages import Bounds, NotInOneStatement, PageReader
 from dynactor.storage.postgresql.point_reads import PointReads
 from dynactor.storage.postgresql.sql import Statements
-from dynactor.storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
+from dynactor.storage.store import NOT_CACHED, Closed, NotCached, Row
 
 T = TypeVar("T")
 
@@ -38,10 +38,10 @@ class CommittedView:
         self._point_reads = point_reads
         self._raise_if_closed = raise_if_closed
 
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:  # noqa: ARG002 - of the port
-        """Return NOT_AT_HAND: no row is cached."""
+    def cached(self, key: bytes) -> bytes | NotCached | None:  # noqa: ARG002 - of the port
+        """Return NOT_CACHED: no row is cached."""
         self._raise_if_closed()
-        return NOT_AT_HAND
+        return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
@@ -88,10 +88,10 @@ class SnapshotView:
         # The calls of one snapshot take turns on its connection.
         self._turn = asyncio.Lock()
 
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:  # noqa: ARG002 - of the port
-        """Return NOT_AT_HAND: no row is cached."""
+    def cached(self, key: bytes) -> bytes | NotCached | None:  # noqa: ARG002 - of the port
+        """Return NOT_CACHED: no row is cached."""
         self._raise_if_closed()
-        return NOT_AT_HAND
+        return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""

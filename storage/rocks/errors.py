@@ -24,7 +24,7 @@ _WHITE: Final = re.compile(r"\s+")
 
 def translate(error: Exception) -> StoreError:
     """The store's error for an engine's error. Any unknown error counts as damage."""
-    text = _told(str(error))
+    text = _one_line(str(error))
     if _NO_SPACE in text:
         return Full(f"The disk is full: {text}")
     if _STALL in text or _IN_USE in text or _STOPPED in text:
@@ -32,14 +32,14 @@ def translate(error: Exception) -> StoreError:
     return Damaged(text)
 
 
-def _told(text: str) -> str:
+def _one_line(text: str) -> str:
     """The engine's message in one line, without a hint at an intact file."""
     if any(each in text for each in _OF_TABLE_FILES):
         text = _MANIFEST_HINT.sub("", text)
     return _WHITE.sub(" ", text).strip().removesuffix(".")
 
 
-def is_of_reading(error: Exception) -> bool:
+def is_unreadable_file(error: Exception) -> bool:
     """Whether a table file can't be read; a compaction that reads it ends all writing."""
     return _UNREADABLE.search(str(error)) is not None
 

@@ -67,7 +67,7 @@ class DiskReads:
         self._read_blocks = self._disk_blocks()
         self._waiting: list[_Read] = []
         self._is_scheduled = False
-        self._handfuls: SimpleQueue[list[_Read] | None] = SimpleQueue()
+        self._batches: SimpleQueue[list[_Read] | None] = SimpleQueue()
         self._threads: list[Thread] = []
         self._idle = 0
         self._read_seconds = 0.0
@@ -135,7 +135,7 @@ class DiskReads:
         if self._made is not None:
             await self._made
         for _ in self._threads:
-            self._handfuls.put(None)
+            self._batches.put(None)
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
 
@@ -157,27 +157,27 @@ class DiskReads:
         resting = max(0, len(self._threads) - _THREADS_OF_A_QUICK_DISK) if is_quick else 0
         while self._waiting and self._idle > resting:
             count = min(-(-len(self._waiting) // (self._idle - resting)), _MOST_AT_ONCE)
-            handful, self._waiting = self._waiting[:count], self._waiting[count:]
+            batch, self._waiting = self._waiting[:count], self._waiting[count:]
             self._idle -= 1
-            self._handfuls.put(handful)
+            self._batches.put(batch)
 
     def _finish(
         self,
-        handful: list[_Read],
+        batch: list[_Read],
         values: list[Values | StoreError],
         from_disk: bool,
         took_seconds: float,
     ) -> None:
-        each_seconds = took_seconds / sum(len(read.keys) for read in handful)
+        each_seconds = took_seconds / sum(len(read.keys) for read in batch)
         self._read_seconds += (each_seconds - self._read_seconds) * _WEIGHT
-        for read, result in zip(handful, values, strict=True):
+        for read, result in zip(batch, values, strict=True):
             if read.values.done():
                 continue  # canceled meanwhile
             if isinstance(result, StoreError):
                 read.values.set_exception(result)
             else:
                 read.values.set_result(result)
-        self._quick_reads = 0 if from_disk else self._quick_reads + len(handful)
+        self._quick_reads = 0 if from_disk else self._quick_reads + len(batch)
         if self._quick_reads >= _QUICK_READS:
             self.waits = False
         self._idle += 1
@@ -190,25 +190,25 @@ class DiskReads:
     def _work_once(self) -> bool:
         # Take one batch without a loop variable: a batch keeps the engine alive, and the next
         # batch may come much later.
-        handful = self._handfuls.get()
-        if handful is None:
+        batch = self._batches.get()
+        if batch is None:
             return False
         before, began = self._disk_blocks(), perf_counter()
-        values = _read(handful)
+        values = _read(batch)
         from_disk, took_seconds = self._disk_blocks() != before, perf_counter() - began
-        self._loop.call_soon_threadsafe(self._finish, handful, values, from_disk, took_seconds)
+        self._loop.call_soon_threadsafe(self._finish, batch, values, from_disk, took_seconds)
         return True
 
 
-def _read(handful: list[_Read]) -> list[Values | StoreError]:
+def _read(batch: list[_Read]) -> list[Values | StoreError]:
     try:
-        found = iter(_get(handful[0].rows, [key for read in handful for key in read.keys]))
+        found = iter(_get(batch[0].rows, [key for read in batch for key in read.keys]))
     except StoreError as error:
-        if len(handful) == 1:
+        if len(batch) == 1:
             return [error]
         # If one read fails, the others are read separately and succeed.
-        return [result for read in handful for result in _read([read])]
-    return [[next(found) for _ in read.keys] for read in handful]
+        return [result for read in batch for result in _read([read])]
+    return [[next(found) for _ in read.keys] for read in batch]
 
 
 def _get(rows: Rdict, keys: Sequence[bytes]) -> Values:

@@ -29,7 +29,7 @@ from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.group_commit import Synchronizer
 from dynactor.storage.rocks.engine import DiskEngine, Engine, MemoryEngine
-from dynactor.storage.rocks.errors import is_of_reading, repeats_an_error, translate
+from dynactor.storage.rocks.errors import is_unreadable_file, repeats_an_error, translate
 from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.rocks.reads import DiskReads
 from dynactor.storage.rocks.view import LatestView, PinnedView, pin
@@ -340,7 +340,7 @@ class _RocksStore:
         translated = translate(failure)
         # The sync of writes from before the disk was full may only repeat that first error.
         is_still_full = isinstance(self._refusal, Full) and repeats_an_error(failure)
-        if is_of_reading(failure) and not self._synchronizer.has_failed:
+        if is_unreadable_file(failure) and not self._synchronizer.has_failed:
             # A compaction failed to read it. Without compactions, the other rows can be read and
             # written.
             self._engine.stop_compactions()

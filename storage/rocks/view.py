@@ -29,7 +29,7 @@ from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 from dynactor.storage.changed_keys import ALL_KEYS, ChangedKeys
 from dynactor.storage.rocks.errors import translate
 from dynactor.storage.rocks.reads import WAIT_SECONDS, DiskReads
-from dynactor.storage.store import NOT_AT_HAND, Closed, NotAtHand, Row, StoreError
+from dynactor.storage.store import NOT_CACHED, Closed, NotCached, Row, StoreError
 
 _SLICE_BYTES: Final = 128 * 1024
 _MISSING_KEY: Final = "key not found"
@@ -64,15 +64,15 @@ class RocksView(ABC):
         """Release the engine; later reads raise ``Closed``."""
 
     @abstractmethod
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+    def cached(self, key: bytes) -> bytes | NotCached | None:
         """The value of this key, if it is in memory or the disk is fast."""
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of these keys, all from one state."""
-        values = self._at_hand(keys)
-        if NOT_AT_HAND in values:
+        values = self._cached(keys)
+        if NOT_CACHED in values:
             rows, changed = self._rows(), self._changed()
-            places = [place for place, value in enumerate(values) if value is NOT_AT_HAND]
+            places = [place for place, value in enumerate(values) if value is NOT_CACHED]
             read = await self._reads.load(rows, [keys[place] for place in places])
             for place, value in zip(places, read, strict=True):
                 values[place] = value
@@ -121,8 +121,8 @@ class RocksView(ABC):
         """The value of this key, from disk if necessary."""
 
     @abstractmethod
-    def _at_hand(self, keys: Sequence[bytes]) -> list[bytes | NotAtHand | None]:
-        """The values of several keys at one moment, like ``at_hand``."""
+    def _cached(self, keys: Sequence[bytes]) -> list[bytes | NotCached | None]:
+        """The values of several keys at one moment, like ``cached``."""
 
     @abstractmethod
     def _rows(self) -> Rdict:
@@ -154,7 +154,7 @@ class LatestView(RocksView):
         """See RocksView."""
         self._source = None
 
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+    def cached(self, key: bytes) -> bytes | NotCached | None:
         """See RocksView."""
         if self._reads.waits:
             return _in_memory(self._rows(), key)
@@ -164,12 +164,12 @@ class LatestView(RocksView):
         """See RocksView."""
         return self._get([key])[0]
 
-    def _at_hand(self, keys: Sequence[bytes]) -> list[bytes | NotAtHand | None]:
-        values: list[bytes | NotAtHand | None] = []
+    def _cached(self, keys: Sequence[bytes]) -> list[bytes | NotCached | None]:
+        values: list[bytes | NotCached | None] = []
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             some = keys[start : start + _KEYS_AT_ONCE]
             # One call, without an exception for each missing key, takes half the time.
-            values += map(self.at_hand, some) if self._reads.waits else self._get(some)
+            values += map(self.cached, some) if self._reads.waits else self._get(some)
         return values
 
     def _get(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -221,7 +221,7 @@ class PinnedView(RocksView):
         if self._source is not None and self._source.changed is not ALL_KEYS:
             self._source = self._source._replace(changed=ALL_KEYS)
 
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+    def cached(self, key: bytes) -> bytes | NotCached | None:
         """See RocksView."""
         if self._reads.waits:
             source = self._pinned()
@@ -245,8 +245,8 @@ class PinnedView(RocksView):
             self._reads.note_wait()
         return value
 
-    def _at_hand(self, keys: Sequence[bytes]) -> list[bytes | NotAtHand | None]:
-        return list(map(self.at_hand, keys))
+    def _cached(self, keys: Sequence[bytes]) -> list[bytes | NotCached | None]:
+        return list(map(self.cached, keys))
 
     def _pinned(self) -> Pinned:
         if self._source is None:
@@ -264,14 +264,14 @@ class PinnedView(RocksView):
         return self._pinned().iterator
 
 
-def _in_memory(rows: Rdict, key: bytes) -> bytes | NotAtHand | None:
+def _in_memory(rows: Rdict, key: bytes) -> bytes | NotCached | None:
     """The latest value under this key, if the engine has it in memory."""
     found: Any = rows.key_may_exist(key, fetch=True)
     may_exist, value = found
     if not may_exist:
         return None
     # The engine returns an empty value if it can't decide.
-    return value or NOT_AT_HAND
+    return value or NOT_CACHED
 
 
 def _slice(

@@ -217,12 +217,12 @@ class Kafka:
         except BrokerError:
             raise
         except _REFUSALS as error:
-            raise Refused(_told(error)) from error
+            raise Refused(_text_of(error)) from error
         except TimeoutError as error:
             reason = await self._why_unreachable()
             raise reason or Unreachable("the broker did not answer in time") from error
         except (KafkaError, OSError) as error:
-            raise await self._why_unreachable() or Unreachable(_told(error)) from error
+            raise await self._why_unreachable() or Unreachable(_text_of(error)) from error
 
     async def _why_unreachable(self) -> BrokerError | None:
         """Why all bootstrap servers refuse; aiokafka only logs the reason.
@@ -238,9 +238,9 @@ class Kafka:
                 async with asyncio.timeout(self._settings.request_timeout_seconds):
                     connection = await create_conn(**options)
             except _REFUSALS as error:
-                return Refused(f"{server}: {_told(error)}")
+                return Refused(f"{server}: {_text_of(error)}")
             except (KafkaError, OSError, TimeoutError) as error:
-                reason = Unreachable(f"{server}: {_told(error)}")
+                reason = Unreachable(f"{server}: {_text_of(error)}")
             else:
                 connection.close()
                 return None
@@ -269,11 +269,11 @@ class KafkaPublisher:
             try:
                 await self._deliver(topic, partition, batch)
             except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
-                raise TooLarge(_told(error), delivered, count) from error
+                raise TooLarge(_text_of(error), delivered, count) from error
             except ProducerFenced as error:
-                raise Fenced(_told(error), delivered) from error
+                raise Fenced(_text_of(error), delivered) from error
             except (KafkaError, IllegalOperation) as error:
-                raise DeliveryFailed(_told(error), delivered) from error
+                raise DeliveryFailed(_text_of(error), delivered) from error
             except DeliveryFailed as error:
                 raise DeliveryFailed(str(error), delivered) from error
             delivered += count
@@ -322,7 +322,7 @@ class KafkaPublisher:
             await self._producer.begin_transaction()
         except (KafkaError, AssertionError) as error:
             # aiokafka asserts that the last transaction has ended.
-            raise DeliveryFailed(_told(error)) from error
+            raise DeliveryFailed(_text_of(error)) from error
 
     async def commit(self) -> None:
         """See ``Publisher``."""
@@ -336,9 +336,9 @@ class KafkaPublisher:
             with scope:
                 await self._producer.commit_transaction()
         except ProducerFenced as error:
-            raise Fenced(_told(error)) from error
+            raise Fenced(_text_of(error)) from error
         except (KafkaError, AssertionError) as error:
-            raise DeliveryFailed(_told(error)) from error
+            raise DeliveryFailed(_text_of(error)) from error
         finally:
             self._closing.remove_done_callback(give_up)
         if scope.cancelled_caught:
@@ -411,7 +411,7 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
     """
     closing = asyncio.gather(work, return_exceptions=True)
     # The result of work that continues in the background does not matter.
-    closing.add_done_callback(_how)
+    closing.add_done_callback(_outcome_of)
     try:
         with anyio.CancelScope(shield=True):
             await asyncio.wait([closing], timeout=seconds)
@@ -419,14 +419,14 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
             await asyncio.wait([closing], timeout=seconds)
     finally:
         closing.cancel()
-    error = _how(closing) if closing.done() else TimeoutError()
+    error = _outcome_of(closing) if closing.done() else TimeoutError()
     if isinstance(error, TimeoutError | KafkaError | OSError | asyncio.CancelledError):
-        _log.debug("client_close_failed", error=_told(error))
+        _log.debug("client_close_failed", error=_text_of(error))
     elif error is not None:
         raise error
 
 
-def _how(closed: asyncio.Future[tuple[BaseException | None]]) -> BaseException | None:
+def _outcome_of(closed: asyncio.Future[tuple[BaseException | None]]) -> BaseException | None:
     """The outcome of closing."""
     if closed.cancelled():
         return asyncio.CancelledError()
@@ -458,5 +458,5 @@ def _ssl_context(settings: BrokerSettings) -> ssl.SSLContext | None:
     return context
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     return str(error) or type(error).__name__

@@ -126,8 +126,8 @@ class DebeziumEnvelope:
 
     def without_images(self, value: bytes) -> bytes:
         """The same value with only the key's attributes in its images."""
-        told = json.decode(value)
-        payload = told["payload"] if self._schema else told
+        decoded = json.decode(value)
+        payload = decoded["payload"] if self._schema else decoded
         for name in ("before", "after"):
             if payload[name] is not None:
                 payload[name] = {
@@ -136,11 +136,11 @@ class DebeziumEnvelope:
                     if name in self._key_names
                 }
         if self._schema:
-            for image in told["schema"]["fields"][:2]:
+            for image in decoded["schema"]["fields"][:2]:
                 image["fields"] = [
                     field for field in image["fields"] if field["field"] in self._key_names
                 ]
-        return json.encode(told)
+        return json.encode(decoded)
 
     def _payload(self, event: KafkaEvent, before: bytes, after: bytes) -> bytes:
         is_snapshot = event.origin == "snapshot"

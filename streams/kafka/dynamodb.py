@@ -60,10 +60,10 @@ class DynamoDBEnvelope:
 
     def without_images(self, value: bytes) -> bytes:
         """The same value with only the keys; its size stays that of the whole change."""
-        told = json.decode(value)
+        decoded = json.decode(value)
         for image in ("NewImage", "OldImage"):
-            told["dynamodb"].pop(image, None)
-        return json.encode(told)
+            decoded["dynamodb"].pop(image, None)
+        return json.encode(decoded)
 
 
 def _literal(text: str) -> bytes:

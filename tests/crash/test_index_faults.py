@@ -72,7 +72,7 @@ def follows_while_it_fills(patch: pytest.MonkeyPatch) -> None:
 
     async def wait_alone(self, thing, over):
         actors = thing.table.followers.indexes[thing.index.definition.index_id]
-        self._supervisor.run_aside(index_phases._wait_caught_up, actors, over)
+        self._supervisor.run_in_background(index_phases._wait_caught_up, actors, over)
 
     patch.setattr(IndexPhases, "_fill", fill_and_follow)
     patch.setattr(IndexPhases, "_catch_up", wait_alone)

@@ -110,7 +110,7 @@ async def test_a_store_without_postgresql_refuses_and_continues_by_itself(
     own_postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("connections", "commits"):
-        monkeypatch.setattr(f"dynactor.storage.postgresql.{module}.PATIENCE_SECONDS", 0.2)
+        monkeypatch.setattr(f"dynactor.storage.postgresql.{module}.RETRY_SECONDS", 0.2)
     async with postgresql_store(own_postgresql.url()) as store:
         await store.commit([Group(b"\x02", None, b"1")])
         await asyncio.to_thread(own_postgresql.stop)

@@ -57,7 +57,7 @@ async def test_it_still_shows_its_state() -> None:
         for counter in range(1, 5):
             await write(store, counter)
         assert await view.load(KEYS) == VALUES
-        assert [view.at_hand(key) for key in KEYS] == VALUES
+        assert [view.cached(key) for key in KEYS] == VALUES
         page = await view.page(b"k", b"l", max_rows=100, max_bytes=1 << 20)
         assert dict(page) == dict(zip(KEYS, VALUES, strict=True))
         assert await store.durable().load(KEYS) == [b"new"] * len(KEYS)

@@ -58,7 +58,7 @@ async def test_a_key_has_a_value_in_each_slice(filled: list[Store]) -> None:
         expected = [b"%d" % number] * len(KEYS)
         assert await each.latest.load(KEYS) == expected
         assert await each.durable().load(KEYS) == expected
-        assert [each.durable().at_hand(key) for key in KEYS] == expected
+        assert [each.durable().cached(key) for key in KEYS] == expected
         snapshot = await each.snapshot()
         assert await snapshot.view.load(KEYS) == expected
         snapshot.release()

@@ -41,7 +41,7 @@ async def reading() -> AsyncIterator[tuple[Any, DiskReads]]:
         await reads.close()
 
 
-async def in_hand(disk: Disk, reads: DiskReads, count: int) -> list[int]:
+async def in_progress(disk: Disk, reads: DiskReads, count: int) -> list[int]:
     """The number of reads in each thread while the disk completes none of them."""
     disk.asked.clear()
     disk.gives.clear()
@@ -60,8 +60,8 @@ async def in_hand(disk: Disk, reads: DiskReads, count: int) -> list[int]:
 
 async def test_few_threads_read_of_a_quick_disk_and_all_of_a_slow_one() -> None:
     async with reading() as (disk, reads):
-        assert await in_hand(disk, reads, 64) == [16] * 4
-        assert await in_hand(disk, reads, 2) == [1, 1]
+        assert await in_progress(disk, reads, 64) == [16] * 4
+        assert await in_progress(disk, reads, 2) == [1, 1]
         disk.seconds = SLOW_SECONDS
-        await in_hand(disk, reads, 4)
-        assert await in_hand(disk, reads, 64) == [4] * THREADS
+        await in_progress(disk, reads, 4)
+        assert await in_progress(disk, reads, 64) == [4] * THREADS

@@ -18,7 +18,7 @@ from rocksdict import Rdict
 from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.rocks.reads import DiskReads
 from dynactor.storage.rocks.store import open_rocks
-from dynactor.storage.store import NOT_AT_HAND, Closed, Damaged, Group, Store, View
+from dynactor.storage.store import NOT_CACHED, Closed, Damaged, Group, Store, View
 
 STORED = 50
 # Each row fills a separate block.
@@ -112,14 +112,14 @@ async def begun(
     return task
 
 
-async def test_a_value_outside_memory_is_not_at_hand_and_can_be_loaded(tmp_path: Path) -> None:
+async def test_a_value_outside_memory_is_not_cached_and_can_be_loaded(tmp_path: Path) -> None:
     async with stored_rows(tmp_path, HeldReads()) as (store, writer):
         for view, number in ((store.latest, 10), (store.durable(), 20)):
             one, other = key(number), key(number + 1)
-            assert view.at_hand(one) is NOT_AT_HAND
+            assert view.cached(one) is NOT_CACHED
             assert await view.load([one, b"nothing", other]) == [OLD, None, OLD]
         await (await writer.write({key(1): b"new", key(3): b""}))
-        assert store.latest.at_hand(key(1)) == store.durable().at_hand(key(1)) == b"new"
+        assert store.latest.cached(key(1)) == store.durable().cached(key(1)) == b"new"
         assert await store.latest.load([key(3)]) == await store.durable().load([key(3)]) == [b""]
 
 
@@ -154,7 +154,7 @@ async def test_the_owner_sees_each_commit_whole_or_not_at_all(tmp_path: Path) ->
     reads = HeldReads()
     async with stored_rows(tmp_path, reads) as (store, writer):
         await writer.write({key(0): b"first"})
-        assert store.latest.at_hand(key(0)) == b"first"
+        assert store.latest.cached(key(0)) == b"first"
         reads.hold()
         # The first is in memory, the second in a file.
         read = await begun(reads, store.latest, [key(0), key(1)])
@@ -272,7 +272,7 @@ async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_pa
     blocks = 0
     reads = DiskReads(lambda: blocks)
     async with stored_rows(tmp_path, reads) as (store, _):
-        assert store.durable().at_hand(key(0)) == OLD
+        assert store.durable().cached(key(0)) == OLD
         reads.note_wait()
         assert not reads.waits, "it waited for its turn alone"
         async with asyncio.timeout(60):
@@ -281,13 +281,13 @@ async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_pa
                 blocks += 8
                 reads.note_wait()
                 await asyncio.sleep(0)
-        assert store.durable().at_hand(key(1)) is NOT_AT_HAND
+        assert store.durable().cached(key(1)) is NOT_CACHED
         count = 0
         while reads.waits:
             assert await store.durable().load([key(count % STORED)]) == [OLD]
             count += 1
         assert count > 10
-        assert store.durable().at_hand(key(2)) == OLD
+        assert store.durable().cached(key(2)) == OLD
 
 
 async def test_closing_does_not_wait_for_threads_that_are_being_made(tmp_path: Path) -> None:

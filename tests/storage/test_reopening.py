@@ -80,7 +80,7 @@ async def test_reads_continue_with_the_durable_rows(store: Store, engine: FullEn
     for count in range(1, 4):
         await refused_openings(store, engine, count)
         assert await value(store, b"key") == (b"old", b"old")
-        assert store.latest.at_hand(b"nothing") is None
+        assert store.latest.cached(b"nothing") is None
         for view in (store.latest, store.durable()):
             page = await view.page(b"row", b"s", max_rows=MANY, max_bytes=MANY)
             assert len(page) == ROWS

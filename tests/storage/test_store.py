@@ -45,15 +45,15 @@ async def test_a_commit_is_seen_by_its_owner_at_once_and_by_readers_once_durable
     assert await before.load([b"a"]) == [None]
 
 
-async def test_values_at_hand_equal_loaded_ones(store: Store) -> None:
+async def test_cached_values_equal_loaded_ones(store: Store) -> None:
     before = store.durable()
     future = await store.commit([group({b"a": b"1"})])
-    assert store.latest.at_hand(b"a") == b"1"
-    assert store.durable().at_hand(b"a") is None
+    assert store.latest.cached(b"a") == b"1"
+    assert store.durable().cached(b"a") is None
     await future
-    assert store.durable().at_hand(b"a") == b"1"
-    assert store.durable().at_hand(b"b") is None
-    assert before.at_hand(b"a") is None
+    assert store.durable().cached(b"a") == b"1"
+    assert store.durable().cached(b"b") is None
+    assert before.cached(b"a") is None
 
 
 async def test_a_reopened_store_holds_the_written_rows(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class SweptRange(Struct, frozen=True):
         return self.start <= position and (self.end is None or position < self.end)
 
 
-class SweepMeans(NamedTuple):
+class SweepEnvironment(NamedTuple):
     """The shared environment of all sweepers; ``delay_seconds`` is domain time."""
 
     store: Store
@@ -88,7 +88,7 @@ class Sweeper:
         swept: SweptRange,
         expirer: Follower,
         expire: Callable[[tuple[bytes, ...]], Awaitable[Expired]],
-        means: SweepMeans,
+        shared: SweepEnvironment,
     ) -> None:
         """``expire`` asks the partition to delete the items at these positions, if expired.
 
@@ -96,11 +96,11 @@ class Sweeper:
         """
         self.name = f"sweeper of partition {expirer.feed.partition_number}"
         self.mailbox = Mailbox(1)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self._swept = swept
         self._expirer = expirer
         self._expire = expire
-        self._store, self._clock, self._rate, delay_seconds = means
+        self._store, self._clock, self._rate, delay_seconds = shared
         # An item expires after its time, not at it.
         self._delay_us = max(1, round(delay_seconds * MICROSECONDS_PER_SECOND))
         # Everything listed before this time was swept, except the positions that were noticed

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
-from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
+from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
 from dynactor.actors.derived.log_followers import LogFollowers
 from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.partition.change_feed import ChangeFeed
@@ -54,7 +54,9 @@ class TimeToLiveActors:
         self._table = table
         self._store = environment.store
         self._supervisor = environment.supervisor
-        self._means = SweepMeans(environment.store, environment.clock, rate, settings.delay_seconds)
+        self._shared = SweepEnvironment(
+            environment.store, environment.clock, rate, settings.delay_seconds
+        )
         self._attribute_name = definition.time_to_live.attribute_name
         self._table_id = definition.table_id
         self._scan: TableScan | None = None
@@ -107,7 +109,7 @@ class TimeToLiveActors:
                 SweptRange(self._table_id, swept.start, swept.end),
                 self._expirers[number],
                 partial(self._table.expire, number, self._attribute_name),
-                self._means,
+                self._shared,
             )
             self._sweepers[number] = sweeper
             self._supervisor.start(sweeper)

@@ -251,7 +251,7 @@ class GlobalIndexActors:
                 await (reply or self.partitions[number].ask(message))
             except MailboxFull:
                 # The same partition: no task has run since it was asked.
-                await self.partitions[number].when_room()
+                await self.partitions[number].when_not_full()
             except PartitionMoved:
                 # Send it again to the children: they know which changes the parent has applied.
                 for asked in [self.ask(*part) for part in self._parts(message)]:

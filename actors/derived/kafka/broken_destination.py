@@ -32,7 +32,7 @@ class BrokenDestination:
     ) -> None:
         self.name = f"wait for topic {topic}"
         self.mailbox = Mailbox(1)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self.contract = contract
         self._sender = sender
         self._reached = reached

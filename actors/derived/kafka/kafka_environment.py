@@ -13,13 +13,13 @@ from dynactor.streams.kafka.broker import Broker
 
 
 class KafkaEnvironment(NamedTuple):
-    """``at_work`` holds the subscriber ids of the running relays and replays."""
+    """``running`` holds the subscriber ids of the running relays and replays."""
 
     broker: Broker
     shared: SharedPublisher
     settings: RelaySettings
     clock: Clock
-    at_work: set[bytes]
+    running: set[bytes]
     randomness: Random
 
     @classmethod

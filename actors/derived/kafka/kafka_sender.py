@@ -190,7 +190,7 @@ class KafkaSender:
             self._turn("FAILING", error)
         # Run this also if the sink is being stopped, because only this call closes the publisher.
         with anyio.CancelScope(shield=True):
-            await self._session.throw_away()
+            await self._session.discard()
         if not isinstance(error, TooLarge):
             await self._back_off.pause(stopped, error)
 

@@ -77,7 +77,7 @@ class KafkaRelay:
     ) -> None:
         self.name = f"relay of table {place.source.table_name} to topic {place.topic}"
         self.mailbox = Mailbox(1)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self.contract = relay_contract(settings)
         self._place = place
         self._logs = FollowedLogs(feeds, store, subscriber_id=place.subscriber, reader=self.name)

@@ -48,7 +48,7 @@ class RelaySettings(Struct, frozen=True):
     closing_seconds: float = 2.0
     draining_seconds: float = 5.0
     # Maximum pause of a snapshot before it is given up, because it holds back disk space.
-    snapshot_patience_seconds: float = 60.0
+    snapshot_timeout_seconds: float = 60.0
     # The interval of checks whether to cut off a destination.
     check_seconds: float = 1.0
 

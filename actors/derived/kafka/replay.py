@@ -70,7 +70,7 @@ class Replay:
     ) -> None:
         self.name = f"replay of table {place.source.table_name} to topic {place.topic}"
         self.mailbox = Mailbox(1)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         settings = environment.settings
         self.contract = replay_contract(settings)
         self._place = place
@@ -87,7 +87,7 @@ class Replay:
             SnapshotSource(store, environment.clock, place.source.table_name),
             settings=RoundSettings(
                 _CHECKPOINT_RECORDS,
-                snapshot_patience_seconds=settings.snapshot_patience_seconds,
+                snapshot_timeout_seconds=settings.snapshot_timeout_seconds,
             ),
             needs_snapshot=place.start.origin == "snapshot",
             on_progress=lambda: None,
@@ -174,7 +174,7 @@ class Replay:
             "changes were waiting for it"
         )
 
-    def bury(self) -> None:
+    def fail_abandoned(self) -> None:
         """End a replay whose actor was given up after too many crashes."""
         assert self.mailbox.closed
         self._end("FAILED", _CRASHED)

@@ -30,7 +30,7 @@ class SharedPublisher:
                 self._publisher = await self._broker.open_publisher()
             return self._publisher
 
-    async def throw_away(self, publisher: Publisher) -> None:
+    async def discard(self, publisher: Publisher) -> None:
         """Close a publisher that failed; the first of several users that find out closes it."""
         async with self._lock:
             if publisher is self._publisher:

@@ -70,7 +70,7 @@ class TopicSession:
     @property
     def round_bytes(self) -> int:
         """Maximum bytes of messages in a round: all sinks share the memory for them."""
-        share = _ROUNDS_BYTES // max(1, len(self._environment.at_work))
+        share = _ROUNDS_BYTES // max(1, len(self._environment.running))
         return min(_MOST_ROUND_BYTES, max(_LEAST_ROUND_BYTES, share))
 
     def jittered(self, pause_seconds: float) -> float:
@@ -92,7 +92,7 @@ class TopicSession:
             Unreachable, Refused: nothing can be published now.
         """
         broker = self._environment.broker
-        self._environment.at_work.add(self._subscriber_id)
+        self._environment.running.add(self._subscriber_id)
         found = await self.ensure_topic()
         # A second attempt finds the topics of the first one.
         self._made_topic |= found.is_new
@@ -140,21 +140,21 @@ class TopicSession:
         topic = self.settings.positions_topic.name
         await self.publisher.publish(topic, 0, messages, _POSITIONS_BATCH_BYTES)
 
-    async def throw_away(self) -> None:
+    async def discard(self) -> None:
         """Close a publisher that failed; the next ``open`` opens another one."""
         publisher, self._publisher = self._publisher, None
         if publisher is None:
             return
         if self._is_shared:
-            await self._environment.shared.throw_away(publisher)
+            await self._environment.shared.discard(publisher)
         else:
             await publisher.close()
 
     async def close(self) -> None:
         """Release the publisher; a shared one stays open."""
-        self._environment.at_work.discard(self._subscriber_id)
+        self._environment.running.discard(self._subscriber_id)
         if not self._is_shared:
-            await self.throw_away()
+            await self.discard()
         self._publisher = None
 
     def _position_key(self, partition_number: int) -> bytes:

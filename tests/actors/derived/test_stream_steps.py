@@ -115,7 +115,7 @@ async def test_a_shard_that_is_closed_while_it_is_read_shows_nothing_of_its_chil
         told = it.store.gate_durable(commits_of(key_layout.partition_head(it.number)))
         row = key_layout.change_row(it.number, WRITES + 1)
         written = tasks.create_task(it.write(WRITES))
-        await soon(lambda: it.store.durable().at_hand(row) is not None)
+        await soon(lambda: it.store.durable().cached(row) is not None)
         reading = it.store.gate_behind(is_read)
         read = tasks.create_task(it.read(shard))
         await reading.reached()

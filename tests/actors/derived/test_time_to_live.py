@@ -13,7 +13,7 @@ from msgspec import structs
 
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
-from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
+from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
@@ -337,7 +337,7 @@ async def test_times_that_are_never_due_wake_no_sweeper():
     async with memory_store() as store:
         rows = ExpiryTimes(1, KeySchema((KeyAttribute("pk", "S"),)), "at")
         feed = ChangeFeed(1, store, RecentChanges())
-        means = SweepMeans(store, SetClock(NOW), SweepRate(1.0), 0.0)
+        means = SweepEnvironment(store, SetClock(NOW), SweepRate(1.0), 0.0)
         sweeper = Sweeper(SweptRange(1, b"", None), expirer_of(rows, feed), expire, means)
         never = (0, 1, -5, NOW - FIVE_YEARS)
         sweeper.notice([Listed(at * 1_000_000, b"position") for at in never])

@@ -9,7 +9,7 @@ import anyio
 
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
-from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
+from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
 from dynactor.actors.runtime.supervisor import Supervisor
@@ -37,7 +37,7 @@ class Swept:
         self.asked: list[bytes] = []
         rows = ExpiryTimes(TABLE_ID, KeySchema((KeyAttribute("pk", "S"),)), "at")
         follower = expirer_of(rows, ChangeFeed(1, store, RecentChanges()))
-        means = SweepMeans(store, self.clock, SweepRate(1_000_000.0), 0.0)
+        means = SweepEnvironment(store, self.clock, SweepRate(1_000_000.0), 0.0)
         self.sweeper = Sweeper(SweptRange(TABLE_ID, b"", None), follower, self._expire, means)
 
         # Raised instead of an answer, in sequence.

@@ -226,7 +226,7 @@ async def test_a_shared_publisher_is_opened_only_when_the_last_one_is_closed() -
     shared = SharedPublisher(broker)
     async with asyncio.TaskGroup() as tasks:
         failed = await shared.take()
-        tasks.create_task(shared.throw_away(failed))
+        tasks.create_task(shared.discard(failed))
         next_one = tasks.create_task(shared.take())
         await turns()
         opened = len(broker.publishers)

@@ -136,7 +136,7 @@ async def test_every_item_is_in_the_snapshot_of_a_quiet_table():
 
 async def test_a_snapshot_that_was_given_up_starts_over_after_a_gap():
     broker = FakeBroker()
-    quick = relay_settings(snapshot_patience_seconds=0.05)
+    quick = relay_settings(snapshot_timeout_seconds=0.05)
     async with running_database(broker=broker, relays=quick) as database:
         table = await filled_table(database)
         async with writing(table) as count:

@@ -35,15 +35,15 @@ async def test_a_full_mailbox_refuses_at_once():
 
 async def test_a_sender_that_found_a_mailbox_full_is_notified_of_room():
     mailbox = Mailbox(2)
-    assert mailbox.when_room().done()
+    assert mailbox.when_not_full().done()
     for text in "ab":
         mailbox.put_nowait(Note(text))
-    waiting = [mailbox.when_room(), mailbox.when_room()]
+    waiting = [mailbox.when_not_full(), mailbox.when_not_full()]
     assert not any(each.done() for each in waiting)
     await mailbox.take(1, 1000)
     assert all(each.done() for each in waiting)
     mailbox.put_nowait(Note("c"))
-    drained = mailbox.when_room()
+    drained = mailbox.when_not_full()
     mailbox.drain()
     assert drained.done()
 
@@ -51,11 +51,11 @@ async def test_a_sender_that_found_a_mailbox_full_is_notified_of_room():
 async def test_a_wait_for_space_ends_when_the_mailbox_is_closed():
     mailbox = Mailbox(1)
     mailbox.put_nowait(Note("a"))
-    waiting, cancelled = mailbox.when_room(), mailbox.when_room()
+    waiting, cancelled = mailbox.when_not_full(), mailbox.when_not_full()
     cancelled.cancel()
     mailbox.close()
     assert waiting.done()
-    assert mailbox.when_room().done()
+    assert mailbox.when_not_full().done()
 
 
 async def test_a_closed_mailbox_drains_and_then_gives_nothing():

@@ -28,17 +28,17 @@ class Greeter:
     def __init__(self, name: str, trace: list[str]) -> None:
         self.name = name
         self.mailbox = Mailbox(100)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self._trace = trace
 
     async def run(self) -> None:
         while batch := await self.mailbox.take(2, 1 << 20):
-            self.in_hand = batch
+            self.in_progress = batch
             for envelope in batch:
                 self._trace.append(f"{asyncio.get_running_loop().time():.3f} {self.name}")
                 await asyncio.sleep(0.001 * (envelope.message.number % 3))
                 envelope.answer(envelope.message.number)
-            self.in_hand = []
+            self.in_progress = []
 
 
 async def _act(node: int, greeters: list[Greeter], trace: list[str]) -> None:

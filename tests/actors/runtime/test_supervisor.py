@@ -38,20 +38,20 @@ class Waiter:
     def __init__(self, name: str) -> None:
         self.name = name
         self.mailbox = Mailbox(100)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self.starts = 0
 
     async def run(self) -> None:
         self.starts += 1
         while batch := await self.mailbox.take(1, 1):
-            self.in_hand = batch
+            self.in_progress = batch
             if batch[0].message.what == "crash":
                 raise RuntimeError("a bug")
             if batch[0].message.what == "load":
                 # Restarts this frequent would exceed the restart limit if each counted as a crash.
                 raise InternalServerError("not loaded") from Unavailable("no connection")
             batch[0].answer(batch[0].message.what)
-            self.in_hand = []
+            self.in_progress = []
 
 
 async def test_a_crash_is_answered_and_the_actor_continues():
@@ -102,7 +102,7 @@ async def test_an_actor_that_is_fenced_is_not_restarted(refusal: Callable[[], Ex
     class Replaced(Waiter):
         async def run(self) -> None:
             self.starts += 1
-            self.in_hand = await self.mailbox.take(1, 1)
+            self.in_progress = await self.mailbox.take(1, 1)
             raise refusal()
 
     async with anyio.create_task_group() as task_group:
@@ -131,7 +131,7 @@ async def test_work_that_is_kept_up_ends_if_it_is_fenced():
         raise fenced()
 
     async with anyio.create_task_group() as task_group:
-        Supervisor(task_group).keep_aside(work)
+        Supervisor(task_group).keep_in_background(work)
     assert starts == 1
 
 
@@ -143,7 +143,7 @@ async def test_a_cancellation_of_what_an_actor_waits_for_is_a_crash(
         async def run(self) -> None:
             if self.starts == 0:
                 self.starts = 1
-                self.in_hand = await self.mailbox.take(1, 1)
+                self.in_progress = await self.mailbox.take(1, 1)
                 await stray()
             else:
                 await super().run()
@@ -169,7 +169,7 @@ async def test_a_cancellation_of_what_work_aside_waits_for_ends_that_work_alone(
         supervisor = Supervisor(task_group)
         waiter = Waiter("one")
         supervisor.start(waiter)
-        supervisor.run_aside(stray)
+        supervisor.run_in_background(stray)
         await anyio.wait_all_tasks_blocked()
         assert await waiter.mailbox.put_nowait(Order("soup")) == "soup"
         await supervisor.stop(waiter)
@@ -236,11 +236,11 @@ async def test_background_work_does_not_delay_the_end():
     with anyio.fail_after(10):
         async with anyio.create_task_group() as task_group:
             supervisor = Supervisor(task_group)
-            supervisor.run_aside(work, ended)
+            supervisor.run_in_background(work, ended)
             await begun.wait()
             # The second has not started yet.
-            supervisor.run_aside(work, ended)
-            supervisor.cancel_asides()
+            supervisor.run_in_background(work, ended)
+            supervisor.cancel_background()
     assert ended == [True, True]
 
 
@@ -262,9 +262,9 @@ async def test_endless_work_starts_again_when_it_fails():
     with anyio.fail_after(60):
         async with anyio.create_task_group() as task_group:
             supervisor = Supervisor(task_group)
-            supervisor.keep_aside(work, cancelled_by_another)
+            supervisor.keep_in_background(work, cancelled_by_another)
             await begun_again.wait()
-            supervisor.cancel_asides()
+            supervisor.cancel_background()
     assert begun == 3
     # Twice after a pause.
     assert asyncio.get_running_loop().time() == 10

@@ -11,7 +11,7 @@ from dynactor.model.indexes.index import Projection
 from dynactor.model.keys import key_range
 from dynactor.model.limits import KIB
 from dynactor.model.page import PageRules
-from dynactor.storage.store import NotAtHand, Row, View
+from dynactor.storage.store import NotCached, Row, View
 from tests.support.databases.databases import (
     HeldStore,
     put,
@@ -31,9 +31,9 @@ class CountingView:
         self._view = view
         self.loaded = 0
 
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+    def cached(self, key: bytes) -> bytes | NotCached | None:
         self.loaded += 1
-        return self._view.at_hand(key)
+        return self._view.cached(key)
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         self.loaded += len(keys)

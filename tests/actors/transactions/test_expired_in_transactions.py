@@ -6,7 +6,7 @@ import asyncio
 
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
-from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
+from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
@@ -76,7 +76,7 @@ async def test_the_sweeper_asks_a_few_times_a_second_until_then():
         durable = await store.commit([Group(b"head", None, b"", [(listed, b"")], [])])
         await durable
         expirer = expirer_of(rows, ChangeFeed(1, store, RecentChanges()))
-        means = SweepMeans(store, SetClock(NOW), SweepRate(1_000.0), 0.0)
+        means = SweepEnvironment(store, SetClock(NOW), SweepRate(1_000.0), 0.0)
         sweeper = Sweeper(SweptRange(1, b"", None), expirer, expire, means)
         running = asyncio.create_task(sweeper.run())
         await pass_seconds(10)

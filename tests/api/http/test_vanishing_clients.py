@@ -71,7 +71,7 @@ class Served:
         self.lanes = FastLanes(self.protocol, settings, self.plain, self.room, turns)
         self.endpoint = ""
 
-    def in_hand(self) -> dict[str, Any]:
+    def in_progress(self) -> dict[str, Any]:
         """The objects kept for clients; a disconnected one may still have a running task."""
         return {
             "tasks": [task for task in asyncio.all_tasks() if _is_of_connection(task)],
@@ -130,7 +130,7 @@ def held(database: Database) -> dict[str, Any]:
             charges = effects._charges
             place = f"of {partition.name} of {name}"
             found |= {
-                f"messages {place}": len(partition.mailbox) + len(partition.in_hand),
+                f"messages {place}": len(partition.mailbox) + len(partition.in_progress),
                 f"commit {place}": _is_under_way(partition._last_commit),
                 f"held positions {place}": core.locks.positions,
                 f"paid {place}": charges._in_progress or charges._prepared,
@@ -147,7 +147,7 @@ async def assert_nothing_is_left(database: Database, served: Served) -> None:
     """Wait until nothing is kept, because the last tasks take some turns."""
 
     def left() -> dict[str, Any]:
-        return {what: of for what, of in (held(database) | served.in_hand()).items() if of}
+        return {what: of for what, of in (held(database) | served.in_progress()).items() if of}
 
     try:
         async with asyncio.timeout(DEADLINE_SECONDS / 4):

@@ -162,7 +162,7 @@ async def test_a_write_after_a_stream_begins_to_be_disabled_is_not_shown():
         async with running_reader(held) as reader:
             (shard,) = await reader.shards()
             await reader.write("a")
-            partition = reader.database.table("Thread").partitions.at_work(1)
+            partition = reader.database.table("Thread").partitions.running(1)
             assert partition is not None
             core = partition._core
             assert isinstance(core, TableCore)

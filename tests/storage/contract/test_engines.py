@@ -160,7 +160,7 @@ async def test_closing_completes_accepted_commits_and_refuses_later_ones(
                 await use
         for closed in (store.latest, view):
             with pytest.raises(Closed):
-                closed.at_hand(b"a")
+                closed.cached(b"a")
 
 
 async def test_a_reopened_store_holds_the_written_rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynactor.storage import key_layout
-from dynactor.storage.store import NotAtHand, Row, Store, View
+from dynactor.storage.store import NotCached, Row, Store, View
 from tests.support.stores.faulty_store import FaultyStore
 
 
@@ -16,8 +16,8 @@ class FailingView:
         self._view = view
         self._store = store
 
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
-        return self._view.at_hand(key)
+    def cached(self, key: bytes) -> bytes | NotCached | None:
+        return self._view.cached(key)
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return await self._view.load(keys)

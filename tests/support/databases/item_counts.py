@@ -77,7 +77,7 @@ class CountedTable:
         )
 
     def _follow(self) -> None:
-        self._actors.run_aside(self._follow_all)
+        self._actors.run_in_background(self._follow_all)
 
     async def _follow_all(self) -> None:
         self.followers.follow(await self._table.followers.feeds_for(self.subscriber_id))

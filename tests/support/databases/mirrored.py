@@ -97,7 +97,7 @@ class MirrorActor:
     ) -> None:
         self.name = "mirror"
         self.mailbox = Mailbox(1)
-        self.in_hand: list[Envelope] = []
+        self.in_progress: list[Envelope] = []
         self.logs = logs
         self.follower = RoundFollower(
             self.name,

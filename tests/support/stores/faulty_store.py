@@ -22,7 +22,7 @@ from pathlib import Path
 from dynactor.storage.store import (
     Closed,
     Group,
-    NotAtHand,
+    NotCached,
     Row,
     Snapshot,
     Store,
@@ -39,7 +39,7 @@ class UnreadableView:
     def __init__(self, error: StoreError) -> None:
         self._error = error
 
-    def at_hand(self, *_: object, **__: object) -> bytes | NotAtHand | None:
+    def cached(self, *_: object, **__: object) -> bytes | NotCached | None:
         raise self._error
 
     async def load(self, *_: object, **__: object) -> list[bytes | None]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from random import Random
 
 from dynactor.storage.store import (
-    NOT_AT_HAND,
+    NOT_CACHED,
     Group,
-    NotAtHand,
+    NotCached,
     Row,
     Snapshot,
     Store,
@@ -45,9 +45,9 @@ class DelayedView:
         self._inner = inner
         self._delays = delays
 
-    def at_hand(self, key: bytes) -> NotAtHand:  # noqa: ARG002 - the port
+    def cached(self, key: bytes) -> NotCached:  # noqa: ARG002 - the port
         """Report the value as not cached, so that every read takes time."""
-        return NOT_AT_HAND
+        return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         await self._delays.wait()

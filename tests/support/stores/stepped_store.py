@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.clock import Clock
-from dynactor.storage.store import Group, NotAtHand, Row, Store, View
+from dynactor.storage.store import Group, NotCached, Row, Store, View
 from dynactor.streams.kafka.broker import Broker
 from tests.support.databases.databases import running_database
 from tests.support.stores.faulty_store import FaultyStore
@@ -261,8 +261,8 @@ class _SteppedView:
         self._view = view
         self._store = store
 
-    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
-        return self._view.at_hand(key)
+    def cached(self, key: bytes) -> bytes | NotCached | None:
+        return self._view.cached(key)
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         call = Load(keys)
