@@ -1,17 +1,16 @@
 """The pytest plugin: a DynamoDB server for a run of tests.
 
 pytest loads this module in every run, wherever dynactor is installed. So it imports the standard
-library and pytest alone, and does nothing until a test asks for one of the fixtures:
+library and pytest alone, and does nothing until a test uses one of the fixtures:
 
 ``dynamodb_endpoint``
-    The address of the server, which is one for the whole run (one for each worker of xdist).
+    The server's address. One server runs for the whole run, or for each worker of xdist.
 ``dynamodb``
-    boto3's resource, whose client is ``dynamodb.meta.client``. It begins with an empty server.
+    boto3's resource for an empty server. Its client is ``dynamodb.meta.client``.
 ``dynamodb_client``
-    boto3's client. It begins with an empty server.
+    boto3's client for an empty server.
 ``dynactor_server``
-    The server in the hands of the test: clock, lag, throttling, faults, snapshots, reset. It
-    begins empty.
+    An empty server, and control of its clock, lag, throttling, faults, snapshots and reset.
 
 docs/TESTING.md describes the options.
 """
@@ -49,15 +48,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "how long dynactor's fixtures keep their data: function, class, module, package or session",
         default="function",
     )
-    parser.addini("dynactor_fixture_prefix", "put before the names of dynactor's fixtures")
+    parser.addini("dynactor_fixture_prefix", "prefix of the names of dynactor's fixtures")
     parser.addini(
         "dynactor_start",
-        "when dynactor's server is started: first-use, or run, before the tests are imported",
+        "when dynactor's server starts: at its first use, or run: before the tests are imported",
         default="first-use",
     )
     parser.addini(
         "dynactor_allow_aws",
-        "let the tests reach AWS, which dynactor's plugin else prevents",
+        "let requests to AWS through; by default dynactor's plugin refuses them",
         type="bool",
         default=False,
     )
@@ -138,7 +137,7 @@ def _names(config: pytest.Config) -> frozenset[str]:
 
 
 def _run_of(config: pytest.Config) -> SuiteRun:
-    """The run's server, which may not be started yet."""
+    """The server of the test run, which may not be started yet."""
     if _RUN not in config.stash:
         from dynactor.api.testing.suite_run import SuiteRun  # noqa: PLC0415
 
@@ -151,7 +150,7 @@ def _run_of(config: pytest.Config) -> SuiteRun:
 
 
 def _server(config: pytest.Config) -> Server:
-    """The server, ready; a test without a server fails with the server's message and log."""
+    """The started server. If it does not start, the test fails with its message and log."""
     from dynactor.api.testing.server_process import ServerError  # noqa: PLC0415
 
     try:

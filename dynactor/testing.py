@@ -26,7 +26,7 @@ __all__ = ["AdminError", "Server", "ServerClock", "ServerError", "server"]
 
 
 class server:  # noqa: N801 - used like a function
-    """A context, plain or asynchronous, in which a server runs.
+    """A context manager, for ``with`` and ``async with``, in which a server runs.
 
     The server keeps its data in memory and listens on a free port of loopback. It ends with the
     context or with this process, even after SIGKILL. Every context starts a server of its own.

@@ -29,11 +29,10 @@ _WIDTH: Final = 140
 
 app = App(
     name="load",
-    help="""Runs a workload against a DynamoDB endpoint, and shows what came of it.
+    help="""Runs a workload against a DynamoDB endpoint, and reports throughput and latency.
 
-    The exit code is 0 if all went well, 1 if --verify found something or could not look, 2 if
-    nothing could be run, 3 if requests failed. Ctrl-C ends a run early, with the result until
-    then.""",
+    The exit code is 0 after success, 1 if --verify found a fault or could not verify, 2 if nothing
+    could be run, 3 if requests failed. Ctrl-C ends a run early and reports the result so far.""",
     version_flags=(),
     help_format="markdown",
 )
@@ -49,7 +48,7 @@ def run(options: RunOptions | None = None) -> int:
         print_report(result, terminal)
         if options.output is not None:
             save(result, options.output)
-            terminal.print(f"kept in {options.output}", highlight=False)
+            terminal.print(f"saved in {options.output}", highlight=False)
     except (CannotPrepare, NoCredentials, OSError, RunFailed, WrongOption) as error:
         return trouble(error)
     if result.findings is not None and not result.findings.is_clean:
@@ -80,7 +79,7 @@ def compare(
         print_comparison(results, terminal)
         if plot_to is not None:
             plot(results, plot_to)
-            terminal.print(f"drawn in {plot_to}", highlight=False)
+            terminal.print(f"plotted in {plot_to}", highlight=False)
     except (CannotPlot, NotAResult, OSError) as error:
         return trouble(error)
     return 0
@@ -100,12 +99,12 @@ def workloads() -> int:
 
 
 def console() -> Console:
-    """A console as wide as the terminal, or as the tables without one."""
+    """A console as wide as the terminal, or, without a terminal, as wide as the tables."""
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=_WIDTH)
 
 
 def trouble(error: Exception) -> int:
-    """Print an error; returns the exit code for it."""
+    """Print an error and return its exit code."""
     Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
     return TROUBLE

@@ -98,7 +98,7 @@ class RunOptions:
     lognormal:MEDIAN:SIGMA. Example: 100-2000."""
 
     fields: Annotated[int, Parameter(group=_ITEMS, validator=Number(gte=1, lte=100))] = 5
-    """Payload attributes per item, 1 to 100, besides five others."""
+    """Payload attributes per item, 1 to 100. Each item has five other attributes."""
 
     collection_items: Annotated[PositiveInt | None, Parameter(group=_ITEMS)] = None
     """Items per partition key. Default: 10, or the number per query."""
@@ -180,7 +180,8 @@ class RunOptions:
         collection_items = self.collection_items or max(10, query_items)
         if self.workers > self.connections:
             raise WrongOption(
-                f"{self.workers} workers and {self.connections} connections: a worker needs one"
+                f"{self.workers} workers need at least as many connections: give --connections "
+                f"{self.workers} or more"
             )
         unit = collection_items * self.workers
         keys = math.ceil(self.keys / unit) * unit

@@ -1,1 +1,1 @@
-"""Floor 0, pure: values, keys, expressions, decisions, capacity arithmetic, errors."""
+"""Layer 0, pure: values, keys, expressions, decisions, capacity arithmetic, errors."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dynactor.model.limits import BATCH_GET_PARTITION_BYTES, BATCH_GET_RESPONSE_BYTES
 
 
-class BatchRoom:
-    """The bytes left in one answer, by the numbers of partitions, which no two tables share.
+class BatchGetBudget:
+    """Counts the item bytes that one answer may still hold, in total and from each partition.
 
-    The first item that does not fit closes its partition, or the whole answer if that is full.
-    Later keys of a closed partition stay unprocessed, even if their items are small, so a client
-    that sends them again receives them in its own order.
+    Partitions are identified by number; partitions of two tables never share a number. The first
+    item that does not fit closes its partition, or the whole answer if the answer is full. Later
+    keys of a closed partition stay unprocessed, even if their items are small. So a client that
+    requests the unprocessed keys again receives their items in the order of its first request.
     """
 
     def __init__(self) -> None:

@@ -50,8 +50,8 @@ class ValidationException(DynamoDBError):
 
     The message is the one of AWS's older request layer. ``fault`` describes a faulty value for
     which the newer layer has another message. ``is_of_request`` is set if the fault was found
-    before any table was read. ``dynactor.api.requests.validation_errors`` chooses the message by
-    both.
+    before any table was read. ``dynactor.api.requests.validation_errors`` chooses the message from
+    these two attributes.
     """
 
     namespace = _CORAL_VALIDATE
@@ -86,7 +86,7 @@ class MissingAuthenticationTokenException(DynamoDBError):
 
 
 class IncompleteSignatureException(DynamoDBError):
-    """Something is missing from the request's signature."""
+    """A part of the request's signature is missing."""
 
     namespace = _CORAL_SERVICE
 
@@ -118,7 +118,7 @@ class RequestEntityTooLargeException(DynamoDBError):
 
 
 class ConditionalCheckFailedException(DynamoDBError):
-    """A condition was false. The error carries the item if the request asked for it."""
+    """A condition was false. The error has the existing item if the request asks for the item."""
 
     def __init__(
         self,
@@ -130,14 +130,14 @@ class ConditionalCheckFailedException(DynamoDBError):
         self.item = item
 
     def members(self) -> dict[str, Any]:
-        """The message, and the item if it is to be returned."""
+        """The message, and the existing item if the request asks for the item."""
         if self.item is None:
             return {"message": self.message}
         return {"message": self.message, "Item": self.item}
 
 
 class DuplicateItemException(DynamoDBError):
-    """A PartiQL INSERT met an item with its key."""
+    """An item with the key of a PartiQL INSERT exists already."""
 
 
 class TransactionConflictException(DynamoDBError):
@@ -148,7 +148,10 @@ class TransactionConflictException(DynamoDBError):
 
 
 class CancellationReason(Struct, frozen=True):
-    """Why one action of a canceled transaction failed; ``None`` if it did not."""
+    """The reason why one action of a canceled transaction failed.
+
+    The code is ``None`` for an action that did not fail.
+    """
 
     code: str = "None"
     message: str | None = None
@@ -178,7 +181,7 @@ class TransactionCanceledException(DynamoDBError):
         self.receipts = tuple(receipts)
 
     def members(self) -> dict[str, Any]:
-        """The message, capitalized in this error, and the reasons."""
+        """The message, whose member name is capitalized in this error, and the reasons."""
         return {
             "Message": self.message,
             "CancellationReasons": [reason.members() for reason in self.reasons],
@@ -189,7 +192,7 @@ class TransactionInProgressException(DynamoDBError):
     """The transaction that was first sent with this token is still in progress."""
 
     def members(self) -> dict[str, Any]:
-        """The member is capitalized (botocore's service model)."""
+        """The message, whose member name is capitalized here (botocore's service model)."""
         return {"Message": self.message}
 
 
@@ -197,7 +200,7 @@ class IdempotentParameterMismatchException(DynamoDBError):
     """Another transaction was sent with this token before."""
 
     def members(self) -> dict[str, Any]:
-        """The member is capitalized (botocore's service model)."""
+        """The message, whose member name is capitalized here (botocore's service model)."""
         return {"Message": self.message}
 
 
@@ -210,7 +213,7 @@ class PolicyNotFoundException(DynamoDBError):
 
 
 class TableNotFoundException(DynamoDBError):
-    """The backup operations' form of ResourceNotFoundException."""
+    """The table does not exist; backup operations use this error, not ResourceNotFoundException."""
 
 
 class TableAlreadyExistsException(DynamoDBError):
@@ -218,7 +221,7 @@ class TableAlreadyExistsException(DynamoDBError):
 
 
 class TableInUseException(DynamoDBError):
-    """The backup operations' form of ResourceInUseException."""
+    """The table is changing state; backup operations use this error, not ResourceInUseException."""
 
 
 class BackupNotFoundException(DynamoDBError):
@@ -261,7 +264,7 @@ class ThrottlingReason(Struct, frozen=True, cache_hash=True):
 
 
 class Throttled(DynamoDBError):
-    """A request that the client may retry, with the limits that refused it."""
+    """The request was throttled, so the client may retry. ``reasons`` are the exceeded limits."""
 
     reasons_member: ClassVar[str] = "ThrottlingReasons"
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-# Nanoseconds are counted in units of 1,024: a shift by ten bits instead of a division.
+# Durations are counted in units of 1,024 nanoseconds, because a shift by ten bits is faster than a
+# division.
 _UNIT_SECONDS: Final = 1024e-9
 # Bucket k counts durations below 2 ** k units. Each duration of 64 bits has a bucket.
 _BUCKETS: Final = 64
-# Shorter and longer durations share the outer buckets.
+# ``cumulative`` reports the bounds of these buckets. Shorter durations count in the first one, and
+# longer durations in none.
 _FIRST_SHOWN: Final = 5
 _LAST_SHOWN: Final = 26
 

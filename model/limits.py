@@ -32,7 +32,7 @@ BATCH_WRITE_REQUESTS: Final = 25  # <=
 TRANSACTION_ITEMS: Final = 100  # <=
 TRANSACTION_BYTES: Final = 4 * MIB  # <= for the items written, and for the items read
 CLIENT_TOKEN_CHARACTERS: Final = 36  # <=, and at least 1
-CLIENT_TOKEN_SECONDS: Final = 10 * 60  # < after its transaction (API reference)
+CLIENT_TOKEN_SECONDS: Final = 10 * 60  # < since its transaction ended (API reference)
 LIST_TABLES_PAGE: Final = 100  # <=
 LIST_CONTRIBUTOR_INSIGHTS_PAGE: Final = 100  # <= (botocore's service model)
 LIST_EXPORTS_PAGE: Final = 25  # <= (botocore's service model)
@@ -90,7 +90,7 @@ ACCOUNT_READ_UNITS: Final = 80_000  # per second, of an account; shown, never en
 ACCOUNT_WRITE_UNITS: Final = 80_000  # per second, of an account; shown, never enforced
 THROUGHPUT_UNITS: Final = 1_000_000_000_000  # <= in a request (dynalite, measured on AWS)
 
-# Time to live ("Using time to live"): an item this far or further in the past never expires.
+# Time to live ("Using time to live"): an item whose time is this far in the past never expires.
 TIME_TO_LIVE_PAST_SECONDS: Final = 5 * 365 * 24 * 60 * 60  # <, five years
 TIME_TO_LIVE_CHANGE_SECONDS: Final = 60 * 60  # between two changes (API reference)
 TIME_TO_LIVE_ATTRIBUTE_CHARACTERS: Final = 255  # <=, and at least 1

@@ -22,8 +22,8 @@ from dynactor.model.values.stored_item import StoredItem
 class PageRules(Struct, frozen=True):
     """A request's rules for a page.
 
-    ``fetch``: entries of a local index are completed from the table (S13). ``limit`` bounds the
-    rows evaluated, not those returned.
+    ``fetch``: for each entry of a local index, the whole item is read from the table (S13).
+    ``limit`` bounds the rows evaluated, not those returned.
     """
 
     limit: int | None = None
@@ -34,7 +34,7 @@ class PageRules(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """The result. ``items`` are JSON texts; ``last`` is the key to continue after, if any."""
+    """A finished page. ``items`` are JSON texts; ``last`` is the LastEvaluatedKey, if any."""
 
     items: list[bytes]
     count: int
@@ -71,7 +71,7 @@ class PageBuilder:
         return None if limit is None else limit - self._scanned_count
 
     def add(self, entry: StoredItem, fetched: StoredItem | None = None) -> None:
-        """Evaluate the next row; ``fetched`` is its whole item if the rules ask for it."""
+        """Evaluate the next row; ``fetched`` is the whole item if the rules request a fetch."""
         assert not self.full
         rules = self._rules
         self.last = entry
@@ -104,7 +104,7 @@ class PageBuilder:
                 if self.full:
                     return
             return
-        # The rules return items as stored, so no call per item is needed.
+        # Items are returned as stored, so no item needs a call of its own.
         assert not self.full
         left_bytes = PAGE_BYTES - self._finished_bytes - self._entry_bytes
         for taken, entry in enumerate(entries, start=1):
@@ -133,7 +133,7 @@ class PageBuilder:
 
     @property
     def blocks(self) -> int:
-        """The blocks of 4 KB to charge if reading ends now. Not valid for a finished page."""
+        """The blocks of 4 KB to charge if reading ends now; wrong for a finished page."""
         unfinished = capacity.read_blocks(self._entry_bytes) or 1
         return self._finished_blocks + unfinished + self._fetched_blocks
 

@@ -25,7 +25,7 @@ from dynactor.actors.splitting.split_gate import SplitGate
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Followers
 from dynactor.actors.table.throttle import TableThrottle
-from dynactor.model.batch_get_budget import BatchRoom
+from dynactor.model.batch_get_budget import BatchGetBudget
 from dynactor.model.capacity import capacity
 from dynactor.model.capacity.capacity import KeyRead, Receipt
 from dynactor.model.errors import (
@@ -271,7 +271,7 @@ class Table:
         return ItemRead(stored, units)
 
     async def read_items(
-        self, positions: Sequence[bytes], *, consistent: bool, room: BatchRoom
+        self, positions: Sequence[bytes], *, consistent: bool, budget: BatchGetBudget
     ) -> list[ItemRead | Throttled | None]:
         """The items at these positions, all from one durable view; each is admitted separately.
 
@@ -289,7 +289,7 @@ class Table:
         rows: list[bytes] = []
         for ordinal, position in enumerate(positions):
             number = number_of(position)
-            if room.is_closed(number):
+            if budget.is_closed(number):
                 continue
             refusal = throttle.refused_read(number, position)
             if refusal is not None:
@@ -305,7 +305,7 @@ class Table:
         for ordinal, number, value in zip(ordinals, numbers, values, strict=True):
             stored = None if value is None else codec.decode(value)
             size_bytes = 0 if stored is None else stored.size_bytes
-            if not room.fits(number, size_bytes):
+            if not budget.fits(number, size_bytes):
                 continue
             units = capacity.item_read_units(size_bytes, consistent=consistent)
             # The items before this one may have consumed the last units since it was admitted.
@@ -315,7 +315,7 @@ class Table:
             if refusal is not None:
                 reads[ordinal] = refusal.error()
                 continue
-            room.take(number, size_bytes)
+            budget.take(number, size_bytes)
             reads[ordinal] = ItemRead(stored, units)
         return reads
 

@@ -458,7 +458,7 @@ class TableThrottle:
             saved_seconds=self._settings.initial_burst_seconds,
             stored=self._balances.stored(resource_id),
         )
-        limits.tell_due(partial(self._balances.note_due, resource_id, limits))
+        limits.set_on_due(partial(self._balances.note_due, resource_id, limits))
         return limits
 
     def _begins_full(self) -> bool:

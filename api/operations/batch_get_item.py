@@ -19,7 +19,7 @@ from dynactor.api.requests.expression_members import (
 )
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.batch_get_budget import BatchRoom
+from dynactor.model.batch_get_budget import BatchGetBudget
 from dynactor.model.capacity.capacity import Receipt, consumed_capacity
 from dynactor.model.errors import Throttled, ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
@@ -80,12 +80,12 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     """Read items of several tables, each at the price of a GetItem.
 
     UnprocessedKeys has the throttled keys, and the keys whose items don't fit into the answer
-    (``BatchRoom``). The batch fails only if every key was throttled.
+    (``BatchGetBudget``). The batch fails only if every key was throttled.
     """
     request = call.request
     gets = _usual(call) or _checked(call)
-    room = BatchRoom()
-    outcomes = [await _read(call, of_table, room) for of_table in gets]
+    budget = BatchGetBudget()
+    outcomes = [await _read(call, of_table, budget) for of_table in gets]
     if not any(outcome.is_read for outcome in outcomes):
         raise next(outcome.refusal for outcome in outcomes if outcome.refusal)
     responses = [
@@ -114,14 +114,16 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     return joined(members)
 
 
-async def _read(call: Call[BatchGetItemInput], of_table: _TableGets, room: BatchRoom) -> _Outcome:
+async def _read(
+    call: Call[BatchGetItemInput], of_table: _TableGets, budget: BatchGetBudget
+) -> _Outcome:
     """Read the items of one table that are admitted and fit into the answer."""
     outcome = _Outcome()
     _, request, table, wanted, positions, projector = of_table
     consistent = request.ConsistentRead is True
     for begin in range(0, len(positions), _KEYS_AT_ONCE):
         asked = positions[begin : begin + _KEYS_AT_ONCE]
-        reads = await table.read_items(asked, consistent=consistent, room=room)
+        reads = await table.read_items(asked, consistent=consistent, budget=budget)
         for at, read in enumerate(reads, start=begin):
             if isinstance(read, ItemRead):
                 outcome.is_read = True

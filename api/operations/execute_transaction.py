@@ -159,7 +159,7 @@ async def _write(
         raise _told_of_duplicates(error, statements) from None
     members = [b'"Responses":[]']
     members += capacity_members(
-        checked.given_names, written.receipts, request.ReturnConsumedCapacity, written.told_as
+        checked.given_names, written.receipts, request.ReturnConsumedCapacity, written.repeated_as
     )
     return joined(members)
 

@@ -69,7 +69,7 @@ async def handle(call: Call[TransactWriteItemsInput]) -> bytes:
     checked = checked_actions(call.database, parsed)
     written = await carry_out(call, checked, token, content)
     members = capacity_members(
-        checked.given_names, written.receipts, request.ReturnConsumedCapacity, written.told_as
+        checked.given_names, written.receipts, request.ReturnConsumedCapacity, written.repeated_as
     )
     members += metrics_members(checked, written.outcomes, request.ReturnItemCollectionMetrics)
     return joined(members)

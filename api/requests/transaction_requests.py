@@ -180,7 +180,7 @@ class Written(NamedTuple):
 
     receipts: list[Receipt]
     outcomes: list[Done]
-    told_as: TransactionUnits
+    repeated_as: TransactionUnits
 
 
 async def carry_out(
@@ -247,7 +247,7 @@ def capacity_members(
     given_names: Sequence[str],
     receipts: Sequence[Receipt],
     mode: ReturnConsumedCapacity | None,
-    told_as: TransactionUnits,
+    repeated_as: TransactionUnits,
 ) -> list[bytes]:
     """The ConsumedCapacity member, if requested: tables in the order of the request."""
     if mode is None or mode == "NONE":
@@ -257,7 +257,7 @@ def capacity_members(
         name = table_name(given_name)
         by_table[name] = by_table.get(name, Receipt()) + receipt
     consumed = [
-        consumed_capacity(name, receipt, mode, told_as=told_as)
+        consumed_capacity(name, receipt, mode, repeated_as=repeated_as)
         for name, receipt in by_table.items()
     ]
     return [b'"ConsumedCapacity":' + json.encode(consumed)]

@@ -58,6 +58,6 @@ def _settle(
             return ""
         if monotonic() > give_up_at:
             for number in behind:
-                text = f"the global index shows {shown.get(number)} for good"
+                text = f"the global index still shows {shown.get(number)}"
                 ledger.findings.note(Finding("lost", number, text))
             return ""

@@ -11,18 +11,18 @@ Kind = Literal["lost", "stale", "foreign", "refused", "condition", "torn"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 MEANINGS: Final[dict[Kind, str]] = {
-    "lost": "an acknowledged write is not there after the run",
-    "stale": "a read showed less than was acknowledged, or read, before it began",
-    "foreign": "a read showed what nobody wrote",
-    "refused": "a read showed a write that had been refused",
+    "lost": "an acknowledged write is missing after the run",
+    "stale": "a read returned an older version than the last one acknowledged or read before it",
+    "foreign": "a read returned data that no client wrote",
+    "refused": "a read returned a write that the server had refused",
     "condition": "a condition on the last acknowledged version failed",
-    "torn": "a transaction was shown in part",
+    "torn": "a read returned a part of a transaction",
 }
 _EXAMPLES: Final = 20
 
 
 class Finding(Struct, frozen=True):
-    """One read or write whose answer no order of the writes explains."""
+    """An answer to a read or write that no order of the writes can explain."""
 
     kind: Kind
     item: int
@@ -42,7 +42,7 @@ class Findings(Struct):
 
     @property
     def is_clean(self) -> bool:
-        """Whether everything was read, and was correct."""
+        """Whether all items were read, without any finding."""
         return not self.counts and not self.items_unread
 
     def note(self, finding: Finding) -> None:

@@ -1,4 +1,4 @@
-"""The history of writes, and the results that reads may therefore have.
+"""The history of writes, and the results that reads may return because of it.
 
 Each item has one writer at a time, which numbers its versions. A read may show any version from the
 last one acknowledged before the read began to the last one begun before it ended. A version that a
@@ -20,7 +20,7 @@ _LOADED: Final = 0
 
 
 class Write(NamedTuple):
-    """A write in progress. ``stamps`` are those of the resulting item; None if there is none."""
+    """A write in progress. ``stamps`` are the versions of the new item's fields; None: deleted."""
 
     number: int
     version: int
@@ -155,7 +155,7 @@ class Ledger:
     def condition_failed(self, write: Write) -> None:
         """Record that the server found another version than the last acknowledged one."""
         if write.expected is not None:
-            text = f"version {write.expected} was acknowledged and is not what is there"
+            text = f"version {write.expected} was acknowledged, and the server has another one"
             self.findings.note(Finding("condition", write.number, text))
 
     def begin_read(self, number: int) -> Read:
@@ -224,10 +224,10 @@ class Ledger:
             elif seen.version >= floor:
                 kind = "foreign"
                 what += f" with fields of versions {seen.stamps}"
-        text = f"showed {what}, of versions {floor} to {history.last}"
+        text = f"showed {what}; versions {floor} to {history.last} were allowed"
         self.findings.note(Finding(kind, number, text))
 
     def strange(self, number: int, item: object) -> None:
-        """Record that a read showed a foreign item, or not the requested one."""
+        """Record that a read returned an unknown item, or one that was not requested."""
         self.findings.reads_checked += 1
         self.findings.note(Finding("foreign", number, f"showed {item!r:.300}"))

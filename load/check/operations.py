@@ -1,4 +1,4 @@
-"""The operations, with every answer compared with the ledger.
+"""Operations that compare every answer with the ledger.
 
 Each item has one write at a time, so the last version is always known. A query must also show all
 existing items, in their order.
@@ -147,7 +147,7 @@ class CheckedOperations(Operations):
         error = yield from self._get(number)
         if error not in {"", MISSING}:
             return error
-        # Another connection may have begun to write it meanwhile.
+        # Another connection may have begun to write the item meanwhile.
         if not self._ledger.is_free(number):
             (number,) = self._draw_free()
         return (yield from self._update(number))
@@ -182,8 +182,8 @@ class CheckedOperations(Operations):
         if not _is_ordered(items, sort):
             self._ledger.strange(numbers[0], f"items out of order by {sort}: {items!r:.200}")
         if "LastEvaluatedKey" in body:
-            # In an index, the items after the last one are unknown; in the table, they are those of
-            # higher numbers.
+            # The page ended early. In the table, the items after the last one are unread. In an
+            # index, their order is unknown, so all items that are not in the page are unread.
             last = number_in(items[-1]["sk"]["S"]) if sort == "sk" and items else -1
             size = self._records.collection_items
             shown = {number_in(item["sk"]["S"]) for item in items}

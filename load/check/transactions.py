@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Torn(NamedTuple):
-    """An item that is older than another one, although one transaction wrote both."""
+    """An item shown without the effect of a transaction whose other effects were shown."""
 
     number: int
     text: str
@@ -29,7 +29,7 @@ class Transactions:
         return self._last.get(number, {}).keys()
 
     def torn(self, shown: Mapping[int, int]) -> Iterable[Torn]:
-        """Transactions that one TransactGetItems has shown only in part; versions by item.
+        """The items that contradict ``shown``, the versions that one TransactGetItems returned.
 
         An item may be newer than the transaction, but not older. A missing item may have been
         deleted since.
@@ -41,4 +41,5 @@ class Transactions:
             for other, written in versions.items():
                 if shown.get(other, written) < written:
                     text = f"at version {shown[other]}, while item {number} is at {version}"
-                    yield Torn(other, f"{text}, which came with version {written} of this one")
+                    both = f"one transaction wrote version {written} and that version"
+                    yield Torn(other, f"{text}; {both}")

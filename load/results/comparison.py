@@ -36,7 +36,7 @@ UNLIKE = Case("different workloads", 0, 0)
 
 
 class Spread(NamedTuple):
-    """The median of some rounds, the least and the most."""
+    """The median, the lowest and the highest value of some rounds."""
 
     median: float
     least: float

@@ -145,7 +145,7 @@ def merged(histograms: Iterable[Histogram]) -> Histogram:
 
 
 def of_values(values: Mapping[int, int]) -> Histogram:
-    """The count of each value in microseconds."""
+    """A histogram of values in microseconds, from the count of each value."""
     made = Histogram()
     for microseconds, count in values.items():
         made.record(microseconds, count)

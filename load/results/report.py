@@ -1,4 +1,4 @@
-"""The report of a run for people: a table, and warnings about its validity."""
+"""The printed report of a run: a table, and warnings about its validity."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _costs(result: Result) -> Iterator[str]:
         )
         late = generator.lateness.percentiles_us["99"]
         if late is not None:
-            line += f"; requests went out up to {milliseconds(late)} ms late (p99)"
+            line += f"; requests were sent up to {milliseconds(late)} ms late (p99)"
         yield line
 
 
@@ -82,19 +82,20 @@ def _warnings(result: Result) -> Iterator[str]:
     generator = result.generator
     if generator.busiest_share > _BUSY_SHARE:
         yield (
-            "[yellow]The generator was what limited the rate: a worker took a whole processor. "
-            "Add --workers."
+            "[yellow]The generator limited the rate: a worker used a whole processor. Add "
+            "--workers."
         )
     if generator.unsent:
         yield (
-            f"[yellow]{generator.unsent:,} requests were due and never sent, since no connection "
-            "was free: the server, or --connections, is below this rate. Their waits count."
+            f"[yellow]{generator.unsent:,} due requests were never sent, because no connection was "
+            "free: the server is too slow for this rate, or --connections is too low. Their "
+            "waiting times count as latency."
         )
     late = generator.lateness.percentiles_us["99"]
     if late is not None and late > _LATE_US:
         yield (
-            f"[yellow]1 % of the requests went out {milliseconds(late)} ms late or more, by the "
-            "generator's own fault: its machine is too busy. That time counts as latency."
+            f"[yellow]1 % of the requests were sent at least {milliseconds(late)} ms late, because "
+            "the generator's machine is too busy. The delay counts as latency."
         )
 
 

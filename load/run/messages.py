@@ -14,7 +14,7 @@ class Filled(Struct, tag=True):
 
 
 class Ready(Struct, tag=True):
-    """The worker is connected and the table filled; it waits for ``go``."""
+    """The worker is connected and the table is filled. The worker waits for ``go``."""
 
 
 class Tick(Struct, tag=True):

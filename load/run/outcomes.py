@@ -22,9 +22,9 @@ _UNANSWERED: Final = frozenset({"Timeout", "ConnectionLost", "NotConnected"})
 
 
 def counts_in_latency(outcome: str) -> bool:
-    """Whether the latency counts.
+    """Whether the latency of an operation with this outcome counts.
 
-    A refusal is faster than an answer and would flatter the server. An unanswered request counts,
-    because leaving it out would hide the worst latencies.
+    A refusal does not count, because it is faster than a success and would make the server look
+    faster. An unanswered request counts, because otherwise the worst latencies would be hidden.
     """
     return outcome in EXPECTED or outcome in _UNANSWERED or outcome == UNPROCESSED

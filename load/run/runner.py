@@ -86,16 +86,16 @@ class Run:
 
     def stop(self) -> None:
         """End the run early."""
-        self._say(b"stop\n")
+        self._send(b"stop\n")
 
-    def _say(self, line: bytes) -> None:
+    def _send(self, line: bytes) -> None:
         for process in self._processes:
             assert process.stdin is not None
             with suppress(ConnectionError, RuntimeError):
                 process.stdin.write(line)
 
     async def measure(self, label: str, workload: str) -> Result:
-        """Fill, run, check.
+        """Fill the table, run the workload, and check the items.
 
         Raises:
             RunFailed: a worker could not continue.
@@ -105,15 +105,15 @@ class Run:
                 for number in range(self._plan.workers):
                     process = await self._start(number)
                     tasks.create_task(self._listen(number, process))
-                self._say(msgspec.json.encode(self._plan) + b"\n")
+                self._send(msgspec.json.encode(self._plan) + b"\n")
                 await self._all_ready.wait()
                 started_at = datetime.now(UTC)
-                self._say(b"go\n")
+                self._send(b"go\n")
                 watching = tasks.create_task(self._watch_server())
                 await self._all_reported.wait()
                 watching.cancel()
                 if len(self._server_cpu_seconds) == 1:
-                    # The workers were slightly faster, or were stopped.
+                    # The workers ended before the second measurement of the server.
                     self._note_server()
         except ExceptionGroup as group:
             failed, others = group.split(RunFailed)
@@ -146,12 +146,12 @@ class Run:
         assert process.stdout is not None
         while line := await process.stdout.readline():
             message = decode(line)
-            self._hear(number, message)
+            self._receive(number, message)
             if isinstance(message, Report):
                 return
         raise RunFailed("a worker ended early, see above")
 
-    def _hear(self, number: int, message: Message) -> None:
+    def _receive(self, number: int, message: Message) -> None:
         match message:
             case Filled(items):
                 self._filled[number] = items
@@ -207,7 +207,7 @@ class Run:
 
     def _note_server(self) -> None:
         if self._server is not None:
-            # A process that was started through another one is its child.
+            # The given process may have started the server as a child process.
             processes = [self._server, *self._server.children(recursive=True)]
             times = [process.cpu_times() for process in processes]
             self._server_cpu_seconds.append(sum(each.user + each.system for each in times))

@@ -88,7 +88,7 @@ class Caller:
 
 
 async def prepare(plan: Plan, caller: Caller, preparation: Preparation) -> bool:
-    """Make sure that the plan's table exists; whether it is new and has to be filled.
+    """Make sure that the plan's table exists; return whether it is new and has to be filled.
 
     Raises:
         CannotPrepare: see its docstring.
@@ -111,8 +111,9 @@ async def prepare(plan: Plan, caller: Caller, preparation: Preparation) -> bool:
 def _check(plan: Plan, found: dict[str, Any]) -> None:
     if plan.verify:
         raise CannotPrepare(
-            f"There is a table {plan.table} already, and only what a run itself has written can be "
-            "verified: add --prepare recreate, which deletes it first, or give another --table"
+            f"The table {plan.table} exists already, and --verify needs items that this run has "
+            "written: add --prepare recreate, which deletes the table first, or give another "
+            "--table"
         )
     wanted = create_table(plan)
     if found["KeySchema"] != wanted["KeySchema"]:

@@ -1,9 +1,9 @@
 """A worker: one process, one event loop, many connections.
 
 ``python -m dynactor.load.run.worker NUMBER`` reads a ``Plan`` as JSON from the first line of its
-standard input. It connects, fills the table if the plan says so, and reports that it is ready. It
-begins at a line ``go``, and ends early at a line ``stop`` or at the end of its input. Its messages
-are in ``messages.py``.
+standard input. The worker connects, fills the table if the plan says so, and reports that it is
+ready. It starts the run after a line ``go``, and ends the run early after a line ``stop`` or at the
+end of its input. ``messages.py`` has its messages.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dynactor.load.check.final import index_settled, read_back
 from dynactor.load.check.ledger import Ledger
 from dynactor.load.check.operations import CheckedOperations
 from dynactor.load.results.histogram import of_values
+from dynactor.load.run.clients import Clients, open_clients
 from dynactor.load.run.fill import ITEMS_TO_A_REQUEST, CannotFill, fillings
-from dynactor.load.run.lanes import Lanes, open_lanes
 from dynactor.load.run.loops import ClosedLoop, Draw, Finite, OpenLoop
 from dynactor.load.run.messages import Checking, Failed, Filled, Message, Ready, Report, encode
 from dynactor.load.run.recorder import Recorder
@@ -46,7 +46,7 @@ _TICK_SECONDS: Final = 1.0
 
 
 class _Worker:
-    """The shared state of a run's parts."""
+    """The state of one worker's run."""
 
     def __init__(self, plan: Plan, worker: int) -> None:
         self.plan = plan
@@ -74,19 +74,19 @@ class _Worker:
         )
         self.draw = _drawing(plan, self.operations, random)
 
-    async def fill(self, lanes: Lanes) -> None:
-        filling = Finite(lanes, fillings(self.plan, self.worker, self.bodies))
-        async with _each_second(lambda: _tell(Filled(filling.ended * ITEMS_TO_A_REQUEST))):
+    async def fill(self, clients: Clients) -> None:
+        filling = Finite(clients, fillings(self.plan, self.worker, self.bodies))
+        async with _each_second(lambda: _send(Filled(filling.ended * ITEMS_TO_A_REQUEST))):
             await filling.run()
 
-    async def run(self, lanes: Lanes, stop: asyncio.Event) -> Report:
+    async def run(self, clients: Clients, stop: asyncio.Event) -> Report:
         plan, recorder = self.plan, self.recorder
         started_at = perf_counter()
         begin_at = started_at + plan.lead_seconds
         recorder.window = (begin_at, begin_at + plan.seconds)
         seconds = iter(range(1 << 32))
-        async with _each_second(lambda: _tell(recorder.tick(next(seconds)))):
-            loop = self._start_loop(lanes, started_at)
+        async with _each_second(lambda: _send(recorder.tick(next(seconds)))):
+            loop = self._start_loop(clients, started_at)
             await _wait(stop, begin_at - perf_counter())
             cpu_before = process_time()
             await _wait(stop, plan.lead_seconds + plan.seconds + started_at - perf_counter())
@@ -97,7 +97,7 @@ class _Worker:
             await loop.stop()
         findings = None
         if self.ledger is not None:
-            await self._check(lanes, self.ledger)
+            await self._check(clients, self.ledger)
             findings = self.ledger.findings
         return Report(
             recorder.measured(),
@@ -105,33 +105,33 @@ class _Worker:
             cpu_seconds,
             of_values(recorder.unsent).counts,
             of_values(recorder.lateness).counts,
-            lanes.error_examples,
+            clients.error_examples,
             findings,
         )
 
-    def _start_loop(self, lanes: Lanes, started_at: float) -> ClosedLoop | OpenLoop:
+    def _start_loop(self, clients: Clients, started_at: float) -> ClosedLoop | OpenLoop:
         plan = self.plan
         if not plan.rate:
-            closed = ClosedLoop(lanes, self.draw, self.recorder)
+            closed = ClosedLoop(clients, self.draw, self.recorder)
             closed.start(plan.ramp_seconds)
             return closed
         pacing = Pacing(plan.rate, plan.ramp_seconds, self.worker, plan.workers)
-        opened = OpenLoop(lanes, self.draw, self.recorder, pacing)
+        opened = OpenLoop(clients, self.draw, self.recorder, pacing)
         opened.start(started_at)
         return opened
 
-    async def _check(self, lanes: Lanes, ledger: Ledger) -> None:
+    async def _check(self, clients: Clients, ledger: Ledger) -> None:
         assert isinstance(self.operations, CheckedOperations)
         items = len(ledger.numbers())
-        _tell(Checking(items))
-        reading = Finite(lanes, read_back(self.operations, ledger))
+        _send(Checking(items))
+        reading = Finite(clients, read_back(self.operations, ledger))
         await reading.run()
         ledger.findings.items_unread = items - reading.ended
         if "gsi-query" in self.plan.mix:
             settling: Iterator[Dialogue] = index_settled(
                 self.plan, self.records, self.bodies, ledger
             )
-            await Finite(lanes, settling).run()
+            await Finite(clients, settling).run()
 
 
 def _drawing(plan: Plan, operations: Operations, random: Random) -> Draw:
@@ -151,31 +151,31 @@ def _drawing(plan: Plan, operations: Operations, random: Random) -> Draw:
     return draw
 
 
-def _tell(message: Message) -> None:
+def _send(message: Message) -> None:
     sys.stdout.buffer.write(encode(message) + b"\n")
     sys.stdout.buffer.flush()
 
 
 @asynccontextmanager
-async def _each_second(tell: Any) -> AsyncIterator[None]:
+async def _each_second(send: Any) -> AsyncIterator[None]:
     """Report at each full second from now on, and once at the end."""
     loop = asyncio.get_running_loop()
     started_at = loop.time()
 
-    async def tell_on() -> None:
+    async def send_each() -> None:
         number = 0
         while True:
             number += 1
             await asyncio.sleep(started_at + number * _TICK_SECONDS - loop.time())
-            tell()
+            send()
 
     async with asyncio.TaskGroup() as tasks:
-        telling = tasks.create_task(tell_on())
+        sending = tasks.create_task(send_each())
         try:
             yield
         finally:
-            telling.cancel()
-            tell()
+            sending.cancel()
+            send()
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
@@ -192,23 +192,23 @@ async def _listen(lines: asyncio.StreamReader, stop: asyncio.Event) -> None:
 
 async def _work(plan: Plan, number: int, lines: asyncio.StreamReader) -> None:
     worker = _Worker(plan, number)
-    async with open_lanes(
+    async with open_clients(
         worker.endpoint, plan.connections_of(number), plan.timeout_seconds
-    ) as lanes:
+    ) as clients:
         if plan.fill:
-            await worker.fill(lanes)
-        _tell(Ready())
+            await worker.fill(clients)
+        _send(Ready())
         if await lines.readline() != b"go\n":
             return
-        # A garbage collection would be a pause blamed on the server. Only lost connections leave
-        # reference cycles here.
+        # The pause of a garbage collection would count as latency of the server. Only lost
+        # connections leave reference cycles here.
         gc.collect()
         gc.disable()
         stop = asyncio.Event()
         listening = asyncio.ensure_future(_listen(lines, stop))
-        report = await worker.run(lanes, stop)
+        report = await worker.run(clients, stop)
         listening.cancel()
-    _tell(report)
+    _send(report)
 
 
 async def _main() -> None:
@@ -222,7 +222,7 @@ async def _main() -> None:
     broken: list[BaseException] = []
 
     def break_off(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An answer broke its dialogue, so the run can't continue."""
+        """Stop the run, because handling an answer raised an exception."""
         error = context.get("exception")
         broken.append(error or RuntimeError(context["message"]))
         working.cancel()
@@ -246,7 +246,7 @@ def _fail(error: BaseException) -> None:
         cause = cause.exceptions[0]
     if not isinstance(cause, (OSError, CannotFill, NoCredentials)):
         raise error
-    _tell(Failed(str(cause)))
+    _send(Failed(str(cause)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""One keep-alive connection that calls its owner with each answer: no futures, no tasks.
+"""One keep-alive connection that calls its owner with each answer.
 
-A generator has to cost less than the server it measures.
+It uses no futures and no tasks, because the generator has to cost less than the measured server.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class NotAnEndpoint(ValueError):
 
 
 class Endpoint(Struct, frozen=True):
-    """A server's address. ``aws_region`` is set if it is AWS itself."""
+    """A server's address. ``aws_region`` is set if the server is AWS's."""
 
     host: str
     port: int

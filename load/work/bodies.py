@@ -21,7 +21,7 @@ _ALL: Final = 100_000
 
 
 class Bodies:
-    """Writes the requests of one plan. Items are named by their numbers."""
+    """Writes the requests of one plan. Items are identified by number."""
 
     def __init__(self, plan: Plan, records: Records, requests: Requests) -> None:
         self._records = records

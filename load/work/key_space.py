@@ -6,7 +6,7 @@ from dynactor.load.work.plan import Plan
 
 
 class KeySpace:
-    """Places, ``0 <= place < count``, and the item number of each; ``count`` grows by inserts.
+    """Maps places, ``0 <= place < count``, to item numbers; ``count`` grows with inserts.
 
     Without checks, the workers share the items that existed before the run, and each adds items of
     its own. With checked reads, each worker has whole item collections of its own, so it alone
@@ -45,7 +45,7 @@ class KeySpace:
         return self._next - 1
 
     def inserted(self, place: int) -> None:
-        """Record the answer to its insert. The place can be used after all inserts before it."""
+        """Record the answer to an insert. The place can be drawn when no earlier insert runs."""
         self._ended.add(place)
         while self.count in self._ended:
             self._ended.remove(self.count)

@@ -71,7 +71,7 @@ class Latest:
 
 
 class HotSet:
-    """The first keys, a share of all, get a share of the requests."""
+    """A share of the keys, the first ones, gets a larger share of the requests."""
 
     def __init__(self, random: Random, keys: float = _HOT_KEYS, hot: float = _HOT_REQUESTS) -> None:
         self._random = random.random

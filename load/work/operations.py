@@ -80,7 +80,7 @@ class Operations:
         return [self._space.number(place) for place in places]
 
     def _item(self, number: int) -> tuple[int, int, tuple[int, ...]]:
-        """A version that differs from the previous one."""
+        """An item's number, a new version, and the versions of its fields."""
         self._version += 1
         return number, self._version, (self._version,) * self._fields
 

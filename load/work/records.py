@@ -174,6 +174,6 @@ def _key_schema(partition: str, sort: str) -> list[dict[str, str]]:
 
 
 def _text(seed: int) -> str:
-    """Longer than the largest item, so items begin at many positions of it."""
+    """A text longer than the largest item, so that fields can begin at many positions of it."""
     random = Random(seed)
     return " ".join(random.choices(_WORDS, k=2 * MAX_BYTES // min(map(len, _WORDS))))

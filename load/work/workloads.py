@@ -33,14 +33,14 @@ OPERATIONS: Final[tuple[str, ...]] = get_args(OperationName)
 
 _MEANINGS: Final[dict[OperationName, str]] = {
     "get": "GetItem",
-    "put": "PutItem of a whole item that is there",
-    "update": "UpdateItem of one field, and of what the local index is sorted by",
-    "conditional-put": "PutItem on a condition that holds",
-    "delete": "DeleteItem, of an item that may be gone",
+    "put": "PutItem of an existing item",
+    "update": "UpdateItem of one field and of the local index's sort key",
+    "conditional-put": "PutItem with a condition that is true",
+    "delete": "DeleteItem of an item that may not exist",
     "insert": "PutItem of a new item",
     "read-modify-write": "GetItem, then UpdateItem; the latency is that of both",
     "query": "Query of the first items of a collection",
-    "range": "Query of some items from one on: YCSB's scan",
+    "range": "Query of some items from a sort key on: YCSB's scan",
     "lsi-query": "Query of a local index",
     "gsi-query": "Query of a global index",
     "batch-get": "BatchGetItem",
@@ -63,7 +63,7 @@ WORKLOADS: Final[dict[str, Workload]] = {
     "ycsb-a": Workload({"get": 50, "update": 50}, "zipfian", meaning="update heavy"),
     "ycsb-b": Workload({"get": 95, "update": 5}, "zipfian", meaning="read mostly"),
     "ycsb-c": Workload({"get": 100}, "zipfian", meaning="read only"),
-    "ycsb-d": Workload({"get": 95, "insert": 5}, "latest", meaning="read what is new"),
+    "ycsb-d": Workload({"get": 95, "insert": 5}, "latest", meaning="read the newest items"),
     "ycsb-e": Workload({"range": 95, "insert": 5}, "zipfian", 100, "short ranges"),
     "ycsb-f": Workload(
         {"get": 50, "read-modify-write": 50}, "zipfian", meaning="read, modify, write"

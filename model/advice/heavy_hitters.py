@@ -44,7 +44,7 @@ NOTHING: Final = Summary()
 
 
 class HeavyHitters:
-    """The counts.
+    """Counts the weights of keys, and keeps the heaviest keys.
 
     Invariant: there are at most ``most_keys`` keys, each count is its key's weight or up to
     ``error`` less, and ``error`` is at most twice the total over ``most_keys``. The last bound
@@ -66,7 +66,7 @@ class HeavyHitters:
         counts[key] = counts.get(key, 0.0) + weight
         self.total += weight
         if len(counts) > self._most_keys:
-            self._make_room()
+            self._subtract_median()
 
     def summary(self, keys: int) -> Summary:
         """The given number of heaviest keys."""
@@ -74,7 +74,7 @@ class HeavyHitters:
         next_weight = ordered[keys][1] if len(ordered) > keys else 0.0
         return Summary(self.total, tuple(ordered[:keys]), self.error, next_weight + self.error)
 
-    def _make_room(self) -> None:
+    def _subtract_median(self) -> None:
         """Subtract the median weight from all keys, which removes half of them."""
         ordered = sorted(self._counts.values(), reverse=True)
         taken = ordered[self._most_keys // 2]
@@ -88,7 +88,7 @@ def heaviest(summaries: Iterable[Summary], keys: int) -> list[Heavy]:
     """The given number of heaviest keys of all summaries together, by lower bound."""
     parts = list(summaries)
     listed: dict[bytes, float] = {}
-    # The highest possible weight of a listed key, above that of an unlisted one.
+    # How far a listed key's highest possible weight exceeds an unlisted key's.
     excess: dict[bytes, float] = {}
     for part in parts:
         for key, weight in part.keys:

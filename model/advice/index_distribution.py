@@ -71,9 +71,9 @@ def distribution(items: Iterable[Item], name: str, most_values: int = 10) -> Dis
 
 
 class HotValue(Struct, frozen=True):
-    """The most frequent value as an index's partition key.
+    """The load of the most frequent value if it is a partition key value of an index.
 
-    ``write_units`` is its load per second, None if the rate of writes is unknown. ``most_writes``
+    ``write_units`` is the load per second, None if the rate of writes is unknown. ``most_writes``
     is the number of writes per second to the table above which they are throttled (S139, S110).
     """
 
@@ -83,7 +83,7 @@ class HotValue(Struct, frozen=True):
 
 
 def hot_value(share: float, entry_bytes: int, writes_per_second: float | None) -> HotValue:
-    """The effect of a value with this share of all writes; each writes one entry of this size."""
+    """The load of a value with this share of all writes; each write puts an entry of this size."""
     units = write_units(entry_bytes)
     most_writes = PARTITION_WRITE_UNITS / (share * units)
     if writes_per_second is None:

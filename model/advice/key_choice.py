@@ -30,7 +30,7 @@ def suffixes_for_writes(writes_per_second: float, item_size_bytes: int) -> int:
 def suffixes_for_reads(
     reads_per_second: float, read_size_bytes: int, *, consistent: bool = False
 ) -> int:
-    """The same for reads of this size each: 3,000 units a partition (S139)."""
+    """The number of suffixes that spread a key's reads over partitions, at least 1 (S139)."""
     units = reads_per_second * read_units(read_blocks(read_size_bytes) or 1, consistent=consistent)
     return ceil(units / PARTITION_READ_UNITS) or 1
 
@@ -39,8 +39,8 @@ class Skew(Struct, frozen=True):
     """The skew of load over keys or partitions.
 
     ``hottest_share`` and ``top_ten_share`` are fractions of all load. ``effective_count`` is the
-    number of equally loaded keys with the same skew: the number of keys if all are alike, 1 if one
-    key has all load.
+    number of equally loaded keys with the same skew. It is the number of keys if all have the same
+    load, and 1 if one key has all load.
     """
 
     hottest_share: float

@@ -26,7 +26,7 @@ class IndexUse(Struct):
 
     ``asked_names`` counts requests by the attributes they name; ``asked_all`` counts requests for
     every attribute. ``scanned_for`` maps each attribute that a scan's filter compares for equality
-    to the units of such scans. ``write_units`` are a local index's.
+    to the units of such scans. ``write_units`` are counted for local indexes only.
     """
 
     queries: float = 0.0

@@ -1,8 +1,8 @@
-"""Predicts the throttling of a recorded load with other units, using the real limits.
+"""Predicts the throttling of a recorded load with other units, using the code of the limits.
 
-A load covers a minute, second by second. Part of it is for single partition keys; the rest is for
-all other keys, which are assumed to be even. Requests are assumed to be even within a second, so
-the result is slightly lower than with shorter bursts.
+A load covers a minute, second by second. Shares of the load belong to known partition keys. The
+rest of the load is assumed to be spread evenly over the partitions, and each second's requests
+evenly over the second. So the predicted throttling is slightly lower than that of bursty requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from dynactor.model.throttling.resource import Units
 
 Operation: TypeAlias = Literal["read", "write"]
 
-# A partition's ceiling is per whole second, and the excess is at most one part of a second.
+# Each second is simulated in this many parts. A partition's ceiling applies to whole seconds, and
+# the last admitted part may exceed it.
 _PARTS: Final = 8
 _HASH_BYTES: Final = 8
 _HASH_BITS: Final = 64
@@ -99,12 +100,12 @@ def expected(
 
 
 def place_of(key: bytes, partitions: int) -> int:
-    """The partition, out of this many of equal shares, of a key that begins with its hash."""
+    """The partition of an encoded key, if this many partitions divide the hashes evenly."""
     return int.from_bytes(key[:_HASH_BYTES], "big") * partitions >> _HASH_BITS
 
 
 def _shares(minute: MinuteLoad, partitions: int) -> list[tuple[int, float]]:
-    """Shares by partition: of single keys, and of the others, which are even."""
+    """Each partition's share: the shares of its known keys, and an equal part of the rest."""
     others = max(0.0, 1 - sum(each.share for each in minute.keys)) / partitions
     shares = [others] * partitions
     for each in minute.keys:

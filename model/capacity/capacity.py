@@ -1,4 +1,4 @@
-"""Capacity units, and the receipt that every use of them derives from.
+"""Capacity units, and the receipt of a request, from which all uses of the units are computed.
 
 Source: "DynamoDB read and write operations", "Read/write capacity units".
 """
@@ -73,7 +73,8 @@ class ItemWrite(Struct, frozen=True):
     """The write of one item, from its old size to its new size; None for no item.
 
     ``refused``: its condition was false, and only the existing item counts. ``is_check``: a
-    transaction only checked the item. ``units`` are those of the write alone, in a transaction too.
+    transaction only checked the item. ``units`` are those of a single write, even if the write is
+    part of a transaction, which costs twice as much.
     """
 
     old_bytes: int | None
@@ -158,26 +159,26 @@ def consumed_capacity(
     receipt: Receipt,
     mode: ReturnConsumedCapacity | None,
     *,
-    told_as: TransactionUnits | None = None,
+    repeated_as: TransactionUnits | None = None,
 ) -> dict[str, Any] | None:
     """The ConsumedCapacity member of an answer; None if not requested.
 
-    ``told_as``: the member in which transactions repeat all units (AWS CLI reference,
+    ``repeated_as``: the member in which transactions repeat all units (AWS CLI reference,
     "transact-write-items").
     """
     if mode is None or mode == "NONE":
         return None
 
-    def told(units: float) -> dict[str, Any]:
+    def units_members(units: float) -> dict[str, Any]:
         return (
             {"CapacityUnits": units}
-            if told_as is None
-            else {"CapacityUnits": units, told_as: units}
+            if repeated_as is None
+            else {"CapacityUnits": units, repeated_as: units}
         )
 
-    consumed: dict[str, Any] = {"TableName": table_name, **told(receipt.total_units)}
+    consumed: dict[str, Any] = {"TableName": table_name, **units_members(receipt.total_units)}
     if mode == "INDEXES":
-        consumed["Table"] = told(receipt.read_units + receipt.write_units)
+        consumed["Table"] = units_members(receipt.read_units + receipt.write_units)
         for index in receipt.indexes:
-            consumed.setdefault(index.kind, {})[index.name] = told(index.units)
+            consumed.setdefault(index.kind, {})[index.name] = units_members(index.units)
     return consumed

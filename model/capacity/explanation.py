@@ -35,7 +35,7 @@ EntryChange: TypeAlias = Literal["put", "delete", "delete and put", "none"]
 _READ: Final = "Arithmetic: Read"
 _WRITE: Final = "Arithmetic: Write"
 _TRANSACTIONS: Final = "Arithmetic: Transactions"
-# A size is near a unit's bound if at most this share of the unit is above it.
+# A size is near a multiple of the unit if the excess is at most this share of the size.
 _NEAR: Final = 1 / 4
 
 
@@ -57,7 +57,7 @@ class Fetched(Struct, frozen=True, rename="pascal"):
 
 
 class Read(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """A read in blocks of 4 KB; ``count`` of a request's reads were alike.
+    """A read in blocks of 4 KB; the request had ``count`` equal reads.
 
     ``units_of`` is the table or global index whose units the read took.
     """
@@ -90,7 +90,7 @@ class IndexWrite(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class Written(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """The cost of writing one item, in units of 1 KB. ``count`` writes of the request are alike.
+    """The cost of writing one item, in units of 1 KB; the request had ``count`` equal writes.
 
     ``bytes`` is the size that counts, the larger one.
     """
@@ -123,7 +123,7 @@ class Cheaper(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class Explanation(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """The whole explanation: tables in the order of the request, the largest saving first.
+    """The whole explanation: tables in the order of the request, advice by decreasing saving.
 
     ``cancelled``: a transaction wrote nothing, but consumed these units.
     """
@@ -154,7 +154,7 @@ def explain(operation: str, paid: Sequence[Paid]) -> Explanation:
     )
 
 
-# -- what was done --------------------------------------------------------------------------
+# -- reads and writes -----------------------------------------------------------------------
 
 
 def _table_cost(paid: Paid) -> TableCost:
@@ -310,7 +310,7 @@ _LEAST_WRITES: Final[dict[EntryChange, int]] = {
 }
 
 
-# -- what would have cost less --------------------------------------------------------------
+# -- cheaper alternatives -------------------------------------------------------------------
 
 
 def _cheaper(paid: Paid) -> Iterator[Cheaper]:
@@ -337,15 +337,15 @@ def _cheaper_than_a_transaction(work: Sequence[Work]) -> Iterator[Cheaper]:
     writes = [each for each in work if isinstance(each, ItemWrite)]
     if reads:
         yield Cheaper(
-            "BatchGetItem, if the items need not be of one moment: at half the units with "
-            "ConsistentRead true, at a quarter without",
+            "Use BatchGetItem if the items need not be of one moment: half the units with "
+            "ConsistentRead true, a quarter without",
             _TRANSACTIONS,
             sum(read.units for read in reads) / UNITS_FACTOR,
         )
     changes = [write for write in writes if not write.is_check]
     if changes:
         yield Cheaper(
-            "Single writes or BatchWriteItem, if one of them may be done without the others: at "
+            "Use single writes or BatchWriteItem if one write may succeed without the others: "
             "half the table's units",
             _TRANSACTIONS,
             float(sum(write.units for write in changes)),
@@ -353,7 +353,7 @@ def _cheaper_than_a_transaction(work: Sequence[Work]) -> Iterator[Cheaper]:
     checks = [write for write in writes if write.is_check]
     if checks:
         yield Cheaper(
-            "Conditions on the items that are written anyway, instead of checks of other items",
+            "Put the conditions on items that the transaction writes, instead of checking others",
             _TRANSACTIONS,
             float(sum(write.units for write in checks) * UNITS_FACTOR),
         )
@@ -369,7 +369,7 @@ def _eventually(
     units = sum(read.units for read in item_reads if read.consistent)
     units += sum(read.units + read.fetched_units for read in range_reads if read.consistent)
     if units:
-        yield Cheaper("Read with ConsistentRead false: at half the units", "S42", units / 2)
+        yield Cheaper("Read with ConsistentRead false: half the units", "S42", units / 2)
 
 
 def _smaller_items(reads: Sequence[KeyRead]) -> Iterator[Cheaper]:
@@ -394,8 +394,8 @@ def _read_together(
         together = capacity.read_units(capacity.read_blocks(sum(sizes)) or 1, consistent=consistent)
         if len(sizes) > 1 and together < units:
             yield Cheaper(
-                f"One Query instead of {len(sizes)} reads rounds their sum up once, if they stand "
-                "side by side under one partition key",
+                f"Use one Query instead of {len(sizes)} reads if the items are neighbors in one "
+                "item collection: their sizes are summed and rounded up once",
                 _READ,
                 units - together,
             )
@@ -408,8 +408,8 @@ def _is_of_one_item(read: RangeRead) -> bool:
 def _less_of_a_range(read: RangeRead) -> Iterator[Cheaper]:
     if read.fetched_items:
         yield Cheaper(
-            f"Ask only for what {read.index} projects, or project what is fetched: no item would "
-            "be read besides its entry",
+            f"Request only attributes that {read.index} projects, or project the fetched ones: "
+            "the items themselves would not be read",
             "S43",
             read.fetched_units,
         )
@@ -419,9 +419,9 @@ def _less_of_a_range(read: RangeRead) -> Iterator[Cheaper]:
         kept_blocks = capacity.read_blocks(kept_bytes) or 1
         dropped = read.entries - read.returned
         yield Cheaper(
-            f"The filter dropped {dropped} of {read.entries} after they were paid: a key "
-            "condition, or an index that holds only the others, reads those alone (units, if all "
-            "are of one size)",
+            f"The filter dropped {dropped} of {read.entries} entries after they were charged. A "
+            "key condition or a sparse index would read only the others (saving estimated from "
+            "the mean size)",
             _FILTER_RULES.get(read.kind, _READ),
             max(0.0, read.units - capacity.read_units(kept_blocks, consistent=read.consistent))
             or None,
@@ -429,7 +429,7 @@ def _less_of_a_range(read: RangeRead) -> Iterator[Cheaper]:
     if read.is_scan:
         partitions = len(read.partition_bytes)
         yield Cheaper(
-            "A Query reads one partition key's items; this Scan read all that it met"
+            "A Query reads the items of one partition key; this Scan read items of all keys"
             + (f", and rounded up in each of {partitions} partitions" if partitions > 1 else ""),
             "S158",
         )
@@ -448,7 +448,7 @@ _FILTER_RULES: Final[dict[IndexKind | None, str]] = {
 
 
 def _smaller_writes(writes: Sequence[ItemWrite]) -> Iterator[Cheaper]:
-    # An item that became smaller costs less the next time.
+    # The larger size counts. If the item became smaller, its next write costs less anyway.
     near = [
         write.counted_bytes
         for write in writes
@@ -466,8 +466,8 @@ def _less_of_indexes(entries: Sequence[EntryWrite]) -> Iterator[Cheaper]:
     in_place = [entry for entry in entries if _is_in_place(entry)]
     if in_place:
         yield Cheaper(
-            f"Not to project what changed into {_names(in_place)}: an entry that stays as it was "
-            "is not written",
+            f"Do not project the changed attributes into {_names(in_place)}: an unchanged entry is "
+            "not written",
             "S57",
             float(sum(entry.write_units for entry in in_place)),
         )
@@ -478,7 +478,8 @@ def _less_of_indexes(entries: Sequence[EntryWrite]) -> Iterator[Cheaper]:
     ]
     if large:
         yield Cheaper(
-            f"Entries of at most 1 KB in {_names([entry for entry, _ in large])}: project less",
+            f"Project less into {_names([entry for entry, _ in large])}: entries of at most 1 KB "
+            "cost 1 unit",
             "S57",
             float(sum(saves for _, saves in large)),
         )

@@ -17,9 +17,9 @@ def partition_count(
     """The number of partitions that a table or global index has at least, by DynamoDB's formula.
 
     Four on demand (12,000 read and 4,000 write units); else as many as the provisioned units
-    need: ceil(RCU / 3,000 + WCU / 1,000). Warm throughput, which is more than that, needs as many
-    as can serve the reads, or the writes. Sources: "Partitions and data distribution", "DynamoDB
-    warm throughput".
+    need: ceil(RCU / 3,000 + WCU / 1,000). A higher warm throughput needs enough partitions for its
+    reads and for its writes. Sources: "Partitions and data distribution", "DynamoDB warm
+    throughput".
     """
     warm = at_least_warm(billing_mode, throughput, warm_throughput)
     warmed = max(

@@ -23,7 +23,7 @@ from dynactor.model.values.attribute_value import ORDERED_TYPES, TYPES, Attribut
 from dynactor.model.values.document_path import Path
 from dynactor.model.values.item import Item
 
-_KEPT_CONDITIONS: Final = 2048
+_CACHED_CONDITIONS: Final = 2048
 
 
 class Attribute(Struct, frozen=True, tag=True):
@@ -349,9 +349,9 @@ def parse_condition(text: str, placeholders: Placeholders, *, kind: ConditionKin
     return _bound(text, placeholders, kind)
 
 
-@lru_cache(maxsize=_KEPT_CONDITIONS)
+@lru_cache(maxsize=_CACHED_CONDITIONS)
 def _literal_condition(text: str, kind: ConditionKind) -> tuple[Condition, frozenset[str]]:
-    """A condition on the existence of an item has no placeholders and is shared by all requests."""
+    """A condition without placeholders, such as ``attribute_exists(a)``, for all requests."""
     placeholders = Placeholders(None, None)
     condition = _bound(text, placeholders, kind)
     return condition, frozenset(placeholders.nested)
@@ -420,7 +420,7 @@ class _Binder:
                 return self.function(name, arguments)
 
     def conditions(self, operator: str, trees: tuple[syntax.Condition, ...]) -> tuple[Node, ...]:
-        """The operands of AND or OR; PartiQL's grammar allows a size there, too."""
+        """The operands of AND, OR or NOT. PartiQL's grammar allows ``size(…)``, refused here."""
         bound = []
         sizes = 0
         for tree in trees:
@@ -534,7 +534,7 @@ def _check_bounds(lower: Operand, upper: Operand) -> None:
 
 
 def _type_name(operand: Operand) -> str:
-    """The second operand of ``attribute_type``: a value of the request that names a type."""
+    """The type that the second operand of ``attribute_type`` names; it must be a value."""
     type_name = _static_type(operand)
     if not isinstance(operand, Constant) or type_name != "S":
         shown = type_name or "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}"

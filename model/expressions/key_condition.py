@@ -1,8 +1,8 @@
 """Key conditions: the part of an item collection that a Query reads.
 
-Two steps, as in DynamoDB. ``bind_key_condition`` needs only the request; its faults come before the
-table is read. ``KeyTerms.on`` compares the terms with the key of the table or index, after all
-placeholders are known to be used.
+There are two steps, as in DynamoDB. ``bind_key_condition`` needs only the request, and reports
+faults before the table is read. ``KeyTerms.on`` compares the terms with the key of the table or
+index, after the check for unused placeholders.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ COMPARATORS: Final[dict[tuple[int, ...], KeyOperator]] = {
     (1,): ">",
     (0, 1): ">=",
 }
-# The same condition with its operands swapped, ``:v < name``.
+# The operator of the same condition after swapping its operands: ``:v < name`` is ``name > :v``.
 TURNED: Final[dict[KeyOperator, KeyOperator]] = {
     "=": "=",
     "<": ">",
@@ -120,7 +120,7 @@ _UNSUPPORTED: Final[dict[type, str]] = {
 
 
 def equal_names(filter_condition: condition.Condition) -> set[str]:
-    """The attributes that a condition compares with one value; a key of them would serve it."""
+    """The attributes that a condition compares for equality with a value: candidates for a key."""
     names = set()
     for node in conjuncts(filter_condition.root):
         match node:

@@ -11,7 +11,8 @@ from dynactor.model.tables.table import TableDefinition
 def check_scalar_keys(table: TableDefinition, nested: Collection[str]) -> None:
     """Refuse paths into key attributes of the table or of any of its indexes.
 
-    ``nested`` are the attributes that the request's paths go into, ``Placeholders.nested``.
+    ``nested`` are the attributes with a path into them, such as ``a`` of ``a.b``
+    (``Placeholders.nested``).
 
     Raises:
         ValidationException: one of them is a key attribute.

@@ -19,10 +19,10 @@ def check_parameters(
 ) -> None:
     """Refuse legacy parameters beside expressions, and placeholders without expressions.
 
-    An empty map or list is there (dynalite, measured on AWS; to DynamoDB Local it is absent).
+    An empty map or list counts as present (measured on AWS by dynalite; absent in DynamoDB Local).
 
-    Parameters come by their names, None for absent, in the order in which DynamoDB's messages
-    list them: that of each operation's call below.
+    Parameters are given by name, None if absent, in the order in which DynamoDB's messages list
+    them. The orders are:
 
         PutItem, DeleteItem   ConditionExpression | Expected, ConditionalOperator
         UpdateItem            UpdateExpression, ConditionExpression
@@ -34,7 +34,7 @@ def check_parameters(
                               | AttributesToGet, QueryFilter, ConditionalOperator, KeyConditions
 
     Raises:
-        ValidationException: parameters don't go together.
+        ValidationException: the request combines parameters that exclude each other.
     """
     given = [name for name, text in expressions.items() if text is not None]
     if given:
@@ -42,7 +42,7 @@ def check_parameters(
             name
             for name, value in legacy.items()
             if value is not None
-            # The one legacy parameter that goes with expressions.
+            # KeyConditions may be combined with expressions other than KeyConditionExpression.
             and not (name == "KeyConditions" and expressions.get("KeyConditionExpression") is None)
         ]
         if old:

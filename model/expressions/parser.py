@@ -127,7 +127,7 @@ class _Parser:
         raise invalid(self.kind, syntax_error(self.text, self.tokens, self.at).message)
 
     def finish(self) -> None:
-        """Raise the first other fault, at the end of the text."""
+        """Check that the text ends here, and raise the first of the other faults."""
         if self.token.kind is not Kind.END:
             self.fail()
         if self.faults:
@@ -136,7 +136,7 @@ class _Parser:
             raise self.too_many_operators()
 
     def too_many_operators(self) -> ValidationException:
-        """The error for an expression that takes too long to evaluate."""
+        """The error for an expression with too many operators."""
         return invalid(
             self.kind,
             "The expression contains too many operators; "
@@ -181,7 +181,7 @@ class _Parser:
         return token.text
 
     def fault(self, at: int, message: str) -> None:
-        """Record a fault of the token at this position, unless an earlier one is recorded."""
+        """Record a fault of the token at this position; ``finish`` raises the leftmost one."""
         self.faults.append((at, message))
 
     def value_operand(self, depth: int = 1) -> syntax.Operand:
@@ -302,7 +302,7 @@ class _ConditionParser(_Parser):
     parsed as a group, which is dropped if it turns out to hold only an operand.
     """
 
-    # DynamoDB reports the size of a text that is too long only here.
+    # DynamoDB reports the size of a text that is too long only for conditions.
     shows_size = True
 
     def parse(self) -> syntax.Condition:
@@ -396,7 +396,7 @@ class _UpdateParser(_Parser):
         return tuple(clauses)
 
     def clause(self) -> syntax.Clause:
-        """A section."""
+        """A section: its keyword and its actions."""
         token = self.token
         keyword = token.text.upper()
         if token.kind is not Kind.WORD or keyword not in _SECTIONS:

@@ -32,15 +32,14 @@ class Placeholders:
     __slots__ = ("_names", "_unused_names", "_unused_values", "_values", "nested")
 
     nested: set[str]
-    """The attributes that the request's paths go into; a key attribute is not allowed."""
+    """The attributes with a path into them, such as ``a`` of ``a.b``; none may be a key."""
 
     def __init__(self, names: dict[str, str] | None, values: dict[str, Any] | None) -> None:
-        """Check and store them.
+        """Check and store names and values.
 
         Raises:
             ValidationException: a map is empty, a placeholder is malformed or too long, a name is
-                empty or
-            too long, a value is invalid, or all are too large.
+                empty or too long, a value is invalid, or all together are too large.
             SerializationException: see ``attribute_value.check``.
         """
         self._names: dict[str, str] = {}
@@ -88,7 +87,8 @@ class Placeholders:
             bound = tuple([self.path(path) for path in reversed(paths)])
             document_path.check_distinct(bound)
         except ValidationException:
-            # With several faults, report the first one in the order of the paths.
+            # DynamoDB binds and compares one path after the other, from last to first. Repeat both
+            # steps in this order to report its first fault.
             document_path.distinct(self.path(path) for path in reversed(paths))
             raise
         return list(reversed(bound))
@@ -115,10 +115,10 @@ class Placeholders:
         return found
 
     def check_all_used(self) -> None:
-        """Refuse placeholders that no expression has used; call it when all are bound.
+        """Refuse placeholders that no expression has used, after all expressions are bound.
 
         Raises:
-            ValidationException: there are such.
+            ValidationException: a placeholder is unused.
         """
         if self._unused_names:
             raise _unused("ExpressionAttributeNames", self._unused_names)

@@ -21,7 +21,7 @@ class Projector(Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """The attributes that it returns in whole or in part."""
+        """The attributes that the projection returns, in whole or in part."""
         return frozenset(str(branch.part) for branch in self.branches)
 
     def project(self, item: Item) -> Item:

@@ -14,7 +14,7 @@ ArithmeticOperator: TypeAlias = Literal["+", "-"]
 
 
 class Path(Struct, frozen=True):
-    """A document path. A part with ``#`` is a placeholder; attribute names never begin so."""
+    """A document path. A part that begins with ``#`` is a placeholder, never an attribute name."""
 
     parts: tuple[str | int, ...]
 

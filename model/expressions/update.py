@@ -56,7 +56,7 @@ class IfNotExists(Struct, frozen=True, tag=True):
     otherwise: Operand
 
     def compute(self, item: Item) -> AttributeValue:
-        """The value for this old item; a value missing in ``otherwise`` is always an error."""
+        """The value for this old item; an attribute missing in ``otherwise`` is an error."""
         otherwise = self.otherwise.compute(item)
         value = document_path.get(item, self.path)
         return otherwise if value is None else value
@@ -167,12 +167,12 @@ class Update(Struct, frozen=True, tag=True):
 
     @property
     def attributes(self) -> frozenset[str]:
-        """The attributes that it writes in whole or in part."""
+        """The attributes that the update writes, in whole or in part."""
         return frozenset([str(branch.part) for branch in self.branches])
 
     @property
     def literals(self) -> Item:
-        """The request's values that whole attributes are set to, or that are added to them."""
+        """The request's values in actions on top-level attributes, by attribute."""
         values: Item = {}
         for action in self.actions:
             if isinstance(action, Add | Delete):
@@ -187,7 +187,7 @@ class Update(Struct, frozen=True, tag=True):
 
     @property
     def static_types(self) -> dict[str, str]:
-        """The types of whole attributes that are known before the item is read.
+        """The new types of top-level attributes that are known before the item is read.
 
         A literal has its own type, sums and differences are numbers, and ``list_append`` returns a
         list for any operands.
@@ -212,11 +212,10 @@ class Update(Struct, frozen=True, tag=True):
 
         Raises:
             ValidationException: an operand is missing or of the wrong type, a path has no parent,
-                or a
-            number is out of range.
+                or a number is out of range.
         """
         if old is None and self.actions and not any(map(_writes, self.actions)):
-            # A path without a parent is not an error either.
+            # An update that only removes creates no item. Nested paths in it are no error.
             return None
         before = key if old is None else old
         return document_path.edited(
@@ -236,7 +235,7 @@ def _writes(action: Action) -> bool:
 def _outcome(action: Action, item: Item, mismatch: str) -> AttributeValue | None:
     """The new value at an action's path; None to remove it."""
     if len(action.path) > 1:
-        _check_way(item, action.path)
+        _check_parent(item, action.path)
     match action:
         case Set():
             return action.operand.compute(item)
@@ -254,7 +253,7 @@ def _outcome(action: Action, item: Item, mismatch: str) -> AttributeValue | None
             return _deleted(type_name, old[type_name], action.value[type_name])
 
 
-def _check_way(item: Item, path: Path) -> None:
+def _check_parent(item: Item, path: Path) -> None:
     container = document_path.get(item, path[:-1])
     wanted = "L" if isinstance(path[-1], int) else "M"
     if container is None or wanted not in container:
@@ -307,7 +306,7 @@ def bind_update(
 ) -> Update:
     """Bind an update's tree, from an expression or a statement.
 
-    ``last_first``: of two faulty operands, the last one is reported, as for expressions.
+    ``last_first``: report the last of several faulty operands, as DynamoDB does for expressions.
 
     Raises:
         ValidationException: the update is faulty.
@@ -321,7 +320,7 @@ def bind_update(
     actions = [_bind_action(action, path, placeholders) for action, path in pairs]
     if last_first:
         actions.reverse()
-    return Update(tuple(actions), document_path.kept_branches(tuple(paths)))
+    return Update(tuple(actions), document_path.cached_branches(tuple(paths)))
 
 
 def _bind_action(action: syntax.Action, path: Path, placeholders: Placeholders) -> Action:

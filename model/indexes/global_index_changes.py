@@ -39,8 +39,7 @@ def updated(
 
     Raises:
         ValidationException: throughput is missing, does not fit the billing mode, is too much, or
-            is
-        unchanged.
+            is unchanged.
         LimitExceededException: units of an index were decreased too often today.
     """
     by_name = {update.name: update for update in updates}
@@ -70,7 +69,7 @@ _NOTHING: Final = GlobalIndexUpdate("")
 
 
 def _switched(index: GlobalIndex, billing_mode: BillingMode) -> GlobalIndex:
-    """An index follows its table's billing mode; that does not count as a decrease."""
+    """An index with its table's new billing mode; the switch does not count as a decrease."""
     if billing_mode == "PROVISIONED":
         return replace(index, on_demand_throughput=None)
     return replace(index, throughput=replace(index.throughput, read_units=0, write_units=0))

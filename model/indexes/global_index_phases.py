@@ -123,8 +123,8 @@ def _check_updatable(index: GlobalIndex) -> None:
 def _check_alone(definition: TableDefinition, but: str | None = None) -> None:
     """Refuse to create or delete an index while another one is created or deleted (S206)."""
     for index in definition.global_indexes:
-        in_passing = index.status == "DELETING" or index.backfilling is not None
-        if in_passing and index.definition.name != but:
+        is_changing = index.status == "DELETING" or index.backfilling is not None
+        if is_changing and index.definition.name != but:
             raise _only_one()
 
 

@@ -47,7 +47,7 @@ def of_new_table(
     """The global indexes of a new table; their ids follow the ids of its local indexes.
 
     Raises:
-        ValidationException: a definition is invalid, or they are invalid together.
+        ValidationException: a definition is invalid, or the definitions are invalid together.
     """
     if not indexes:
         raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexes is empty")

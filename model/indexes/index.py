@@ -21,7 +21,7 @@ ProjectionType: TypeAlias = Literal["ALL", "KEYS_ONLY", "INCLUDE"]
 KeyViolation: TypeAlias = Literal["wrong type", "empty", "too long"]
 
 # A character has at most 4 bytes, so a text this short is within the limit of each key part. The
-# text of a number or binary is never shorter than its value.
+# text of a number or binary is never shorter than its encoded bytes.
 SHORT_KEY_CHARACTERS: Final = SORT_KEY_BYTES // 4
 
 

@@ -36,7 +36,7 @@ Read: TypeAlias = Callable[[Any], bytes | None]
 
 
 def position_of(schema: KeySchema) -> PositionOf:
-    """A function from the keys of a table to their positions, for exact and typical keys."""
+    """A function from keys of a table to positions; None for a key with other attributes, too."""
     parts = parts_of(schema)
     attributes = len(schema.attributes)
 
@@ -48,7 +48,7 @@ def position_of(schema: KeySchema) -> PositionOf:
 
 
 def parts_of(schema: KeySchema) -> PartsOf:
-    """A function from items of a table to both parts of their positions, which writes need."""
+    """A function from items of a table to both parts of their positions; writes need the parts."""
     (partition,) = schema.partition
     name, read, is_number = partition.name, READ[partition.type], partition.type == "N"
     sort_name: str | None = None
@@ -100,7 +100,7 @@ def _binary(value: Any) -> bytes | None:
         raw = a2b_base64(text)
     except Base64Error:
         return None
-    # The round trip finds ignored characters and other spellings.
+    # The decoder ignores some characters and accepts other spellings, so encode again and compare.
     return raw if b64encode(raw).decode() == text else None
 
 

@@ -29,7 +29,7 @@ _MOST_TERMS: Final = 2
 
 
 class _Term(Struct, frozen=True):
-    """``name operator values``, with names and values as written."""
+    """``name operator values``: an attribute name or placeholder, and placeholders of values."""
 
     name: str
     operator: KeyOperator
@@ -37,7 +37,7 @@ class _Term(Struct, frozen=True):
 
 
 class _Terms(Struct, frozen=True):
-    """The terms of a text, and its number of placeholders."""
+    """The terms of a text, and its numbers of placeholders."""
 
     terms: tuple[_Term, ...]
     names: int
@@ -75,7 +75,7 @@ def range_of(
         if name == partition and term.operator == "=" and prefix is None:
             prefix = _prefix(schema, values.get(term.values[0]))
             if prefix is None:
-                # A second term on the partition key would be mistaken for the first.
+                # Without this return, a second term on the partition key could set the prefix.
                 return None
         elif schema.sort and name == schema.sort[0].name and of_sort is None:
             of_sort = term
@@ -89,7 +89,7 @@ def range_of(
 
 
 def _count(names: Mapping[str, str] | None) -> int:
-    """The number of placeholders; None for an empty map, which is a fault."""
+    """The number of placeholders of names; -1 for an empty map, which is a fault."""
     return 0 if names is None else len(names) or -1
 
 

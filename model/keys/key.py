@@ -22,7 +22,7 @@ KeyType: TypeAlias = Literal["S", "N", "B"]
 
 END: Final = b"\x00\x00"
 ESCAPED_ZERO: Final = b"\x00\xff"
-# A number has a zero byte only as its first, so one zero byte ends it.
+# An encoded number has a zero byte only as its first byte, so one zero byte marks its end.
 NUMBER_END: Final = b"\x00"
 HASH_BYTES: Final = 8
 # Copied for each key, because a copy is cheaper than a new hash object.

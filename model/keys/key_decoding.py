@@ -18,7 +18,7 @@ _HASH_BYTES: Final = 8
 
 
 def partition_end(schema: KeySchema, position: bytes) -> int:
-    """The end of the partition key in a position, or in a range's start that has a whole one."""
+    """The end of the partition key in a position, or in a range's start with a whole key."""
     return _end_of(schema.partition, position, _HASH_BYTES)
 
 

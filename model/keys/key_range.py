@@ -65,12 +65,15 @@ def within(prefix: bytes, operator: KeyOperator, values: Sequence[bytes]) -> Key
 
 
 def beginning_with(prefix: bytes) -> KeyRange:
-    """The positions with this prefix, which holds a partition key."""
+    """The positions with this prefix, which contains a whole partition key."""
     return KeyRange(prefix, _end_of_prefix(prefix))
 
 
 def _end_of_prefix(prefix: bytes) -> bytes:
-    """The first position after all positions with ``prefix``, which holds a partition key."""
+    """The first position after all positions with ``prefix``.
+
+    The prefix contains a whole partition key, so it does not consist of 0xff bytes only.
+    """
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes([trimmed[-1] + 1])
 

@@ -136,8 +136,7 @@ def check_index_keys(table: TableDefinition, item: Item) -> None:
 
     Raises:
         ValidationException: an attribute has another type than the index declares, is empty, or is
-            too
-        long for a key.
+            too long for a key.
     """
     for index in _written_indexes(table):
         _check_index_key(index, item, index.key_schema.attributes, updated=False)
@@ -146,10 +145,13 @@ def check_index_keys(table: TableDefinition, item: Item) -> None:
 def check_updated_index_keys(
     table: TableDefinition, item: Item, written: frozenset[str] | None
 ) -> None:
-    """Check an updated item like ``check_index_keys``; ``written`` None is a new item.
+    """Check the updated attributes of an item like ``check_index_keys``.
 
-    An item older than an index may break the rules of the index's key. Updates that leave the
-    faulty attribute alone succeed, and the item stays out of the index.
+    ``written`` are the names of the updated attributes; None for a new item, whose attributes are
+    all checked.
+
+    An item older than an index may break the rules of the index's key. Updates that do not change
+    the faulty attribute succeed, and the item stays out of the index.
 
     Raises:
         ValidationException: a written attribute breaks a rule of ``check_index_keys``.
@@ -165,7 +167,7 @@ def check_updated_index_keys(
 def check_index_key_types(table: TableDefinition, types: Mapping[str, str]) -> None:
     """Check the types that an update gives to index keys, before the item is read.
 
-    ``types`` are the types of whole attributes that the update alone determines
+    ``types`` are the new types of top-level attributes that follow from the update alone
     (``Update.static_types``).
 
     Raises:
@@ -277,7 +279,7 @@ def _check_part_size(
 
 
 def check_no_key_updated(schema: KeySchema, updated: frozenset[str]) -> None:
-    """Check that an update leaves the item's key alone.
+    """Check that an update changes no key attribute.
 
     Raises:
         ValidationException: a key attribute is among the updated ones.

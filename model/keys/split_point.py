@@ -1,4 +1,4 @@
-"""Chooses the position that divides a partition: a bare hash if possible.
+"""Chooses the position that divides a partition: between two hashes if possible.
 
 A boundary within an item collection, by sort key, is for a collection that is too large or too busy
 for a partition of its own (S137, S139). A table with local indexes never has such a boundary (S74),
@@ -42,7 +42,8 @@ def divides_collection(at: bytes) -> bool:
 class SizeProfile:
     """The distribution of a partition's bytes, built from rows in the order of their positions.
 
-    The profile keeps one boundary for each ``grain_bytes``, so its own size is bounded.
+    The profile keeps at most one boundary for each ``grain_bytes`` of rows, so its own size is
+    bounded.
     """
 
     def __init__(self, grain_bytes: int) -> None:
@@ -52,7 +53,8 @@ class SizeProfile:
         self._hash: bytes | None = None
         # Bytes before the collection of the last row.
         self._before_hash = 0
-        self._misses_hash = False
+        # Whether the start of the next collection is a boundary, too.
+        self._wants_next_hash = False
         # Boundaries, each with the number of bytes before it.
         self._collections: list[tuple[bytes, int]] = []
         self._rows: list[tuple[bytes, int]] = []
@@ -62,14 +64,14 @@ class SizeProfile:
         hashed = position[:HASH_BYTES]
         if hashed != self._hash:
             self._hash, self._before_hash = hashed, self.total_bytes
-            if self._misses_hash:
-                self._misses_hash = False
+            if self._wants_next_hash:
+                self._wants_next_hash = False
                 self._collections.append((hashed, self.total_bytes))
         if self.total_bytes >= self._next_bytes:
             self._next_bytes = self.total_bytes + self._grain_bytes
             self._collections.append((hashed, self._before_hash))
             self._rows.append((position, self.total_bytes))
-            self._misses_hash = True
+            self._wants_next_hash = True
         self.total_bytes += size_bytes
 
     def halves(self, *, divides_collections: bool) -> SplitPoint | None:
@@ -108,7 +110,7 @@ def by_heat(positions: Sequence[bytes], *, divides_collections: bool) -> SplitPo
 
 
 def _stays_divided(positions: Sequence[bytes], point: SplitPoint) -> bool:
-    """Whether the latest requests go to both sides, too."""
+    """Whether the later half of the requests also goes to both sides of a boundary."""
     latest = positions[len(positions) // 2 :]
     before = sum(position < point.at for position in latest) / len(latest)
     return _LEAST_SHARE <= before <= 1 - _LEAST_SHARE

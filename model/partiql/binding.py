@@ -65,7 +65,7 @@ def prepare(text: str) -> Prepared:
     Raises:
         ValidationException: the text is not a statement, or names no table.
     """
-    return _kept(text) if len(text) <= _CACHED_CHARACTERS else _prepared(text)
+    return _cached(text) if len(text) <= _CACHED_CHARACTERS else _prepared(text)
 
 
 def check_parameters(parameters: Sequence[AttributeValue]) -> None:
@@ -81,7 +81,7 @@ def check_parameters(parameters: Sequence[AttributeValue]) -> None:
 def is_read(text: str) -> bool | None:
     """Whether a text is a SELECT rather than a write, even if it is faulty.
 
-    None if it is neither: not a statement, or an EXISTS.
+    None for an EXISTS, and for a text that is not a statement.
     """
     try:
         tree, _ = parse(text)
@@ -103,7 +103,7 @@ class _Values(Placeholders):
         """The path itself.
 
         Raises:
-            ValidationException: it is too deep.
+            ValidationException: the path is too deep.
         """
         parts = path.parts
         if len(parts) > DOCUMENT_PATH_DEPTH:
@@ -220,7 +220,7 @@ class Prepared(Struct, frozen=True):
     """The part of a statement that depends only on its text.
 
     ``index`` are the names of the table and the index that a SELECT reads, if it reads an index.
-    ``operation`` is the message of a fault that is reported after those of the index's key.
+    ``operation`` is a message if the text has a fault that is reported after faults of the index.
     """
 
     operation: _Trees | str
@@ -238,7 +238,7 @@ class Prepared(Struct, frozen=True):
         """
         if isinstance(self.operation, str):
             raise ValidationException(self.operation)
-        # Parameters without a mark in the text are ignored.
+        # Further parameters, without a question mark in the text, are ignored.
         if len(parameters) < self.parameters:
             raise ValidationException("Number of parameters in request and statement don't match.")
         values = dict(self.literals)
@@ -251,7 +251,7 @@ class Prepared(Struct, frozen=True):
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
-def _kept(text: str) -> Prepared:
+def _cached(text: str) -> Prepared:
     return _prepared(text)
 
 

@@ -1,4 +1,4 @@
-"""A position in the tokens of a statement, and the steps of parsers."""
+"""A position in the tokens of a statement, with the methods by which parsers consume tokens."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Cursor:
     def accept_words(self, *words: str) -> bool:
         """Consume these unquoted words if all of them are next, in any case."""
         following = self.tokens[self.at : self.at + len(words)]
-        # A quoted name is longer in the text.
+        # A quoted name is not such a word. Its quotes make it longer in the text.
         found = len(following) == len(words) and all(
             token.text.lower() == word and token.length == len(word)
             for token, word in zip(following, words, strict=True)
@@ -121,7 +121,7 @@ class Cursor:
         """Enter a deeper level; ``leave`` returns from it.
 
         Raises:
-            ValidationException: it is too deep.
+            ValidationException: the nesting is too deep.
         """
         self.depth += 1
         if self.depth > DEPTH:
@@ -134,10 +134,10 @@ class Cursor:
         self.depth -= 1
 
     def check_links(self, links: int) -> None:
-        """Bound the operators of a chain, because each is nested in the next.
+        """Refuse a chain of too many operators, because each is nested in the next one's tree.
 
         Raises:
-            ValidationException: there are too many.
+            ValidationException: there are too many operators.
         """
         if links > DEPTH:
             raise ValidationException(TOO_MANY_OPERATORS)

@@ -15,13 +15,13 @@ NO_KEY: Final = "Where clause does not contain a mandatory equality on all key a
 
 
 def equality(node: Node) -> SortCondition | None:
-    """An equality as in ``term_of``; None for any other condition."""
+    """The equality of an attribute and a value; None for any other condition."""
     term = term_of(node)
     return term if term is not None and term.operator == "=" else None
 
 
 def term_of(node: Node) -> SortCondition | None:
-    """A comparison of an attribute with values, as a condition on keys; None for any other."""
+    """A comparison of an attribute with values, as a key condition; None for any other one."""
     match node:
         case condition.Equal(Attribute(name), Constant(value)) | condition.Equal(
             Constant(value), Attribute(name)
@@ -43,7 +43,7 @@ def check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
     """Refuse a value that a key attribute can't have.
 
     Raises:
-        ValidationException: it has another type.
+        ValidationException: the value has another type.
     """
     if attribute.type not in value:
         raise ValidationException(

@@ -86,7 +86,7 @@ class KeywordParser(OperandParser):
 
     def date(self) -> Expression:
         """Parse the remaining tokens of a DATE."""
-        token = self.text_behind("DATE")
+        token = self.string_after("DATE")
         if not _DATE.match(token.text):
             raise not_well_formed("Expected DATE string to be of the format yyyy-MM-dd")
         return syntax.Unsupported("Date", "UNKNOWN", token)
@@ -99,13 +99,13 @@ class KeywordParser(OperandParser):
             self.expect(")")
         if self.is_at_plain_keyword:
             self.with_time_zone()
-        token = self.text_behind("TIME OR TIME WITH TIME ZONE")
+        token = self.string_after("TIME OR TIME WITH TIME ZONE")
         if not _TIME.match(token.text):
             raise not_well_formed(_TIME_FORM)
         return syntax.Unsupported("Time", "UNKNOWN", token)
 
-    def text_behind(self, keyword: str) -> Token:
-        """The string of a date or time."""
+    def string_after(self, keyword: str) -> Token:
+        """The string after the keywords of a date or time."""
         token = self.token
         if token.kind is not Kind.STRING:
             unit = keyword.partition(" ")[0].lower()

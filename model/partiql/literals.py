@@ -40,7 +40,7 @@ def attribute_value_of(expression: Expression) -> AttributeValue:
     """The canonical attribute value of a literal.
 
     Raises:
-        ValidationException: it is not a literal, or DynamoDB has no such value.
+        ValidationException: the expression is not a literal, or DynamoDB has no such value.
     """
     value = _value(expression, "root", "root")
     attribute_value.check(value)
@@ -77,10 +77,10 @@ def named_members(
 
 
 def check_name(name: str) -> None:
-    """Refuse the empty name.
+    """Refuse an empty name.
 
     Raises:
-        ValidationException: it is empty.
+        ValidationException: the name is empty.
     """
     if name == "":
         raise ValidationException("Path component cannot be an empty string")

@@ -57,7 +57,7 @@ class OperandParser(ExpressionParser):
                 return syntax.Path(root, tuple(steps), token) if steps else root
 
     def step(self) -> Expression:
-        """The step after a dot; a name equals a string in brackets."""
+        """The step after a dot: ``*`` or a name; ``a.b`` has the same tree as ``a['b']``."""
         star = self.token
         if self.accept("*"):
             return syntax.Star(star)
@@ -150,7 +150,7 @@ class OperandParser(ExpressionParser):
         return syntax.Call(name, tuple(arguments), token)
 
     def bracketed(self, token: Token) -> Expression:
-        """A parameter, list, bag or tuple, an expression in parentheses."""
+        """A parameter, a list, a bag, a tuple, or an expression in parentheses."""
         if token.text in _OPERATOR_SYMBOLS:
             raise not_well_formed("Unexpected operator")
         self.take()

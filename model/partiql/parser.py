@@ -139,7 +139,7 @@ class _Parser(WriteParser):
 
 
 def _statement(expression: Expression) -> syntax.Statement:
-    """The statement of an expression.
+    """The statement that a parsed expression represents.
 
     Raises:
         ValidationException: DynamoDB has no such statement.
@@ -159,7 +159,7 @@ def _statement(expression: Expression) -> syntax.Statement:
 
 
 def _kind(expression: Expression) -> str | None:
-    """DynamoDB's name for an expression that is no statement; None for operators, functions."""
+    """DynamoDB's name for an expression that is no statement; None for an operator or function."""
     match expression:
         case syntax.Literal() | syntax.Ion() | syntax.Missing() | syntax.NegativeZero():
             return "Literal"

@@ -3,8 +3,8 @@
 A WHERE that fixes the partition key becomes a Query for each of its values; any other becomes a
 Scan. The conditions that key ranges don't express remain as a filter.
 
-Sources: Developer Guide, "PartiQL select statements for DynamoDB" (which WHERE is no scan, at most
-50 partition keys in IN); messages: DynamoDB Local 3.3.
+Sources: Developer Guide, "PartiQL select statements for DynamoDB" (the WHERE clauses that avoid a
+scan, at most 50 partition keys in IN); messages: DynamoDB Local 3.3.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ReadPlan(Struct, frozen=True):
     """The ranges to read in order, each as a Query, or a Scan of everything.
 
     ``is_keyed``: conditions outside any OR fix the partition key, by equality or IN. Conditions
-    within an OR make ranges, too, but don't count.
+    within an OR also give ranges, but do not set ``is_keyed``.
     """
 
     ranges: tuple[KeyRange, ...]
@@ -47,8 +47,7 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
 
     Raises:
         ValidationException: a key attribute is compared with a value of another type or an invalid
-            key
-        value, or the order is not possible.
+            key value, or ORDER BY is not possible.
     """
     nodes = [] if select.where is None else conjuncts(select.where.root)
     _check_filter_types([node for node in nodes if isinstance(node, condition.Or)], schema)
@@ -66,7 +65,7 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
     )
     used = [node for node, _ in terms]
     left = [
-        node for node in nodes if node not in used and not _is_said_by(partitions, node, schema)
+        node for node in nodes if node not in used and not _is_implied_by(partitions, node, schema)
     ]
     _check_filter_types(left, schema)
     return ReadPlan(
@@ -125,10 +124,10 @@ def _is_keyed(nodes: Sequence[Node], schema: KeySchema) -> bool:
 
 
 def _check_filter_types(nodes: Sequence[Node], schema: KeySchema) -> None:
-    """Refuse comparisons of key attributes with invalid key values, anywhere in a filter.
+    """Refuse comparisons of key attributes with values of another type, anywhere in a filter.
 
     Raises:
-        ValidationException: there is one.
+        ValidationException: the filter has such a comparison.
     """
     types = {attribute.name: attribute.type for attribute in schema.attributes}
     waiting = list(nodes)
@@ -174,13 +173,14 @@ def _is_too_long(node: Node, schema: KeySchema) -> bool:
 
 
 def _values(node: Node, name: str) -> list[AttributeValue] | None:
-    """All values of an attribute for which a condition can hold; None for any."""
+    """The only values of an attribute for which a condition can hold; None if not restricted."""
     if isinstance(node, condition.And):
         found = [values for one in node.conditions if (values := _values(one, name)) is not None]
         if not found:
             return None
         common = [value for value in found[0] if all(value in others for others in found[1:])]
-        # If they contradict each other, one of them is read, and the filter rejects all items.
+        # If the conditions contradict each other, the values of the first one are read, and the
+        # filter rejects all items.
         return common or found[0]
     if isinstance(node, condition.Or):
         united: list[AttributeValue] = []
@@ -199,7 +199,7 @@ def _values(node: Node, name: str) -> list[AttributeValue] | None:
     return list(named.values) if named and named.name == name else None
 
 
-def _is_said_by(
+def _is_implied_by(
     partitions: list[tuple[AttributeValue, ...]], node: Node, schema: KeySchema
 ) -> bool:
     """Whether a condition holds in all these partitions, so the filter can omit it."""
@@ -215,7 +215,8 @@ def _is_said_by(
 def _sort_terms(nodes: Sequence[Node], schema: KeySchema) -> list[tuple[Node, SortCondition]]:
     """The conditions that narrow the range in each partition.
 
-    The terms are the first sort attribute, and the next one after each equality.
+    These are the conditions on the first sort attribute, and on the next sort attribute as long as
+    the one before it has an equality.
     """
     found: list[tuple[Node, SortCondition]] = []
     for attribute in schema.sort:
@@ -262,7 +263,8 @@ def _joined(nodes: list[Node], where: Condition | None) -> Condition | None:
         return None
     assert where is not None
     root = nodes[0] if len(nodes) == 1 else condition.And(tuple(nodes))
-    # Key attributes may be listed without need; every item has them.
+    # ``attributes`` may harmlessly name key attributes that the filter no longer reads,
+    # because every item has them.
     return Condition(root, where.attributes)
 
 

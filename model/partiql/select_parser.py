@@ -64,7 +64,7 @@ class SelectParser(KeywordParser):
         return self.clauses([], has_alias=False, unsupported=[_NO_PROJECTION])
 
     def columns(self, columns: list[Expression]) -> bool:
-        """Consume columns with commas into the list; whether one is renamed.
+        """Append the parsed columns to the list; return whether one has an alias.
 
         ``SELECT *`` is the list of one Star.
         """

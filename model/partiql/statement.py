@@ -16,7 +16,7 @@ from dynactor.model.writes.write import ReturnValues
 
 
 class Order(Struct, frozen=True):
-    """A term of ORDER BY; ``fault`` is the message if it is not a name."""
+    """A term of ORDER BY; ``fault`` is the message if the term is not a name."""
 
     name: str
     is_descending: bool
@@ -24,7 +24,7 @@ class Order(Struct, frozen=True):
 
 
 class Select(Struct, frozen=True):
-    """A SELECT; ``nested`` are the attributes that its paths go into."""
+    """A SELECT; ``nested`` are the attributes with a path into them, such as ``a`` of ``a.b``."""
 
     table: str
     index: str | None

@@ -77,7 +77,7 @@ class Path(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """A function; a function of the language has its name in lower case."""
+    """A call of a function; the names of PartiQL's own functions are in lower case."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -144,7 +144,7 @@ class Unsupported(Struct, frozen=True):
 
 
 class Nested(Struct, frozen=True):
-    """A write in place of an expression, which only a whole statement may be."""
+    """A write that was parsed as an expression; it is allowed only as a whole statement."""
 
     write: Insert | Update | Delete
     token: Token

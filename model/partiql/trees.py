@@ -1,8 +1,7 @@
 """Converts PartiQL's expressions into trees of DynamoDB's expression language.
 
-So the same rules bind statements and expressions, and the same code evaluates them. This module
-holds only the syntax that differs between the two languages, and the syntax of PartiQL that
-DynamoDB does not support.
+Therefore the same code binds and evaluates statements and expressions. This module converts the
+syntax that differs between the two languages, and refuses syntax that DynamoDB does not support.
 
 Source of the messages: DynamoDB Local 3.3.
 """
@@ -61,7 +60,7 @@ class TreeBuilder:
         """A literal or parameter.
 
         Raises:
-            ValidationException: it is not a value.
+            ValidationException: the expression is not a value.
         """
         if isinstance(expression, syntax.Parameter):
             return expressions.Value(parameter_name(expression.position))
@@ -75,7 +74,7 @@ class TreeBuilder:
         """A condition.
 
         Raises:
-            ValidationException: it is not a condition, or DynamoDB does not support it.
+            ValidationException: the expression is not a condition that DynamoDB supports.
         """
         match expression:
             case syntax.Operation("and", operands):
@@ -132,7 +131,7 @@ class TreeBuilder:
     def _joined(
         self, expression: Expression
     ) -> expressions.Condition | expressions.Path | expressions.Value:
-        """A condition or a value; the check of types refuses a size later."""
+        """A condition or a value. A call of ``size`` is accepted; binding refuses it later."""
         match expression:
             case syntax.Call(name, arguments) if _function(name) == "size":
                 return expressions.Function("size", tuple(map(self.operand, arguments)))
@@ -218,7 +217,7 @@ class TreeBuilder:
         """Wrap one action of an update in a section of its own.
 
         Raises:
-            ValidationException: DynamoDB does not support it.
+            ValidationException: DynamoDB does not support the action.
         """
         path = path_of(action.path)
         if isinstance(action, syntax.Removal):
@@ -245,7 +244,7 @@ class TreeBuilder:
             # In other cases, the message shows the position of the bag.
             raise ValidationException(literals.EMPTY_BAG)
         if isinstance(second, syntax.Sequence | syntax.Tuple):
-            # Faults within it come first.
+            # DynamoDB reports faults within the value first.
             literals.attribute_value_of(second)
         if not (is_bag or isinstance(second, syntax.Parameter)):
             raise ValidationException(no_set)

@@ -90,7 +90,7 @@ def check_precision(token: Token) -> None:
     """Refuse an invalid number of digits after a time's seconds.
 
     Raises:
-        ValidationException: it is not a whole number from 0 to 9.
+        ValidationException: the token is not a whole number from 0 to 9.
     """
     if not (_is_whole(token) and int(token.text) <= _PRECISION_MAX):
         raise not_well_formed(

@@ -45,7 +45,7 @@ class WriteParser(SelectParser):
         table = self.simple_path()
         unsupported = []
         if not self.accept_keyword("value"):
-            # The older form of the language, which inserts several items.
+            # PartiQL's older INSERT, without VALUE, inserts several items.
             items = self.expression()
             return syntax.Insert(table, items, unsupported=("Unsupported operation: InsertOp",))
         value = self.expression()

@@ -37,7 +37,7 @@ def key_of(statement: Insert | Update | Delete, schema: KeySchema) -> Item:
     """The key of the item that a statement writes, which may be empty or too long.
 
     Raises:
-        ValidationException: it names no item of this table, or is not a write of one item.
+        ValidationException: the statement does not give the key of one item of this table.
     """
     match statement:
         case Insert(item=item):

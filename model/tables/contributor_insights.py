@@ -1,9 +1,9 @@
 """Contributor Insights of a table or global index: its states, and the names of its rules.
 
 Sources: API reference, "UpdateContributorInsights" and "DescribeContributorInsights"; Developer
-Guide, "CloudWatch Contributor Insights for DynamoDB: how it works" (four rules; two of them without
-a sort key or with throttled keys alone); AWS CLI reference, "describe-contributor-insights" (the
-names and their order).
+Guide, "CloudWatch Contributor Insights for DynamoDB: how it works" (four rules; two for a table
+without a sort key, and two in the mode for throttled keys); AWS CLI reference,
+"describe-contributor-insights" (the names and their order).
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def changed(
     *,
     enabled: bool,
 ) -> TableDefinition:
-    """The table with insights of it or of its index changed; unchanged if already so.
+    """The table after enabling or disabling insights for the table or for one of its indexes.
 
-    A mode of None keeps the current mode.
+    A mode of None keeps the current mode. Returns the same table if nothing changes.
 
     Raises:
         ResourceNotFoundException: the table has no such global index.
@@ -97,8 +97,9 @@ def rule_names(
 ) -> list[str]:
     """The CloudWatch rules that DynamoDB would have created; none while disabled.
 
-    PKC and SKC count accessed keys, PKT and SKT throttled ones: partition keys and items. A table's
-    name is cut if the rule's name would be too long.
+    PKC and PKT count partition keys, SKC and SKT whole primary keys. Rules ending in C count
+    accesses, rules ending in T count throttled requests. The table's name is cut if the rule's name
+    would be too long.
     """
     if insights is None or not insights.enabled:
         return []
@@ -108,5 +109,5 @@ def rule_names(
     if insights.mode == "THROTTLED_KEYS":
         kinds = [kind for kind in kinds if kind.endswith("T")]
     made_at = f"{insights.changed_epoch_seconds * _MILLISECONDS:.0f}"
-    room = _RULE_CHARACTERS - len(f"{_PREFIX}-PKC--{made_at}")
-    return [f"{_PREFIX}-{kind}-{table_name[:room]}-{made_at}" for kind in kinds]
+    name_characters = _RULE_CHARACTERS - len(f"{_PREFIX}-PKC--{made_at}")
+    return [f"{_PREFIX}-{kind}-{table_name[:name_characters]}-{made_at}" for kind in kinds]

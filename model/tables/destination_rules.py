@@ -1,6 +1,7 @@
 """Rules for a table's destinations: the topics to which its changes are published.
 
-A table has at most one destination in use, as with Kinesis in DynamoDB; disabled ones stay visible.
+A table has at most one destination that is not disabled, as with Kinesis in DynamoDB. Disabled
+destinations are still listed.
 Messages: DynamoDB's, as recorded by LocalStack.
 """
 
@@ -22,8 +23,9 @@ _DIGEST_BYTES: Final = 8
 _OF_KAFKA: Final = "__"
 # Suffix of the topic with each log's published position, for exactly-once delivery.
 POSITIONS: Final = ".__positions"
+# The most disabled destinations that a table still lists.
 _SHOWN_AFTERWARDS: Final = 9
-# The prefix of the topics of all regions but the home.
+# The prefix of the topics of all regions except the one of ``--region``.
 _OF_REGION: Final = "region."
 _PLAIN_KEY_ID: Final = re.compile(r"[a-zA-Z0-9-]{1,40}\Z")
 
@@ -60,10 +62,10 @@ def topic_namespace(region: str, access_key_id: str = "") -> str:
 
 
 def check_home_topic(name: str) -> None:
-    """Check that a topic of the home region belongs to no other region.
+    """Check that a topic of the region of ``--region`` belongs to no other region.
 
     Raises:
-        ValidationException: it may belong to one.
+        ValidationException: the topic may belong to another region.
     """
     if name.startswith(_OF_REGION):
         raise ValidationException(
@@ -83,7 +85,7 @@ def check_topic(name: str) -> None:
 
 
 def in_use(table: TableDefinition) -> StreamingDestination | None:
-    """The destination of a table that is not disabled, if any."""
+    """The table's destination whose status is not DISABLED, if any."""
     for destination in table.destinations:
         if destination.status != "DISABLED":
             return destination
@@ -131,7 +133,7 @@ def disabling(table: TableDefinition, topic: str) -> TableDefinition:
 def updated(
     table: TableDefinition, topic: str, precision: CreationTimePrecision
 ) -> TableDefinition:
-    """The table with timestamps of this precision in the records of a destination.
+    """The table after a change of the precision of timestamps in a destination's records.
 
     Raises:
         ValidationException: there is no such active destination, or nothing to change.
@@ -152,7 +154,7 @@ def updated(
 
 
 def with_destination(table: TableDefinition, destination: StreamingDestination) -> TableDefinition:
-    """The table with a changed destination of this id."""
+    """The table with this destination in place of the one with the same id."""
     return replace(
         table,
         destinations=tuple(

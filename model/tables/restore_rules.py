@@ -2,9 +2,9 @@
 
 The definition equals that of the source table, except for the request's overrides and the settings
 that DynamoDB never restores: stream, time to live, tags, deletion protection and policies. Warm
-throughput is only what the restored throughput implies. The rules are those of a new table;
-messages about indexes that don't match have the same form. Source: Developer Guide, "Restoring a
-DynamoDB table from a backup".
+throughput is not restored either; the new table has that of its throughput. The rules of a new
+table apply. The message for an index that the source lacks is modeled on the messages of those
+rules. Source: Developer Guide, "Restoring a DynamoDB table from a backup".
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RestoreOverrides(Struct, frozen=True):
 
 
 def restored(source: TableDefinition, name: str, overrides: RestoreOverrides) -> TableDefinition:
-    """The definition of a new table of that name; ids and times are still empty.
+    """The definition of a new table of that name, without ids and times.
 
     Raises:
         ValidationException: the source has no such index, or the table would be invalid.

@@ -98,7 +98,7 @@ def local_indexes(
     """The local secondary indexes of a table (S4-S9, S16-S19, S27).
 
     Raises:
-        ValidationException: a definition is invalid, or they are invalid together.
+        ValidationException: a definition is invalid, or the definitions are invalid together.
     """
     if not indexes:
         raise ValidationException(f"{INVALID}List of LocalSecondaryIndexes is empty")
@@ -151,7 +151,7 @@ def projection_of(index: NewIndex) -> Projection:
     """The requested projection of an index.
 
     Raises:
-        ValidationException: its members don't go together.
+        ValidationException: the members of the projection contradict each other.
     """
     if index.projection_type is None:
         raise ValidationException(f"{INVALID}Unknown ProjectionType: null")
@@ -168,7 +168,7 @@ def projection_of(index: NewIndex) -> Projection:
             f"{INVALID}ProjectionType is INCLUDE, but NonKeyAttributes is not specified"
         )
     if len(set(names)) < len(names):
-        # AWS refuses this, too; its message is unknown.
+        # AWS refuses this, too. AWS's message is unknown, so this one is our own.
         raise ValidationException(f"{INVALID}Duplicate attribute name in NonKeyAttributes")
     return Projection("INCLUDE", names)
 
@@ -181,7 +181,7 @@ def check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
     """
     projected = sum(len(index.projection.non_key_attributes) for index in indexes)
     if projected > PROJECTED_ATTRIBUTES:
-        # AWS refuses this, too; its message is unknown.
+        # AWS refuses this, too. AWS's message is unknown, so this one is our own.
         raise ValidationException(
             f"{INVALID}Number of projected attributes {projected} over all indexes exceeds "
             f"per-table limit of {PROJECTED_ATTRIBUTES}"

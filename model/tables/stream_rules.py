@@ -1,4 +1,4 @@
-"""Rules for a table's DynamoDB stream: enabled, with one view of the changes, or disabled.
+"""Rules for enabling and disabling a table's DynamoDB stream.
 
 Messages are DynamoDB's if the API reference or reports of users show them, else DynamoDB Local's.
 """
@@ -22,10 +22,10 @@ class StreamChange(Struct, frozen=True):
 
 
 def check(change: StreamChange) -> None:
-    """Check the part that does not depend on the table.
+    """Check the part of a StreamSpecification that does not depend on the table.
 
     Raises:
-        ValidationException: it is enabled without a view type, or disabled with one.
+        ValidationException: the stream is enabled without a view type, or disabled with one.
     """
     if change.enabled and change.view_type is None:
         raise ValidationException(
@@ -44,8 +44,7 @@ def of_new_table(change: StreamChange | None) -> StreamSettings | None:
 
     Raises:
         ValidationException: see ``check``; CreateTable has its own message for a disabled stream
-            with
-        a view type.
+            with a view type.
     """
     if change is None:
         return None
@@ -63,7 +62,7 @@ def changed(
 ) -> StreamSettings:
     """The stream after a change that passed ``check``.
 
-    Another view type needs a new stream, after the old one was disabled.
+    To change the view type, a client disables the stream and enables a new one.
 
     Raises:
         ValidationException: the stream is already in the requested state.

@@ -72,7 +72,7 @@ class GlobalIndex(Struct, frozen=True):
 
     @property
     def holds_entries(self) -> bool:
-        """Whether writes maintain it: neither before its backfill nor during its deletion."""
+        """Whether writes maintain the index: not before its backfill, nor during its deletion."""
         return self.status != "DELETING" and not (
             self.status == "CREATING" and self.backfilling is False
         )
@@ -87,7 +87,7 @@ class StreamSettings(Struct, frozen=True):
 
 
 class TimeToLive(Struct, frozen=True):
-    """The attribute that holds an item's expiry time (S116); ``status`` as DynamoDB's."""
+    """The attribute that holds an item's expiry time (S116), and DynamoDB's status."""
 
     attribute_name: str
     status: TimeToLiveStatus
@@ -111,8 +111,8 @@ class StreamingDestination(Struct, frozen=True):
     status: DestinationStatus
     status_description: str | None = None
     precision: CreationTimePrecision = "MILLISECOND"
-    # The topic's partition count when first reached, so that keys keep their Kafka partitions. None
-    # before.
+    # The topic's number of partitions when the server first reached the topic; None until then. It
+    # stays the same, so that keys keep their Kafka partitions.
     partition_count: int | None = None
     # The destination was cut off, so consumers need a notice of the gap and a snapshot of all
     # items.
@@ -123,7 +123,7 @@ class StreamingDestination(Struct, frozen=True):
 
     @property
     def publishes(self) -> bool:
-        """Whether changes are recorded for it."""
+        """Whether changes are recorded for the destination."""
         return self.status in ("ENABLING", "ACTIVE", "UPDATING")
 
 
@@ -162,7 +162,7 @@ class TableDefinition(Struct, frozen=True):
     billing_mode: BillingMode = "PROVISIONED"
     # When the table last became on-demand; None if never.
     on_demand_since_epoch_seconds: float | None = None
-    # The same for an update to on-demand in progress.
+    # When an update to on-demand in progress was requested; None without such an update.
     pending_on_demand_since_epoch_seconds: float | None = None
     # Times of the latest switches from provisioned to on-demand, as many as the limit counts.
     on_demand_switches: tuple[float, ...] = ()
@@ -184,9 +184,9 @@ class TableDefinition(Struct, frozen=True):
     time_to_live: TimeToLive | None = None
     destinations: tuple[StreamingDestination, ...] = ()
     next_destination_id: int = 1
-    # A replay is publishing the table's changes again, and needs new changes as well.
+    # A replay publishes the table's changes again, and needs new changes to be recorded as well.
     is_replayed: bool = False
-    # The last setting; None if never set. Indexes have their own.
+    # The last setting; None if never set. Indexes have settings of their own.
     contributor_insights: ContributorInsights | None = None
     # None if the table was not restored from a backup.
     restoration: Restoration | None = None
@@ -198,9 +198,9 @@ class TableDefinition(Struct, frozen=True):
 
     @property
     def records_changes(self) -> bool:
-        """Whether each write leaves a change record, because the table has followers.
+        """Whether each write adds a change record, because the table has followers.
 
-        A table that is being restored leaves none: the restored items are its initial content.
+        The items that a restore puts add none, because they are the table's initial content.
         """
         return self.restore_phase != "ITEMS" and (
             bool(self.global_indexes)

@@ -1,7 +1,7 @@
 """A backup of one table, created by DynamoDB's own operations.
 
-It belongs to the database and outlives its table. Not to be confused with a copy of the whole data
-directory (``dynactor.storage.directory_backups``).
+The backup belongs to the database and survives the deletion of its table. A copy of the whole data
+directory is a different kind of backup (``dynactor.storage.directory_backups``).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def label_of(epoch_milliseconds: int, suffix: str) -> str:
 class TableBackup(Struct, frozen=True):
     """A backup's metadata: everything except its items.
 
-    ``rows_id`` replaces the table's id in the keys of its items. ``definition`` is the source's at
-    the time of the request. ``size_bytes`` and ``item_count`` are the source's until the backup is
-    AVAILABLE, and then its own.
+    ``rows_id`` replaces the table's id in the keys of the copied rows. ``definition`` is the
+    source's at the time of the request. ``size_bytes`` and ``item_count`` describe the source until
+    the backup is AVAILABLE, and then the backup.
     """
 
     label: str

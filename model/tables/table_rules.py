@@ -63,7 +63,7 @@ class NewTable(Struct, frozen=True):
 class TableEdit(Struct, frozen=True):
     """A change of a table's settings; None marks an omitted member.
 
-    Members with wire names in them (such as ``on_demand_throughput``) hold only the given members.
+    Dictionaries (such as ``on_demand_throughput``) hold only the members that the request has.
     """
 
     billing_mode: BillingMode | None = None
@@ -95,7 +95,7 @@ def without_unused_definitions(table: NewTable) -> NewTable:
 def define(table: NewTable) -> TableDefinition:
     """The definition of a new table.
 
-    ``table_id``, ``uuid`` and times are still empty.
+    The caller sets ``table_id``, ``uuid`` and times.
 
     Raises:
         ValidationException: DynamoDB's message for the first fault in its order.
@@ -154,7 +154,7 @@ def define(table: NewTable) -> TableDefinition:
 
 
 def _checked_sse(wanted: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Encryption as stored and shown. Without it, the table uses AWS's key and shows nothing."""
+    """The SSESpecification to store and show; None for AWS's own key, which is not shown."""
     if wanted is None:
         return None
     if wanted.get("SSEType") == "AES256":
@@ -328,7 +328,7 @@ def _with_capacity(
 
 
 def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDefinition:
-    """The switch to on-demand is not a decrease, so its time and count stay."""
+    """The switch to on-demand is not a decrease: time and count of decreases stay the same."""
     return replace(
         definition,
         billing_mode="PAY_PER_REQUEST",

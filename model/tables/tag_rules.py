@@ -1,7 +1,7 @@
 """Rules for the tags of a table: number, characters, and reserved keys.
 
-The API checks lengths. Source: "Tagging restrictions". Messages of AWS that are unknown are worded
-here.
+The API layer checks lengths. Source: "Tagging restrictions". If AWS's message is unknown, the
+message is our own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dynactor.model.tables.schema_rules import INVALID
 
 Tags: TypeAlias = tuple[tuple[str, str], ...]
 
-# Sets how the table's throughput limits are applied. Other values would be typing errors.
+# The tag that sets how the table's throughput limits are applied. Other values are refused, because
+# they must be typing errors.
 THROTTLING_TAG: Final = "dynactor:throttling"
 _THROTTLING_VALUES: Final = ("auto", "enforce", "observe", "off")
 _RESERVED_PREFIX: Final = "aws:"
@@ -28,8 +29,7 @@ def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
 
     Raises:
         ValidationException: a key is repeated or reserved by AWS, a character is not allowed, there
-            are
-        too many tags, or the tag that sets throttling has an unknown value.
+            are too many tags, or the tag that sets throttling has an unknown value.
     """
     keys = [key for key, _ in tags]
     if len(set(keys)) < len(keys):

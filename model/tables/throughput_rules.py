@@ -1,6 +1,4 @@
-"""Rules for the capacity of tables and global indexes.
-
-Billing mode, provisioned, on-demand and warm throughput.
+"""Rules for billing mode and throughput (provisioned, on-demand, warm) of tables and indexes.
 
 Messages are AWS's, as measured by dynalite's suites. The maxima and the rules for on-demand and
 warm throughput are AWS's documented ones ("Quotas", "DynamoDB warm throughput"), with messages
@@ -117,7 +115,7 @@ def _missing_for(names: Sequence[str]) -> ValidationException:
 
 
 def check_bounds_of_index(name: str, throughput: Throughput) -> None:
-    """Refuse impossible units of a new table's index.
+    """Refuse more units for a new table's index than a request may have.
 
     Raises:
         ValidationException: too many units.
@@ -205,11 +203,11 @@ def with_on_demand_switch(
 
     The limit prevents clients from refilling an exhausted table by switching back and forth.
     Source: "On-demand capacity mode", "Considerations when switching capacity modes". The message
-    is AWS's from when one switch a day was allowed, with today's number. AWS's continues with the
-    times of the last update and of the next possible one.
+    is the one that AWS sent when it allowed one switch a day, with the current limit. AWS's message
+    continues with the times of the last update and of the next possible one.
 
     Raises:
-        LimitExceededException: there were too many in the last 24 hours.
+        LimitExceededException: there were too many switches in the last 24 hours.
     """
     if (
         len(switches) == ON_DEMAND_SWITCHES
@@ -234,7 +232,7 @@ _DAY_SECONDS = 86_400
 
 
 def check_changes(current: Throughput, wanted: Throughput, subject: str = "table") -> None:
-    """Refuse an update of the throughput of the table or of ``index <name>`` to its present value.
+    """Refuse an update of throughput to the current value; ``subject`` names table or index.
 
     Raises:
         ValidationException: nothing would change.
@@ -284,10 +282,10 @@ def warm(
     wanted: dict[str, Any],
     subject: str = "table",
 ) -> dict[str, Any] | None:
-    """The warm throughput of a table or index after a request, at least its present one.
+    """The warm throughput of a table or index after a request, at least the current one.
 
     Raises:
-        ValidationException: less than that, or more than a table can have.
+        ValidationException: the request is for less than that, or for more than a table can have.
     """
     least = at_least_warm(billing_mode, throughput, current)
     most = {"ReadUnitsPerSecond": TABLE_READ_UNITS, "WriteUnitsPerSecond": TABLE_WRITE_UNITS}

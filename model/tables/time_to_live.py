@@ -25,10 +25,10 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.change import Change, removal
 
 _MICROSECOND_DIGITS: Final = 6
-# A time with more digits is after the year 33,658, or as far in the past.
+# A time with more digits is after the year 33,658, or 31,000 years in the past.
 _MOST_DIGITS: Final = 12
 
-# Names that can be members of a decoder.
+# Attribute names that msgspec accepts as member names of a decoder.
 _PLAIN_NAME: Final = re.compile(r'[^"\\\x00-\x1f]*\Z')
 
 PAST_US: Final = TIME_TO_LIVE_PAST_SECONDS * MICROSECONDS_PER_SECOND
@@ -132,7 +132,7 @@ def expire(
     return Expiry(reader.key(old), removal(table, old))
 
 
-# The status that clients see in place of one without a duration.
+# The status that clients see instead of a transition without a duration.
 _PASSING: Final[dict[TimeToLiveStatus, TimeToLiveStatus]] = {
     "ENABLING": "ENABLED",
     "DISABLING": "DISABLED",
@@ -155,11 +155,11 @@ def changed(
     interval_seconds: float,
     transition_seconds: float = 0.0,
 ) -> TimeToLive:
-    """A table's time to live after a change; ENABLING or DISABLING at first.
+    """A table's time to live after a change, in the status ENABLING or DISABLING.
 
     Raises:
-        ValidationException: it is already so, uses another attribute, was changed less than the
-        interval ago, or is still changing.
+        ValidationException: time to live already has this state, uses another attribute, was
+            changed less than the interval ago, or is still changing.
     """
     is_on = current is not None and current.deletes
     if is_on:

@@ -17,7 +17,8 @@ class Balance(Struct, frozen=True):
 class StoredBalances(Struct, frozen=True):
     """The stored balances of a table or global index, by partition number.
 
-    A missing partition is full. Time adds units from ``as_of_seconds`` on.
+    A partition without a stored balance has all units that it can save. Partitions earn units again
+    from ``as_of_seconds`` on.
     """
 
     as_of_seconds: float

@@ -1,4 +1,4 @@
-"""A ceiling: a number of units in each second. Unused units expire with it.
+"""A ceiling: a number of units in each second. Unused units expire with the second.
 
 A second is a whole second of the clock. Within it, units may be taken all at once, as when a
 partition takes a batch of writes; over many seconds, the ceiling is never exceeded. A bucket that
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 
 class Ceiling:
-    """The ceiling. Like a bucket, it admits a request of any size while units are left.
+    """A ceiling. Like a token bucket, it admits a request of any size while units are left.
 
     Invariant: ``used_units`` are the units of the second that ends at ``ends_at_seconds``, plus the
-    debt of earlier seconds. Fast paths read both directly, like ``is_reached``.
+    debt of earlier seconds. Fast paths read both attributes directly instead of calling
+    ``is_reached``.
     """
 
     __slots__ = ("ends_at_seconds", "units_per_second", "used_units")

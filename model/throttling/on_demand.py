@@ -7,8 +7,8 @@ once in 30 minutes is never refused. An allowed rate stays allowed, because Dyna
 partitions. Growth beyond the partitions' ceilings needs splits, which the caller makes
 (``partitions_wanted``).
 
-A configured maximum is a bucket: DynamoDB documents it as a target, which saved units may exceed
-for a while.
+A configured maximum is a token bucket, because DynamoDB documents the maximum as a target: with
+saved units, a table may exceed it for a while.
 
 Sources: Developer Guide, "On-demand capacity mode", "Initial throughput and scaling properties",
 "Maximum throughput for on-demand tables".
@@ -36,8 +36,8 @@ _MINUTES_TO_SETTLE: Final = PEAK_SETTLES_SECONDS // _MINUTE_SECONDS
 class OnDemandRates(Struct, frozen=True):
     """Bounds of the reads or writes of an on-demand table or index, in units per second.
 
-    ``least`` is allowed even after low peaks. ``quota`` is the account's for one table. ``maximum``
-    is the configured bound, if any.
+    ``least`` is allowed even after low peaks. ``quota`` is the account's quota for one table.
+    ``maximum`` is the configured bound, if any.
     """
 
     least: float
@@ -47,7 +47,7 @@ class OnDemandRates(Struct, frozen=True):
 
 
 class _Partition:
-    """One partition's ceiling."""
+    """One partition's ceiling, with counts of taken units and refused requests."""
 
     __slots__ = ("ceiling", "ceiling_refusals", "refusals", "taken_units")
 
@@ -59,7 +59,7 @@ class _Partition:
 
 
 class OnDemandUnits:
-    """The units. ``previous_peak`` is in units per second."""
+    """The read units or the write units of a resource; ``previous_peak`` is per second."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Provisioned units of one table or index, reads or writes, spread over partitions and lent.
+"""Provisioned read or write units of one table or index, which its partitions share and lend.
 
 Every partition has an even share of the units (S138), keeps unused ones for up to 300 seconds, and
 takes no more than its ceiling (S139). A partition with no units left uses those that other
@@ -7,14 +7,15 @@ DynamoDB documents that this is instant, and bounded by the table's units and th
 ceiling, but not how it works. Here, units move from balance to balance, so none is counted twice.
 
 A new partition has 300 seconds of unused units. Balances survive a restart: ``stored_units`` is the
-balance that a partition has after a crash. A partition whose balance falls below it is *due*, and
-the caller stores a new one. The stored balance excludes a reserve for the requests that arrive
-until a lower balance is durable, so a crash loop gains no units. A crash costs a partition in use
-at most its reserve: the units of five seconds, or its possible use during a sync of the log.
+balance that a partition has after a crash. A partition whose balance falls below its stored balance
+is *due*, and the caller stores a lower one. The stored balance excludes a reserve for the requests
+that arrive until a lower balance is durable, so a crash loop gains no units. A crash costs a
+partition in use at most its reserve: the units of five seconds, or the most that it can use during
+a sync of the log.
 
-A partition lends its unused units of the last second at most. Its older savings, and always one
-second of units, stay its own. Lent units go to a pool of at most one second of the table's units,
-first come, first served.
+A partition lends at most its unused units of the last second. It keeps older units, and always the
+units of one second. Lent units go to a pool of at most one second of the table's units. The first
+partition that needs units takes them.
 
 Sources: Developer Guide, "Burst and adaptive capacity"; Elhemali et al., "Amazon DynamoDB: A
 Scalable, Predictably Performant, and Fully Managed NoSQL Database Service", USENIX ATC 2022.
@@ -31,23 +32,25 @@ from dynactor.model.throttling.partition_reading import PartitionReading
 from dynactor.model.throttling.refusal import LimitType
 from dynactor.model.throttling.token_bucket import TokenBucket
 
-# A busy partition collects with every request, and collecting visits all other partitions.
+# The least time between two collections of unused units. Collecting visits all partitions, which is
+# too expensive for each request of a busy partition.
 _COLLECTING_SECONDS: Final = 0.1
 # Only recent units are lent; older units are saved by the partition itself.
 _LENT_SECONDS: Final = 1.0
-# Units a partition takes from the pool beyond its debt: fewer are fairer between two.
+# Units that a partition takes from the pool beyond its debt. A small number is fair to other
+# partitions that need units.
 _LENT_UNITS: Final = 8.0
 # The reserve. A larger one makes a crash more expensive; a smaller one stores more often in a
 # burst.
 _RESERVE_SECONDS: Final = 5.0
 _MOST_RESERVE_SECONDS: Final = 30.0
-# The duration of a sync during which reads, which wait for none, may take units.
+# The assumed duration of a sync. Reads do not wait for syncs, so they can take units meanwhile.
 _SYNC_SECONDS: Final = 0.02
 _BEING_STORED: Final = float("-inf")
 
 
 class _Partition:
-    """One partition's share."""
+    """One partition's units, ceiling and counts."""
 
     __slots__ = (
         "bucket",
@@ -71,12 +74,12 @@ class _Partition:
         self.stored_units = stored_units
         # ``taken_units`` when the balance was last stored.
         self.stored_taken_units = 0.0
-        # Set if it has lent units, or if a server has just begun to use it.
+        # Set if the partition has lent units, or if its stored balance has just been loaded.
         self.wants_reserve = False
         self.taken_units = 0.0
         self.refusals = 0
         self.ceiling_refusals = 0
-        # The time of the last look at its use, and the units taken by then.
+        # The time of the last call of ``unused_units``, and the units taken by then.
         self.seen_at = now_seconds
         self.seen_units = 0.0
 
@@ -87,7 +90,7 @@ class _Partition:
         return min(max(_RESERVE_SECONDS * rate, of_sync), _MOST_RESERVE_SECONDS * rate)
 
     def unused_units(self, now_seconds: float) -> float:
-        """The units that the partition can lend now. Reading them restarts the count."""
+        """The units that the partition can lend now: the unused units since the last call."""
         bucket = self.bucket
         rate = bucket.units_per_second
         came_in = min(now_seconds - self.seen_at, _LENT_SECONDS) * rate
@@ -97,7 +100,10 @@ class _Partition:
 
 
 class ProvisionedUnits:
-    """The units. Invariant: lending leaves the sum of all balances and the pool as it was."""
+    """The read units or the write units of a resource.
+
+    Invariant: lending does not change the sum of all balances and the pool.
+    """
 
     def __init__(
         self,
@@ -203,7 +209,7 @@ class ProvisionedUnits:
         return max(min(own_units, lent_units), partition.ceiling.wait_seconds(now_seconds))
 
     def change(self, units_per_second: float, now_seconds: float) -> None:
-        """Spread another number of units; balances stay, up to the new maximum."""
+        """Spread a new number of units; balances stay, up to the new maximum."""
         self.units_per_second = units_per_second
         self._pool_units = min(self._pool_units, units_per_second)
         share = units_per_second / len(self._partitions)
@@ -247,7 +253,7 @@ class ProvisionedUnits:
             for number, partition in self._partitions.items()
         }
 
-    # -- what is stored ---------------------------------------------------------------------
+    # -- stored balances --------------------------------------------------------------------
 
     def continue_from(self, stored: Mapping[int, float], as_of_seconds: float) -> None:
         """Start with stored balances, plus the units that time has added since then.
@@ -262,7 +268,7 @@ class ProvisionedUnits:
                 partition.bucket = bucket
                 partition.wants_reserve = True
 
-    def tell_due(self, on_due: Callable[[], None]) -> None:
+    def set_on_due(self, on_due: Callable[[], None]) -> None:
         """Register a callback for partitions that become due; called now if one is due."""
         self._on_due = on_due
         for number, partition in self._partitions.items():
@@ -280,7 +286,7 @@ class ProvisionedUnits:
     def units_to_store(
         self, partition_number: int, now_seconds: float, *, is_last: bool = False
     ) -> float:
-        """The balance to store for a partition, less the reserve if it is in use.
+        """The balance to store for a partition, less the reserve if the partition is in use.
 
         ``is_last``: no more requests follow, so the partition needs no reserve.
         """
@@ -311,7 +317,7 @@ class ProvisionedUnits:
     # -- lending ----------------------------------------------------------------------------
 
     def _lend(self, bucket: TokenBucket, now_seconds: float) -> bool:
-        """Fill an empty bucket from the pool; whether there was enough for a request."""
+        """Fill an empty bucket from the pool; return whether it now admits a request."""
         if now_seconds - self._collected_at >= _COLLECTING_SECONDS:
             self._collect(now_seconds)
         lent = min(self._pool_units, _LENT_UNITS - bucket.balance_units)
@@ -320,7 +326,7 @@ class ProvisionedUnits:
         return bucket.balance_units > 0
 
     def _collect(self, now_seconds: float) -> None:
-        """Move unused units of the partitions into the pool, up to its size."""
+        """Move unused units of the partitions into the pool, up to the pool's maximum."""
         self._collected_at = now_seconds
         offers = []
         offered = 0.0
@@ -329,10 +335,10 @@ class ProvisionedUnits:
             if unused > 0:
                 offers.append((number, partition, unused))
                 offered += unused
-        room = self.units_per_second - self._pool_units
-        if offered == 0 or room <= 0:
+        missing = self.units_per_second - self._pool_units
+        if offered == 0 or missing <= 0:
             return
-        wanted = min(1.0, room / offered)
+        wanted = min(1.0, missing / offered)
         for number, partition, unused in offers:
             partition.bucket.balance_units -= unused * wanted
             partition.wants_reserve = True

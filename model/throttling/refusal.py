@@ -65,10 +65,10 @@ class LimitType(Enum):
     GROWTH = auto()
     # The account's quota for one table.
     ACCOUNT = auto()
-    # MaxReadRequestUnits, MaxWriteRequestUnits.
+    # The configured MaxReadRequestUnits or MaxWriteRequestUnits of an on-demand table.
     MAX_ON_DEMAND = auto()
 
-    # Enum's own method is a Python call, for every refused request.
+    # Every refused request hashes its limit, and Enum's own method is a slow Python function.
     __hash__ = object.__hash__
 
 

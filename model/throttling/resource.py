@@ -1,6 +1,6 @@
-"""The limits of one resource: the reads and writes of a table or a global secondary index.
+"""The limits of the reads and writes of one resource: a table or a global secondary index.
 
-They follow from the billing mode of the table, which its indexes share (S167), and from the
+The limits follow from the billing mode of the table, which its indexes share (S167), and from the
 resource's own throughput (S98, S166).
 """
 
@@ -31,7 +31,7 @@ Units: TypeAlias = ProvisionedUnits | OnDemandUnits
 class OperationThroughput(Struct, frozen=True):
     """The units per second of a resource's reads or of its writes.
 
-    ``provisioned`` is 0 on demand. ``warm`` is its warm throughput, at least that of its billing
+    ``provisioned`` is 0 on demand. ``warm`` is the warm throughput, at least that of the billing
     mode. ``maximum`` is the configured bound of an on-demand resource; None without one.
     """
 
@@ -48,7 +48,7 @@ class ResourceThroughput(Struct, frozen=True):
     write: OperationThroughput
 
     def is_raised_to(self, other: ResourceThroughput) -> bool:
-        """Whether both are provisioned, and the other one has more units of a kind."""
+        """Whether both are provisioned, and ``other`` has more read units or write units."""
         return self.billing_mode == other.billing_mode == "PROVISIONED" and (
             other.read.provisioned > self.read.provisioned
             or other.write.provisioned > self.write.provisioned
@@ -79,9 +79,9 @@ def throughput_of(
 
 
 class ResourceLimits:
-    """The limits.
+    """The limits of one resource.
 
-    ``arn`` is what ThrottlingReasons show; ``index_name`` is None for a table's own limits.
+    ThrottlingReasons show ``arn``. ``index_name`` is None for the limits of a table.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class ResourceLimits:
     ) -> None:
         """Create the limits.
 
-        ``has_grown``: the number of partitions shows the previous peak, which is stored nowhere
-        else. A provisioned resource starts with the ``stored`` balances if there are any, else with
-        ``saved_seconds`` of unused units. An on-demand resource that becomes provisioned starts so,
-        too.
+        ``has_grown``: compute the previous peak of an on-demand resource from its number of
+        partitions, because the peak is not stored. A provisioned resource starts with the
+        ``stored`` balances if there are any, else with ``saved_seconds`` of unused units. An
+        on-demand resource that becomes provisioned also starts with ``saved_seconds``.
         """
         self.arn = arn
         self.index_name = index_name
@@ -149,27 +149,27 @@ class ResourceLimits:
         _change(self.writes, throughput.write, _WRITE_RATES, now_seconds)
 
     def split(self, parent: int, children: tuple[int, int], now_seconds: float) -> None:
-        """Replace one partition by two, which share its saved units or its debt equally."""
+        """Replace one partition by two; each gets half of its unused units or of its debt."""
         self._partitions.remove(parent)
         self._partitions.update(children)
         self.reads.split(parent, children, now_seconds)
         self.writes.split(parent, children, now_seconds)
 
-    # -- what is stored of a provisioned resource -------------------------------------------
+    # -- stored balances of a provisioned resource ------------------------------------------
 
     @property
     def partitions(self) -> frozenset[int]:
-        """The numbers of its partitions."""
+        """The numbers of the resource's partitions."""
         return frozenset(self._partitions)
 
-    def tell_due(self, on_due: Callable[[], None]) -> None:
+    def set_on_due(self, on_due: Callable[[], None]) -> None:
         """Register a callback for balances that have to be stored; called now if one is due."""
         self._on_due = on_due
         for units in self._provisioned() or ():
-            units.tell_due(on_due)
+            units.set_on_due(on_due)
 
     def take_due(self) -> set[int]:
-        """The partitions whose balances have to be stored, since the last call."""
+        """The partitions that became due since the last call: their balances must be stored."""
         units = self._provisioned()
         return units[0].take_due() | units[1].take_due() if units else set()
 
@@ -189,7 +189,7 @@ class ResourceLimits:
         return None if balance == self._full(partition_number) else balance
 
     def note_stored(self, partition_number: int, balance: Balance | None) -> None:
-        """Record that this balance of a partition is durable; None: that its deletion is.
+        """Record that a partition's stored balance is durable, or if None, that it is deleted.
 
         A partition that was split meanwhile is ignored.
         """
@@ -238,7 +238,7 @@ class ResourceLimits:
         units[0].continue_from({number: each.read_units for number, each in balances}, since)
         units[1].continue_from({number: each.write_units for number, each in balances}, since)
 
-    # -- parts ------------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------
 
     def _make(
         self, now_seconds: float, *, previous_read_peak: float, previous_write_peak: float
@@ -260,7 +260,7 @@ class ResourceLimits:
                 saved_seconds=saved,
             )
             if self._on_due is not None:
-                self.tell_due(self._on_due)
+                self.set_on_due(self._on_due)
         else:
             self.reads = OnDemandUnits(
                 _READ_RATES.of(read), partitions, now_seconds, previous_read_peak

@@ -1,13 +1,13 @@
 """Takes a request's units from the limits of a table and its indexes: all or nothing.
 
-A write needs units of its table and of every global index whose view of the item changes. If one of
-them has no units left, no units are taken and the write is refused (S102, S110). Local indexes use
-their table's units (S49).
+A write needs units of its table and of every global index whose entry changes. If one of them has
+no units left, no units are taken and the write is refused (S102, S110). Local indexes use their
+table's units (S49).
 
 Three modes. *Enforce* refuses requests. *Observe* refuses none, and counts those that *enforce*
-would have refused. Such a request takes no units, so balances are those of a DynamoDB that refused
-it, and both modes count the same for the same requests. *Off* does neither and leaves balances
-alone.
+would have refused. Such a request takes no units, so balances are the same as if DynamoDB had
+refused the request, and both modes count the same for the same requests. *Off* neither refuses nor
+counts, and takes no units.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ThrottlingMode: TypeAlias = Literal["enforce", "observe", "off"]
 class IndexWrite(NamedTuple):
     """The units of a write in one partition of a global index.
 
-    An entry that moves to another key may be two of these: one where it leaves, one where it
-    arrives.
+    A changed index key may need two writes: one in the partition of the old entry and one in the
+    partition of the new entry.
     """
 
     index_id: int
@@ -61,9 +61,9 @@ class TableLimits:
         index_writes: Sequence[IndexWrite],
         now_seconds: float,
     ) -> Refusal | None:
-        """Take a write's units, or return the refusal, also if refusals are only observed.
+        """Take a write's units, or return the refusal, also in the mode *observe*.
 
-        ``index_writes`` are those of the receipt's global indexes, by partition.
+        ``index_writes`` are the writes in the receipt's global indexes, by partition.
         """
         mode = self.mode
         if mode == "off":
@@ -101,10 +101,10 @@ class TableLimits:
                 index.writes.give_back(index_partition, index_units, now_seconds)
 
     def refuse_write(self, partition_number: int, now_seconds: float) -> Refusal | None:
-        """The refusal of any write to a partition now; None, and no units taken, if admitted.
+        """The refusal of a write before it is decided; None if the partition has units left.
 
-        This call can refuse a write before any work is done. The affected indexes are not known
-        yet, so the write may still be refused later.
+        The call takes no units. The affected indexes are not known yet, so ``take_write`` may still
+        refuse the write.
         """
         if self.mode != "enforce":
             return None
@@ -117,10 +117,9 @@ class TableLimits:
     def refuse_read(
         self, partition_number: int, now_seconds: float, index_id: int = TABLE_INDEX_ID
     ) -> Refusal | None:
-        """The refusal of any read of a partition of the table or index now, if any.
+        """The refusal of a read of a partition before it starts; None if units are left.
 
-        A read is admitted while units are left. It takes its units when it is done (``take_read``),
-        because they are known only then.
+        ``take_read`` takes the read's units afterwards, because they are known only then.
         """
         if self.mode != "enforce":
             return None
@@ -138,12 +137,13 @@ class TableLimits:
         now_seconds: float,
         index_id: int = TABLE_INDEX_ID,
     ) -> Refusal | None:
-        """Take the units of a finished read in a partition of the table, a local index, or index.
+        """Take the units of a finished read in a partition of the table or of a global index.
 
-        Enforced limits have already admitted the read; observed limits are checked here.
+        A read of a local index takes units of the table. In the mode *enforce*, ``refuse_read`` has
+        admitted the read already. In the mode *observe*, the limits are checked here.
 
         Returns:
-            The refusal that enforcing would have caused, if any; then no units are taken.
+            The refusal that *enforce* would have caused, if any; then no units are taken.
         """
         if self.mode == "off":
             return None
@@ -156,8 +156,8 @@ class TableLimits:
     def serve_read(self, partition_number: int, units: float, now_seconds: float) -> Refusal | None:
         """Take the units of a read of one item, or return the refusal.
 
-        See ``take_write``. One call admits and takes, because most requests are such reads and need
-        little work before admission.
+        In the mode *observe*, the refusal is returned, too. One call admits the read and takes its
+        units, because most requests are such reads and need little work before admission.
         """
         if self.mode == "off":
             return None
@@ -169,10 +169,10 @@ class TableLimits:
         return self._counted(table.refusal("Read", limit))
 
     def take_backfill(self, index_write: IndexWrite, now_seconds: float) -> float | None:
-        """Take the units of entries that a backfill puts into an index, after all writes.
+        """Take the units of entries that a backfill puts into an index.
 
-        Both share the index's units (S168, S197). With observed limits, the backfill takes
-        available units and never waits.
+        The backfill and writes to the table share the index's units (S168, S197). In the mode
+        *observe*, the backfill takes units if there are any, and never waits.
 
         Returns:
             None if the entries may be put; else the seconds until the next attempt.

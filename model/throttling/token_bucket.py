@@ -1,11 +1,11 @@
 """A token bucket: units per second. Unused units are kept for a limited time.
 
-A bucket admits a request of any size while its balance is positive. The units may then take the
-balance below zero, by that one request at most, and later units pay the debt first. DynamoDB does
-not document how it treats a request larger than the balance. But the cost of a read is known only
-when it is done. And an item that costs more than a bucket can ever hold (400 KB, with 1 WCU) can be
-written, because there is no error for it. Each of several concurrent reads may go below zero by its
-own size.
+A bucket admits a request of any size while its balance is positive. The request may make the
+balance negative, and later units pay this debt first. DynamoDB does not document how it treats a
+request larger than the balance, but two facts suggest this rule. The cost of a read is known only
+after the read. DynamoDB accepts an item that costs more than a bucket can ever hold (400 KB, with 1
+write unit a second). Several concurrent reads can be admitted together, so their costs can add up
+to a larger debt.
 
 Source: Developer Guide, "Burst and adaptive capacity": up to 300 seconds of unused units.
 """
@@ -16,7 +16,7 @@ from dynactor.model.limits import BURST_SECONDS
 
 
 class TokenBucket:
-    """The bucket, filled on access; time never goes back.
+    """A token bucket, which is filled when it is used; time never goes back.
 
     Invariant: the balance is at most ``most_units``, which is ``BURST_SECONDS`` of the rate.
     """
@@ -44,7 +44,8 @@ class TokenBucket:
     def take(self, units: float, now_seconds: float) -> float:
         """Take units, even if too few are left; returns the balance.
 
-        The bucket is filled first. Filled later, a full bucket would regain the units.
+        The bucket is filled first. If it were filled afterwards, a full bucket would regain the
+        units from time that has already passed.
         """
         self.balance_units = balance = self.fill(now_seconds) - units
         return balance
@@ -55,7 +56,7 @@ class TokenBucket:
         self.balance_units = min(self.balance_units, self.most_units)
 
     def wait_seconds(self, now_seconds: float) -> float:
-        """The time until the balance is positive, 0 if it is, unless others take units."""
+        """The time until the balance is positive, if no request takes units; may be 0."""
         balance = self.fill(now_seconds)
         return 0.0 if balance > 0 else -balance / self.units_per_second
 

@@ -43,7 +43,7 @@ TOO_DEEP: Final = (
 
 EMPTY_NAME: Final = "Empty attribute name"
 
-# The item itself is the first level of its documents (DynamoDB Local 3.3 takes 31 below it).
+# The item itself is the first level of nesting (DynamoDB Local 3.3 accepts 31 levels below it).
 _ATTRIBUTE_LEVEL: Final = 2
 
 _EMPTY: Final = (
@@ -134,7 +134,7 @@ def check_name(name: str) -> None:
     """Refuse a name that is invalid for an attribute.
 
     Raises:
-        ValidationException: it is empty or too long.
+        ValidationException: the name is empty or too long.
     """
     check_names((name,))
     name_size_bytes(name)
@@ -144,7 +144,7 @@ def name_size_bytes(name: str) -> int:
     """The size of a name; attributes and members of maps have the same limit.
 
     Raises:
-        ValidationException: it is too long.
+        ValidationException: the name is too long.
     """
     size_bytes = len(name) if name.isascii() else len(name.encode())
     if size_bytes > ATTRIBUTE_NAME_BYTES:
@@ -286,14 +286,14 @@ def _decode_base64(content: Any) -> bytes:
             if _NO_BASE64.search(content)
             else _LAST_CHARACTER
         ) from None
-    # The last character may carry bits beyond the last byte, which Python ignores.
+    # The last character may encode bits beyond the last byte. Python ignores them, AWS does not.
     if b64encode(raw) != content.encode():
         raise SerializationException(_LAST_CHARACTER)
     return raw
 
 
 def _shaped(read: Callable[[Any], _Read], content: Any) -> _Read:
-    """Convert a content of another JSON type as DynamoDB's parser does; most are refused.
+    """Convert a content of another JSON type as DynamoDB's parser does; most types are refused.
 
     Raises:
         SerializationException: the type is refused.
@@ -305,10 +305,10 @@ def _shaped(read: Callable[[Any], _Read], content: Any) -> _Read:
 
 
 def structure(value: Any, *, in_collection: bool = True) -> dict[str, Any]:
-    """The members of an attribute value: an element of a collection, or a member.
+    """The members of an attribute value, which is in a collection or is a member of its own.
 
     Raises:
-        SerializationException: it is not a JSON object.
+        SerializationException: the value is not a JSON object.
     """
     return json_types.structure(value, _JAVA_CLASS, in_collection=in_collection)
 

@@ -1,6 +1,6 @@
-"""Document paths: the place of a value in an item, ``a.b[1]`` as ``("a", "b", 1)``.
+"""Document paths: the location of a value in an item, ``a.b[1]`` as ``("a", "b", 1)``.
 
-A name is an attribute or a member of a map, a number a position in a list.
+A name is an attribute or a member of a map. A number is a position in a list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynactor.model.values.item import Item
 Path: TypeAlias = tuple[str | int, ...]
 
 # Applications have few expressions; ``parser`` caches their texts for the same reason.
-_KEPT_PATHS: Final = 2048
+_CACHED_PATHS: Final = 2048
 
 
 class Branch(Struct, frozen=True):
@@ -45,10 +45,7 @@ def get(item: Item, path: Path) -> AttributeValue | None:
 
 
 def branches(paths: Iterable[Path]) -> tuple[Branch, ...]:
-    """Paths as one tree, to walk them together; no path is a prefix of another.
-
-    Positions in a list are sorted.
-    """
+    """The tree of these paths; no path is a prefix of another. List positions are sorted."""
     rests: dict[str | int, list[Path]] = {}
     for path in paths:
         rests.setdefault(path[0], [])
@@ -65,9 +62,9 @@ def _part(branch: Branch) -> Any:
 
 
 def project(item: Item, wanted: Sequence[Branch]) -> Item:
-    """The parts of an item on a tree of paths, without empty containers.
+    """The parts of an item that a tree of paths selects, without empty containers.
 
-    Elements of a list keep their order and close their gaps.
+    The selected elements of a list keep their order and become consecutive.
     """
     found: Item = {}
     for branch in wanted:
@@ -120,8 +117,8 @@ def edited(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) ->
     return new
 
 
-@lru_cache(maxsize=_KEPT_PATHS)
-def kept_branches(paths: tuple[Path, ...]) -> tuple[Branch, ...]:
+@lru_cache(maxsize=_CACHED_PATHS)
+def cached_branches(paths: tuple[Path, ...]) -> tuple[Branch, ...]:
     """The tree of ``branches``, cached because paths are likely to recur."""
     return branches(paths)
 
@@ -183,8 +180,7 @@ def distinct(paths: Iterable[Path]) -> list[Path]:
 
     Raises:
         ValidationException: a path overlaps or conflicts with an earlier one. DynamoDB checks the
-            paths
-        of an expression from last to first, and its message numbers them that way.
+            paths of an expression from last to first, and its message numbers them in this order.
     """
     taken: list[Path] = []
     root = _Step(first=())
@@ -205,16 +201,16 @@ def distinct(paths: Iterable[Path]) -> list[Path]:
     return taken
 
 
-@lru_cache(maxsize=_KEPT_PATHS)
+@lru_cache(maxsize=_CACHED_PATHS)
 def check_distinct(paths: tuple[Path, ...]) -> None:
     """Check paths like ``distinct``, and remember distinct ones."""
     distinct(paths)
 
 
 class _Step(Struct):
-    """The node that some paths have reached, the first of them, and their next parts.
+    """A node in the tree of checked paths: the first path through it, and the nodes below it.
 
-    A node without nodes below it ends a path.
+    A path ends at a node without nodes below it.
     """
 
     first: Path

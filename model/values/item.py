@@ -29,8 +29,7 @@ def check(item: dict[str, Any]) -> int:
 
     Raises:
         ValidationException, SerializationException: see ``attribute_value.check``. The size of the
-            item
-        is not checked here, see ``check_size``.
+            item is not checked here, see ``check_size``.
     """
     # Check all names together. Long names are checked one by one, in order with the values.
     names = "".join(item)

@@ -1,7 +1,7 @@
 """Converts JSON values to strings, numbers and lists as DynamoDB's parser does.
 
-It accepts some values of another type (``"true"`` for a boolean, 5.5 for an integer), and refuses
-others with a SerializationException that names a Java type.
+The parser accepts some values of another type (``"true"`` for a boolean, 5.5 for an integer). It
+refuses others with a SerializationException that names a Java type.
 
 Source: dynalite 4, measured on AWS.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dynactor.model.errors import SerializationException
 
-# The maximum of Java's types; the minimum is its negative minus one.
+# The maxima of Java's types. A minimum is the negated maximum minus 1.
 INTEGER_MOST: Final = 2**31 - 1
 LONG_MOST: Final = 2**63 - 1
 
@@ -95,7 +95,7 @@ def mapping(value: Any, element_class: str) -> dict[str, Any]:
 
 
 def structure(value: Any, java_class: str, *, in_collection: bool) -> dict[str, Any]:
-    """A structure: a member of another one, or an element of a list or map."""
+    """A JSON object, which is a member of a structure or an element of a list or map."""
     if type(value) is dict:
         return value
     if type(value) is list:

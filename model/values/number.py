@@ -26,7 +26,8 @@ _NUMBER: Final = re.compile(
 )
 # The older request layer keeps exponents in Java's int.
 _EXPONENT_BITS: Final = 32
-# More digits than any exponent whose value matters: int() refuses texts of 4,301 digits.
+# An exponent with more digits is out of range in any case. It is cut, because int() refuses texts
+# of 4,301 digits.
 _EXPONENT_DIGITS: Final = 20
 
 _OVERFLOW: Final = (
@@ -58,7 +59,7 @@ def is_plain(text: str) -> bool:
 def whole_size_bytes(text: str) -> int:
     """The size of a positive canonical integer, the most common number; 0 for any other text.
 
-    ``canonical`` and ``size_bytes`` in one step.
+    One call replaces the calls of ``canonical`` and ``size_bytes``.
     """
     digits = len(text)
     if digits > _WHOLE_DIGITS or not text.isdigit() or text[0] == "0" or not text.isascii():
@@ -71,9 +72,8 @@ def canonical(text: str) -> str:
 
     Raises:
         ValidationException: the text is not a number, has more than 38 significant digits, or is
-        outside 1E-130 to 9.9…E+125 and their negatives. The range of a zero is checked by its
-            exponent.
-        The message is the older request layer's.
+            outside 1E-130 to 9.9…E+125 and their negatives. A zero is out of range if its exponent
+            is. The message is the older request layer's.
     """
     if _PLAIN.match(text) is not None:
         return text
@@ -126,7 +126,7 @@ def _no_number(text: str, exponent_bits: int) -> ValidationException:
 
 
 def _exponent(text: str) -> int:
-    """The value of an exponent; with too many digits, any value that is equally out of range."""
+    """The value of an exponent; if it has too many digits, another value out of range."""
     negative = text[0] == "-"
     digits = text.lstrip("+-").lstrip("0")[:_EXPONENT_DIGITS]
     value = int(digits or "0")

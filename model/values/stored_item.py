@@ -12,8 +12,8 @@ class StoredItem(Struct, eq=False, gc=False):
     """An item or index entry as read from or written to disk.
 
     ``data`` is compact canonical DynamoDB JSON, which answers include unchanged. ``version`` is the
-    sequence number of the change that made the item. The object is immutable, except that a
-    transaction's changes get their version with their numbers
+    sequence number of the change that made the item. The object is immutable with one exception:
+    new items of a transaction get their version when the sequence numbers are known
     (``dynactor.model.writes.change.give_version``).
     """
 
@@ -38,6 +38,6 @@ class StoredItem(Struct, eq=False, gc=False):
     def undecoded(self) -> StoredItem:
         """A copy without the decoded item, for long-lived caches.
 
-        Millions of small objects can make the garbage collector pause everything for 0.1 seconds.
+        With millions of small objects, the garbage collector can pause the server for 0.1 seconds.
         """
         return StoredItem(self.version, self.size_bytes, self.data)

@@ -18,9 +18,9 @@ _FREE: Final = Receipt()
 
 
 class IndexChange(Struct, gc=False):
-    """An item's entry in one index before and after; None if absent.
+    """An item's entry in one index before and after a write; None for no entry.
 
-    ``moves`` is set if the entry exists before and after with different keys. Immutable, apart from
+    ``moves`` is set if both entries exist and have different index keys. Immutable, apart from
     cached positions.
     """
 
@@ -67,7 +67,7 @@ def local_changes(
 ) -> tuple[IndexChange, ...]:
     """The changes of the table's local indexes for a change of an item.
 
-    An index whose view of the item is unchanged is left out.
+    An index whose entry is unchanged is left out.
     """
     changes: tuple[IndexChange, ...] = ()
     for index in table.local_indexes:
@@ -138,7 +138,7 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
 def give_version(change: Change, version: int) -> None:
     """Set the version of a change once its sequence number is known.
 
-    The new item and its entries belong to the change alone, so no other code has read them yet.
+    No other code has read the new item and its entries yet.
     """
     if change.new is not None:
         change.new.version = version
@@ -156,7 +156,7 @@ def removal(table: TableDefinition, old: StoredItem) -> Change:
 
 
 def restoration(table: TableDefinition, new: StoredItem) -> Change:
-    """An item that a restore puts into a new table; it costs no units."""
+    """The insertion of an item by a restore, which costs no units."""
     return Change(None, new, local_changes(table, None, new), None, _FREE)
 
 
@@ -164,7 +164,7 @@ def write_receipt(
     old: StoredItem | None, new: StoredItem | None, changes: tuple[IndexChange, ...]
 ) -> Receipt:
     """The cost of a write: the larger image of the item, and each index write (S50-S56)."""
-    # A single plain loop for speed: every write makes a receipt, and few callers read it.
+    # One loop without calls of helpers, because every write makes a receipt.
     entries: tuple[EntryWrite, ...] = ()
     for change in changes:
         moves = change.moves

@@ -1,8 +1,8 @@
 """Transactional writes: their actions, the effect of each on an item, and its cost.
 
 Sources: API reference, "TransactWriteItems" and "TransactionCanceledException"; Developer Guide,
-"Amazon DynamoDB transactions: how it works". On the table, an action costs twice the units of the
-write alone; on an index, it costs the usual units.
+"Amazon DynamoDB transactions: how it works". On the table, an action costs twice the units of a
+single write. On an index, it costs the same units as a single write.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ ActionWrite: TypeAlias = Write | Check
 class Action(Struct, frozen=True, gc=False):
     """One action of a transaction.
 
-    ``ordinal`` is its index in the transaction, from 0. ``position`` is the item's encoded key,
-    which consists of both keys.
+    ``ordinal`` is its index in the transaction, from 0. ``position`` is the item's encoded key: the
+    partition key and the sort key.
     """
 
     ordinal: int
@@ -83,7 +83,7 @@ class Action(Struct, frozen=True, gc=False):
 
 
 def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionWrite) -> Change:
-    """Decide an action on ``old``; the new item gets its version with its sequence number.
+    """Decide an action on ``old``; the new item gets its version later (``give_version``).
 
     Raises:
         ConditionalCheckFailedException, ValidationException: see

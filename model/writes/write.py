@@ -1,4 +1,4 @@
-"""Writes, and the decision on each for the item it finds.
+"""Writes, and the decision of a write on the existing item.
 
 ``decide`` is pure: the same old item gives the same result, so a partition may decide again after a
 conflict.
@@ -48,7 +48,7 @@ class Put(Struct, frozen=True, tag=True):
 class Update(Struct, frozen=True, tag=True):
     """Change some attributes of an item; a missing item is created.
 
-    ``expression_bytes`` is UpdateItem's size of its expression (``update_size``); it is 0 for other
+    ``expression_bytes`` is the size of UpdateItem's expression (``update_size``), and 0 for other
     updates.
     """
 

@@ -14,7 +14,7 @@ from dynactor.load.run.recorder import Recorder
 from dynactor.load.work.pacing import Pacing
 
 
-class FakeLane:
+class FakeClient:
     """Keeps its requests until the test answers them."""
 
     def __init__(self) -> None:
@@ -27,23 +27,23 @@ class FakeLane:
         self.operation, self.due_at, self.sent_at = operation, due_at, dialogue
 
 
-class FakeLanes:
+class FakeClients:
     def __init__(self, count: int) -> None:
-        self.lanes = [FakeLane() for _ in range(count)]
+        self.clients = [FakeClient() for _ in range(count)]
         self.loop: object = None
 
 
 class Driven:
     """An open loop on the test's clock; the test answers the requests."""
 
-    def __init__(self, rate: float, lanes: int) -> None:
+    def __init__(self, rate: float, clients: int) -> None:
         self.now = 0.0
         self.wakes_at = 0.0
-        self.lanes = FakeLanes(lanes)
+        self.clients = FakeClients(clients)
         self.recorder = Recorder(by_due_time=True)
         self.recorder.window = (0.0, 10.0)
         self.loop = OpenLoop(
-            self.lanes,
+            self.clients,
             lambda: ("get", self.now),
             self.recorder,
             Pacing(rate),
@@ -70,32 +70,34 @@ class Driven:
 
     def answer(self) -> None:
         """Answer the oldest request in flight."""
-        lane = min((each for each in self.lanes.lanes if each.sent_at is not None), key=_sent_at)
-        lane.sent_at = None
-        self.loop.freed(lane, "")
+        client = min(
+            (each for each in self.clients.clients if each.sent_at is not None), key=_sent_at
+        )
+        client.sent_at = None
+        self.loop.freed(client, "")
 
     @property
     def under_way(self) -> int:
-        return sum(lane.sent_at is not None for lane in self.lanes.lanes)
+        return sum(client.sent_at is not None for client in self.clients.clients)
 
     @property
     def latencies(self) -> Histogram:
         return Histogram(self.recorder.measured()["get"].latencies)
 
 
-def _sent_at(lane: FakeLane) -> float:
-    assert lane.sent_at is not None
-    return lane.sent_at
+def _sent_at(client: FakeClient) -> float:
+    assert client.sent_at is not None
+    return client.sent_at
 
 
 def test_requests_are_sent_when_they_are_due_whether_or_not_others_are_answered():
-    driven = Driven(rate=100, lanes=50)
+    driven = Driven(rate=100, clients=50)
     driven.go_to(0.105)
     assert driven.under_way == 11
 
 
 def test_requests_delayed_by_a_stalled_server_count_from_their_scheduled_time():
-    driven = Driven(rate=100, lanes=1)
+    driven = Driven(rate=100, clients=1)
     # It answers nothing for a second, then everything.
     driven.go_to(1.0)
     for _ in range(100):
@@ -109,7 +111,7 @@ def test_requests_delayed_by_a_stalled_server_count_from_their_scheduled_time():
 
 
 def test_a_request_is_late_by_the_generators_fault_only_if_a_connection_was_free():
-    driven = Driven(rate=100, lanes=1)
+    driven = Driven(rate=100, clients=1)
     # The first request is sent on time. The generator wakes up late for those of 10 and 20 ms, when
     # no connection is free, so they wait for the server's answer.
     driven.now = 0.025
@@ -123,7 +125,7 @@ def test_a_request_is_late_by_the_generators_fault_only_if_a_connection_was_free
 
 
 async def test_an_unsent_request_has_waited_to_the_end():
-    driven = Driven(rate=10, lanes=1)
+    driven = Driven(rate=10, clients=1)
     driven.go_to(0.95)
     stopping = asyncio.ensure_future(driven.loop.stop())
     await asyncio.sleep(0)

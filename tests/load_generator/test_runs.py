@@ -154,7 +154,7 @@ async def test_failed_requests_are_counted_and_set_the_exit_code(tmp_path: Path)
         (("--mix", "get"), "is not a share"),
         (("--key-choice", "zipf"), "is not a key choice"),
         (("--item-size", "large"), "is not an item size"),
-        (("--workers", 3, "--connections", 2), "a worker needs one"),
+        (("--workers", 3, "--connections", 2), "3 workers need at least as many"),
         (("--workload", "batch-write", "--keys", 10, "--verify"), "too few"),
         (("compare",), "Name the results"),
         (("compare", PROJECT / "pyproject.toml"), "is not a result of a load run"),
@@ -174,7 +174,7 @@ def test_a_table_of_anothers_is_left_alone(server_endpoint: str):
     assert "--prepare recreate" in done.stderr
     verified = short(server_endpoint, "--workload", "get", "--table", "taken", "--verify")
     assert verified.returncode == 2
-    assert "only what a run itself has written" in " ".join(verified.stderr.split())
+    assert "items that this run has written" in " ".join(verified.stderr.split())
 
 
 def test_credentials_are_neither_shown_nor_kept(

@@ -16,7 +16,7 @@ from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.table.traffic import Window
 from dynactor.model.advice.key_traffic import EVERY, KEPT_KEYS, WHOLE_REQUESTS, Kind
-from dynactor.model.batch_get_budget import BatchRoom
+from dynactor.model.batch_get_budget import BatchGetBudget
 from dynactor.model.capacity.capacity import Receipt
 from dynactor.model.errors import (
     ConditionalCheckFailedException,
@@ -117,7 +117,7 @@ async def test_reads_and_writes_count_for_the_partition_key_and_for_the_item():
         await read_item(table, key("EC2", "a"))
         schema = table.definition.key_schema
         positions = [keys.encode(schema, key("EC2", "a")), keys.encode(schema, key("S3", "z"))]
-        await table.read_items(positions, consistent=False, room=BatchRoom())
+        await table.read_items(positions, consistent=False, budget=BatchGetBudget())
 
         assert found(table, "writes") == {"S3": 3, "EC2": 2}
         assert found(table, "writes", whole=True) == {"S3/a": 3, "EC2/a": 1, "EC2/b": 1}

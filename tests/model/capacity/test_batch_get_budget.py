@@ -5,54 +5,54 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynactor.model.batch_get_budget import BatchRoom
+from dynactor.model.batch_get_budget import BatchGetBudget
 from dynactor.model.limits import ITEM_SIZE_BYTES, MIB
 
 FIRST = 100
 
 
-def took(room: BatchRoom, partition: int, size_bytes: int) -> bool:
-    if not room.fits(partition, size_bytes):
-        assert room.is_closed(partition)
+def took(budget: BatchGetBudget, partition: int, size_bytes: int) -> bool:
+    if not budget.fits(partition, size_bytes):
+        assert budget.is_closed(partition)
         return False
-    room.take(partition, size_bytes)
+    budget.take(partition, size_bytes)
     return True
 
 
 def test_a_partition_gives_exactly_1_mb():
-    room = BatchRoom()
-    assert took(room, FIRST, ITEM_SIZE_BYTES)
-    assert took(room, FIRST, MIB - ITEM_SIZE_BYTES)
-    assert not took(room, FIRST, 1)
+    budget = BatchGetBudget()
+    assert took(budget, FIRST, ITEM_SIZE_BYTES)
+    assert took(budget, FIRST, MIB - ITEM_SIZE_BYTES)
+    assert not took(budget, FIRST, 1)
 
 
 def test_a_partition_that_an_item_would_have_passed_gives_no_smaller_one():
-    room = BatchRoom()
-    assert took(room, FIRST, MIB - 10)
-    assert not took(room, FIRST, 11)
-    assert not took(room, FIRST, 1)
+    budget = BatchGetBudget()
+    assert took(budget, FIRST, MIB - 10)
+    assert not took(budget, FIRST, 11)
+    assert not took(budget, FIRST, 1)
 
 
 def test_other_partitions_have_limits_of_their_own():
-    room = BatchRoom()
-    assert took(room, FIRST, MIB)
-    assert not took(room, FIRST, 1)
-    assert took(room, FIRST + 1, MIB)
+    budget = BatchGetBudget()
+    assert took(budget, FIRST, MIB)
+    assert not took(budget, FIRST, 1)
+    assert took(budget, FIRST + 1, MIB)
 
 
 def test_an_answer_has_exactly_16_mb_and_ends_before_the_first_item_that_does_not_fit():
-    room = BatchRoom()
+    budget = BatchGetBudget()
     for number in range(15):
-        assert took(room, number, MIB)
-    assert took(room, 15, MIB - 1)
-    assert not took(room, 16, 2)
-    assert not took(room, 17, 1)
+        assert took(budget, number, MIB)
+    assert took(budget, 15, MIB - 1)
+    assert not took(budget, 16, 2)
+    assert not took(budget, 17, 1)
 
 
 def test_an_item_that_did_not_fit_leaves_its_space():
-    room = BatchRoom()
-    assert room.fits(FIRST, MIB)
-    assert took(room, FIRST, MIB)
+    budget = BatchGetBudget()
+    assert budget.fits(FIRST, MIB)
+    assert took(budget, FIRST, MIB)
 
 
 @given(
@@ -65,11 +65,11 @@ def test_rounds_answer_every_item_in_the_order_of_its_partition(
 ) -> None:
     left = items
     while left:
-        room = BatchRoom()
+        budget = BatchGetBudget()
         answered: dict[int, list[int]] = {}
         unprocessed = []
         for partition, size_bytes in left:
-            if took(room, partition, size_bytes):
+            if took(budget, partition, size_bytes):
                 answered.setdefault(partition, []).append(size_bytes)
             else:
                 unprocessed.append((partition, size_bytes))

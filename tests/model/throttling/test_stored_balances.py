@@ -36,7 +36,7 @@ class Disk:
             now,
             stored=StoredBalances(as_of, dict(self.stored)) if self.stored else None,
         )
-        self.limits.tell_due(lambda: None)
+        self.limits.set_on_due(lambda: None)
         for number in list(self.stored):
             self.store(number, now)
         return self.limits
@@ -166,7 +166,7 @@ def test_load_within_the_units_stores_once():
 def test_a_partition_is_due_once_until_it_is_stored():
     disk = Disk(provisioned(RATE))
     told = []
-    disk.limits.tell_due(lambda: told.append(None))
+    disk.limits.set_on_due(lambda: told.append(None))
     for _ in range(9):
         disk.limits.writes.take(0, 100, 0)
 

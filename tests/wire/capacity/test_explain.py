@@ -188,7 +188,7 @@ def test_a_get_explains_its_blocks_and_the_cost_of_a_smaller_item(wire, indexed,
         ],
         "Cheaper": [
             {
-                "Advice": "Read with ConsistentRead false: at half the units",
+                "Advice": "Read with ConsistentRead false: half the units",
                 "Rule": "S42",
                 "Saves": 1.0,
             },
@@ -336,7 +336,7 @@ def test_a_batch_of_reads_explains_the_cost_of_one_query(wire, indexed, pk):
         (0, 0.5, 1),
     ]
     [query_instead] = explanation["Cheaper"]
-    assert query_instead["Advice"].startswith("One Query instead of 6 reads")
+    assert query_instead["Advice"].startswith("Use one Query instead of 6 reads")
     assert query_instead["Saves"] == 2.5
 
 

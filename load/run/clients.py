@@ -1,4 +1,4 @@
-"""The connections of a worker, which reconnect: each carries one dialogue at a time."""
+"""The clients of a worker: each has one connection, reconnects, and runs one dialogue at a time."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _SHOWN_CHARACTERS: Final = 300
 
 
 class Loop(Protocol):
-    """Gives work to free lanes."""
+    """Starts dialogues on free clients."""
 
-    def freed(self, lane: Lane, outcome: str) -> None:
-        """The lane's dialogue has ended with this outcome."""
+    def freed(self, client: Client, outcome: str) -> None:
+        """The client's dialogue has ended with this outcome."""
         ...
 
 
-class Lane:
+class Client:
     """One connection and its dialogue. Invariant: a request is waiting only while there is a
     dialogue and no connection.
     """
 
-    def __init__(self, lanes: Lanes) -> None:
-        self._lanes = lanes
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
         self._connection: Connection | None = None
         self._dialogue: Dialogue | None = None
         self._waiting: bytes | None = None
@@ -58,18 +58,18 @@ class Lane:
 
     def answered(self, answer: Answer) -> None:
         if answer.status not in {0, 200}:
-            self._lanes.note_error(answer)
+            self._clients.note_error(answer)
         assert self._dialogue is not None
         try:
             request = self._dialogue.send(answer)
         except StopIteration as end:
             self._dialogue = None
-            self._lanes.loop.freed(self, end.value)
+            self._clients.loop.freed(self, end.value)
         else:
             self._send(request)
 
     def connected(self, connection: Connection) -> None:
-        """The lane is connected, for the first time or again."""
+        """The client has a connection, the first one or a new one."""
         self._connection = connection
         if self._waiting is not None:
             request, self._waiting = self._waiting, None
@@ -77,7 +77,7 @@ class Lane:
 
     def lost(self, reason: str) -> None:
         self._connection = None
-        self._lanes.reopen(self)
+        self._clients.reopen(self)
         # An unsent request can be sent on the next connection.
         if self._dialogue is not None and self._waiting is None:
             self.answered(no_answer(reason))
@@ -101,14 +101,14 @@ class Lane:
             self.answered(no_answer("GivenUp"))
 
 
-class Lanes:
-    """All lanes of a worker; ``loop`` is notified of each free one."""
+class Clients:
+    """All clients of a worker; ``loop`` is notified of each free one."""
 
     def __init__(
         self, endpoint: Endpoint, timeout_seconds: float, tasks: asyncio.TaskGroup
     ) -> None:
         self.loop: Loop = _Nothing()
-        self.lanes: list[Lane] = []
+        self.clients: list[Client] = []
         self.error_examples: dict[str, str] = {}
         self._endpoint = endpoint
         self._timeout_seconds = timeout_seconds
@@ -122,42 +122,42 @@ class Lanes:
         if name not in self.error_examples:
             self.error_examples[name] = answer.body.decode(errors="replace")[:_SHOWN_CHARACTERS]
 
-    def reopen(self, lane: Lane) -> None:
-        """Reconnect, however long it takes."""
+    def reopen(self, client: Client) -> None:
+        """Reconnect; retry until it succeeds."""
         if not self._closed:
-            task = self._tasks.create_task(self._reopen(lane))
+            task = self._tasks.create_task(self._reopen(client))
             self._reopening.add(task)
             task.add_done_callback(self._reopening.discard)
 
-    async def _reopen(self, lane: Lane) -> None:
+    async def _reopen(self, client: Client) -> None:
         pause_seconds = _FIRST_PAUSE_SECONDS
         while True:
             await asyncio.sleep(pause_seconds)
             try:
-                connection = await Connection.open(self._endpoint, lane)
+                connection = await Connection.open(self._endpoint, client)
             except OSError:
                 pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
             else:
-                lane.connected(connection)
+                client.connected(connection)
                 return
 
     async def open(self, count: int) -> None:
-        """Connect all lanes.
+        """Connect all clients.
 
         Raises:
             OSError: the endpoint is unreachable.
         """
         for _ in range(count):
-            lane = Lane(self)
-            lane.connected(await Connection.open(self._endpoint, lane))
-            self.lanes.append(lane)
+            client = Client(self)
+            client.connected(await Connection.open(self._endpoint, client))
+            self.clients.append(client)
 
     async def watch(self) -> None:
         """Give up overdue answers, until canceled."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            for lane in self.lanes:
-                lane.watch(self._timeout_seconds)
+            for client in self.clients:
+                client.watch(self._timeout_seconds)
 
     async def close(self) -> None:
         """Close all connections, without reconnecting."""
@@ -165,34 +165,34 @@ class Lanes:
         for task in tuple(self._reopening):
             task.cancel()
         self.loop = _Nothing()
-        for lane in self.lanes:
-            lane.close()
+        for client in self.clients:
+            client.close()
         # The transports report their end in the loop's next turn.
         await asyncio.sleep(0)
 
 
 class _Nothing:
-    """The loop before the first one and after the last one."""
+    """The loop while no other loop runs; it starts no dialogues."""
 
-    def freed(self, lane: Lane, outcome: str) -> None:
-        """Leave the lane free."""
+    def freed(self, client: Client, outcome: str) -> None:
+        """Leave the client free."""
 
 
 @asynccontextmanager
-async def open_lanes(
+async def open_clients(
     endpoint: Endpoint, count: int, timeout_seconds: float
-) -> AsyncIterator[Lanes]:
-    """A worker's lanes, connected.
+) -> AsyncIterator[Clients]:
+    """A worker's clients, connected.
 
     Raises:
         OSError: in an exception group: the endpoint is unreachable.
     """
     async with asyncio.TaskGroup() as tasks:
-        lanes = Lanes(endpoint, timeout_seconds, tasks)
-        watching = tasks.create_task(lanes.watch())
+        clients = Clients(endpoint, timeout_seconds, tasks)
+        watching = tasks.create_task(clients.watch())
         try:
-            await lanes.open(count)
-            yield lanes
+            await clients.open(count)
+            yield clients
         finally:
             watching.cancel()
-            await lanes.close()
+            await clients.close()
