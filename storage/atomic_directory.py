@@ -54,7 +54,8 @@ def whole_directory(directory: Path) -> Iterator[Path]:
 def _alone_in(directory: Path) -> Iterator[None]:
     """Lock a directory, which is created if missing, against other builders."""
     make_directory_durably(directory.absolute())
-    # A lock of the open file, unlike a data directory's lock, which belongs to the process.
+    # This lock belongs to the open file, so it excludes other threads of this process, too. A data
+    # directory's lock belongs to the process.
     lock = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _lock(lock, directory)

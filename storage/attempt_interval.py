@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
-# The remaining time is for other tasks of the event loop.
+# Maximum share of time for attempts. The remaining time is for other tasks of the event loop.
 _SHARE: Final = 1 / 5
 _SHORTEST_PAUSE_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 1.0

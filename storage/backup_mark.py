@@ -64,7 +64,7 @@ def _is_backup(directory: Path) -> bool:
         with (directory / _NAME).open("rb") as file:
             return file.read() == _identity(file.fileno())
     except OSError:
-        # Opening the directory reports whether it is usable.
+        # If the directory can't be read, opening it later reports that.
         return False
 
 

@@ -1,4 +1,4 @@
-"""The stored balances of provisioned tables and global indexes: their rows and encoding."""
+"""The stored burst balances, the unused capacity units of partitions: rows and encoding."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Resource(NamedTuple):
 
 
 class BalancesHead(Struct, frozen=True):
-    """The head of all balances.
+    """The head row of all balances.
 
-    ``stopped_at_epoch_seconds`` is the time of an orderly stop, after which no balance was stored.
-    It is None without an orderly stop, because the use since the last stored balances is unknown.
+    ``stopped_at_epoch_seconds`` is the time of the last orderly stop. It is None while the server
+    runs and after a crash: then the units consumed since the last stored balances are unknown.
     """
 
     stopped_at_epoch_seconds: float | None = None

@@ -75,7 +75,7 @@ class TableRecord(Struct, frozen=True):
 class CatalogHead(Struct, frozen=True):
     """The next numbers to assign, which only increase.
 
-    ``commits`` counts the catalog's commits, so each has a unique head.
+    ``commits`` counts the catalog's commits, so that no two commits have the same head.
     """
 
     next_table_id: int = 1
@@ -101,8 +101,8 @@ class PartitionHead(Struct, frozen=True):
     def divided(self, share: float) -> tuple[PartitionHead, PartitionHead]:
         """The heads of a partition's children; the first child gets this share.
 
-        The sums are exact; each child's counts are as exact as the share. Both children keep the
-        applied counters.
+        The children's counts add up exactly; each count is an estimate by the share. Both children
+        keep the applied counters.
         """
         counts = {index_id: round(count * share) for index_id, count in self.item_counts.items()}
         sizes = {index_id: round(size * share) for index_id, size in self.sizes_bytes.items()}
@@ -128,7 +128,7 @@ def encode_partition_head(head: PartitionHead) -> bytes:
 
 
 def decode_partition_head(data: bytes | None) -> PartitionHead:
-    """The head from its bytes; a partition without any is new."""
+    """The head in a row's value; a partition without a head row is new."""
     return PartitionHead() if data is None else _partition_head_decoder.decode(data)
 
 
@@ -186,5 +186,5 @@ def encode_record(record: TableRecord) -> bytes:
 
 
 def decode_record(data: bytes) -> TableRecord:
-    """The record from its bytes."""
+    """The record in a row's value."""
     return _record_decoder.decode(data)

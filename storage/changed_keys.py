@@ -12,7 +12,7 @@ from dynactor.storage.store import Group
 
 
 class ChangedKeys:
-    """The keys accepted after a state and before the next one, linked to those accepted later.
+    """The keys of commits between one state and the next, linked to the keys of later commits.
 
     The states form a linked list from old to new, so the garbage collector frees a state's keys
     once nothing reads that state or an older one.
@@ -24,7 +24,7 @@ class ChangedKeys:
         self.later: ChangedKeys | None = None
 
     def begin_next(self) -> ChangedKeys:
-        """Start the next state, which is the present one."""
+        """Begin the next state, which is the store's current state; return its changed keys."""
         assert self.later is None
         self.later = ChangedKeys()
         return self.later

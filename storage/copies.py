@@ -1,7 +1,7 @@
-"""Copies all rows of a store into another one, which is empty, whatever their engines.
+"""Copies all rows of a store into an empty store, which may have another engine.
 
-The copy stores its progress with its rows, so a copy that was cut short continues. The catalog's
-head is written last. Until then no server opens the target.
+The copy commits its progress together with the rows, so an interrupted copy continues. The
+catalog's head is written last. Until then no server opens the target.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _END: Final = b"\xff"
 
 
 class CopiedTable(NamedTuple):
-    """The rows of a table with its indexes, and their checksum, which both sides share."""
+    """The number of rows of a table and its indexes, and the checksum that both stores have."""
 
     name: str
     rows: int
@@ -28,10 +28,10 @@ class CopiedTable(NamedTuple):
 
 
 async def refuse_unfinished_copy(store: Store) -> None:
-    """Refuse to serve a store with a part of the rows of another one.
+    """Refuse to serve a store that an unfinished copy has left incomplete.
 
     Raises:
-        CannotOpen: a copy into it has not ended.
+        CannotOpen: a copy into the store is unfinished.
         StoreError: as the store.
     """
     (cursor,) = await store.latest.load([key_layout.COPY_CURSOR])
@@ -42,15 +42,15 @@ async def refuse_unfinished_copy(store: Store) -> None:
 async def copy_rows(
     source: Store, target: Store, on_rows: Callable[[int], None]
 ) -> list[CopiedTable]:
-    """Copy all rows, compare both stores, and make the target complete.
+    """Copy all rows, compare both stores, and write the target's catalog head.
 
-    ``on_rows`` receives the number of rows of each page that is durable. Nobody else may use either
-    store meanwhile.
+    ``on_rows`` is called with the number of rows of a page once the page is durable. Nothing else
+    may use either store meanwhile.
 
     Raises:
         CannotOpen: there is nothing to copy, or the target is not empty.
         Damaged: the target differs from the source.
-        StoreError: as the stores. The next call continues.
+        StoreError: a store failed. The next call continues the copy.
     """
     await refuse_unfinished_copy(source)
     (head,) = await source.latest.load([key_layout.CATALOG_HEAD])
@@ -89,7 +89,7 @@ async def _pages(store: Store, start: bytes) -> AsyncIterator[list[Row]]:
 
 
 async def _checksums(store: Store) -> list[CopiedTable]:
-    """The checksums of each table's rows, and of all others, by namespace."""
+    """The checksum of each table's rows, and one of all other rows of a namespace."""
     names: dict[tuple[str, int], str] = {}
     rows: dict[tuple[str, int], int] = {}
     digests: dict[tuple[str, int], Any] = {}
@@ -113,7 +113,7 @@ async def _checksums(store: Store) -> list[CopiedTable]:
 
 
 def _shown(owner: tuple[str, int], names: dict[tuple[str, int], str]) -> str:
-    """The name of the table with these rows, which may be one of a backup."""
+    """The label of these rows: a table's name, the id of a backup's items, or "other rows"."""
     namespace, table_id = owner
     name = names.get(owner, f"items of a backup, {table_id}" if table_id else "other rows")
     return f"{name} in {namespace.rstrip('/')}" if namespace else name

@@ -11,7 +11,7 @@ directory, before its first write, so an older version refuses the directory ins
 that it does not know. The formats:
 
 - 1: the first one
-- 2: a table or index in UPDATING has the requested throughput besides the present one
+- 2: a table or index in UPDATING stores the requested throughput and the present one
 - 3: the mark has two slots; the unused capacity of partitions is stored; namespaces have tables
 """
 
@@ -28,7 +28,7 @@ import structlog
 from dynactor.storage.disk_sync import sync_file
 from dynactor.storage.store import CannotOpen
 
-# Raise it when older versions could not read the stored data, or would lose a part of it.
+# Raise this when older versions could not read the stored data, or would lose a part of it.
 FORMAT_VERSION: Final = 3
 
 _FORMAT_LINE: Final = "dynactor data, format {}\n"
@@ -112,7 +112,7 @@ def make_directory_durably(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable, which the sync of a file does not do."""
+    """Sync a directory, because the sync of a file does not make the file's name durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         sync_file(descriptor)
@@ -121,7 +121,7 @@ def sync_directory(path: Path) -> None:
 
 
 def sync_unlinked_files(path: Path) -> None:
-    """Make files in a directory durable, and their names; files with other links already are."""
+    """Sync a directory and its files, except files with other hard links: those are durable."""
     for file in path.iterdir():
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -2,7 +2,7 @@
 
 The engine's files never change, so they are linked instead of copied. A backup of any size takes a
 fraction of a second, and uses disk space only as the live data changes. Hard links need the same
-file system; copy the backup from there to another one.
+file system; copy the backup from there to another file system.
 """
 
 from __future__ import annotations

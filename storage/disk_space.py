@@ -12,10 +12,11 @@ from dynactor.storage.store import Full
 
 _LARGEST_RESERVE_BYTES: Final = 512 * 1024 * 1024
 _RESERVE_SHARE: Final = 20
-# A query may be slow on a network file system, so it is not made for every commit.
+# Querying the free space may be slow on a network file system, so not every commit does it.
 _INTERVAL_SECONDS: Final = 0.1
 _INTERVAL_SHARE: Final = 16
-# Opening the engine takes more writes than this. If some of them fail, opening it is too risky.
+# Number of trial writes. If one of them fails, opening the engine would fail, too: it needs more
+# writes.
 _PROBES: Final = 16
 
 
@@ -37,13 +38,13 @@ class DiskSpace:
         self._unflushed_bytes = unflushed_bytes
         self._free_bytes = 0
         self._written_bytes = 0
-        self._asked_at_seconds = float("-inf")
+        self._queried_at_seconds = float("-inf")
 
     def take(self, size_bytes: int) -> None:
         """Account for a commit of this size; raises ``Full`` if it must not be written."""
         self._written_bytes += size_bytes
         if self._is_stale():
-            self._ask()
+            self._query()
         if self._free_bytes - 2 * size_bytes < self._reserve_bytes:
             raise Full(
                 f"The disk of {self._directory} is full: {max(0, self._free_bytes)} bytes are "
@@ -59,10 +60,9 @@ class DiskSpace:
             return None
 
     def has(self, size_bytes: int) -> bool:
-        """Whether this many bytes are free, besides the reserve and the space for unflushed data.
+        """Whether this many bytes are free in addition to the reserve.
 
-        A trial write checks the space as well, because a quota does not show in the disk's
-        figures.
+        Also writes a trial file, because the free space that the disk reports ignores quotas.
         """
         try:
             is_free = _free_bytes(self._directory) - size_bytes >= self._reserve_bytes
@@ -73,13 +73,13 @@ class DiskSpace:
     def _is_stale(self) -> bool:
         return (
             self._written_bytes * _INTERVAL_SHARE >= self._reserve_bytes
-            or time.monotonic() - self._asked_at_seconds >= _INTERVAL_SECONDS
+            or time.monotonic() - self._queried_at_seconds >= _INTERVAL_SECONDS
         )
 
-    def _ask(self) -> None:
+    def _query(self) -> None:
         self._free_bytes = _free_bytes(self._directory) - self._unflushed_bytes()
         self._written_bytes = 0
-        self._asked_at_seconds = time.monotonic()
+        self._queried_at_seconds = time.monotonic()
 
 
 def disk_bytes(directory: Path) -> int:

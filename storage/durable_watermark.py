@@ -56,8 +56,9 @@ class DurableMark:
     """The open mark, for the event loop and for the thread that syncs.
 
     Invariants: one slot is durable, and ``_next`` is the other one; a file of one slot has no
-    other. ``sequence`` moves only when noting it succeeded as a whole: after a call that raised,
-    the file may be ahead of it, until ``keep_only_synced`` or ``settle`` succeeds.
+    other. ``sequence`` changes only after all writes and syncs of a call have succeeded. After a
+    call that raised, the file may be ahead of ``sequence`` until ``keep_only_synced`` or ``settle``
+    succeeds.
     """
 
     def __init__(self, path: Path) -> None:
@@ -106,7 +107,7 @@ class DurableMark:
         """Record that a sync of RocksDB covered all changes up to this sequence number.
 
         Raises:
-            OSError: the changes after ``sequence`` are answered with an error.
+            OSError: the mark did not advance, so the changes after it are answered with an error.
         """
         complete_syncs(self._file)
         with self._lock:
@@ -139,12 +140,12 @@ class DurableMark:
         """
         with self._lock:
             if not self.is_kept:
-                # Valid in this process even if the write fails.
+                # Set this first, because it must hold in this process even if the write fails.
                 self.only_synced = True
                 self._write_both(self.sequence, only_synced=True)
 
     def settle(self, sequence: int) -> None:
-        """Record that everything in the log is durable, up to this change."""
+        """Record that the whole log, which ends with this change, is durable."""
         with self._lock:
             # The system may still buffer the writes of a killed process, and a slot is overwritten
             # only while the other one is durable.

@@ -1,9 +1,10 @@
 """Group commit: a thread syncs the log; one sync covers every commit accepted before it.
 
-The event loop never waits for the disk. A commit accepted during a sync is covered by the next one.
-The next sync starts when the present one has ended and the event loop brings no more commits, or
-after a short delay. Without a sync in progress, a commit starts one in the same way. If the last
-sync was of a single commit, it starts immediately, so a single writer never waits.
+The event loop never waits for the disk. A commit that is accepted during a sync is covered by the
+next sync. That sync starts after the current one, as soon as several turns of the event loop bring
+no further commit, or after at most 8 ms. If no sync is running, a commit starts one by the same
+rule. If the last sync covered a single commit, the next one starts at once, so a single writer
+never waits.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from dynactor.storage.store import Unknown
 # A sync costs as much processor time as several puts, so commits that arrive in consecutive turns
 # of the event loop should share one. On an idle loop, this many turns take 30 microseconds.
 _QUIET_TURNS: Final = 16
-# The longest time between two starts; longer syncs follow each other immediately.
+# Maximum time from the start of a sync to the start of the next one while commits wait. After a
+# sync that takes longer, the next one starts at once.
 _LONGEST_SECONDS: Final = 0.008
 
 T = TypeVar("T")
@@ -31,9 +33,9 @@ T = TypeVar("T")
 class Synchronizer(Generic[T]):
     """Runs the syncs and completes the futures of the commits they cover.
 
-    ``mark`` is called on the loop when a sync starts; its result stands for everything accepted so
-    far. ``sync`` runs in the thread. ``publish`` is called on the loop with the mark after that
-    sync, before any future of its commits completes.
+    ``mark`` is called on the loop when a sync starts; its result, the mark, identifies everything
+    accepted so far. ``sync`` runs in the thread. ``publish`` is called on the loop with the mark
+    after the sync, before any future of the covered commits completes.
 
     A failed sync (``has_failed``) is the last one, because the content of the disk is unknown from
     then on.
@@ -62,8 +64,8 @@ class Synchronizer(Generic[T]):
         self._started_at = 0.0
         # Whether the last sync covered several commits.
         self._is_shared = False
-        # When to start at the latest; the number of waiting commits one turn ago; the number of
-        # turns without new commits.
+        # The latest time to start; the number of waiting commits one turn ago; the number of turns
+        # since then without a new commit.
         self._start_at = 0.0
         self._seen = 0
         self._quiet_turns = 0
@@ -90,7 +92,7 @@ class Synchronizer(Generic[T]):
         return future
 
     def behind_accepted(self) -> Future[None]:
-        """A future that completes after all commits so far; it triggers no sync."""
+        """A future that completes once all commits so far are durable; this starts no sync."""
         future = self._loop.create_future()
         if self._waiting:
             self._waiting.append(future)
@@ -136,8 +138,8 @@ class Synchronizer(Generic[T]):
             pass
 
     def _sync_next(self) -> bool:
-        # Take one mark without a loop variable: a mark may hold resources, and the next mark may
-        # come much later.
+        # A loop variable would keep the last mark until the next one comes, which may take long,
+        # and a mark holds resources.
         mark = self._marks.get()
         if mark is None:
             return False

@@ -22,11 +22,11 @@
 | ``0f`` table id, index id, partition number | the unused capacity units of a partition |
 | ``10``, ``copy`` | the first key that an unfinished copy from another store lacks |
 | ``10`` | the separation of namespaces, and the home region |
-| first byte of a key + ``80``, region, ``/``, access key id, ``00``, its rest | its row there |
+| ``80`` + first byte, region, ``/``, access key id, ``00``, rest of a key | a namespace's row |
 
-Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a local
-index's entry ends with the table's own sort key, so equal index keys have distinct rows. The items
-of a table's backup are rows like a table's own, under a table id that no table has.
+Numbers are big-endian and have 8 bytes; an index id has 4. Index id 0 is the table itself. The row
+of a local index's entry ends with the table's own sort key, so equal index keys have distinct rows.
+The items of a table's backup are rows like a table's own, under a table id that no table has.
 """
 
 from __future__ import annotations
@@ -74,15 +74,16 @@ _PAIR: Final = Struct(">QQ")
 _ROW_PREFIX: Final = Struct(">cQI")
 _BALANCE_KEY: Final = Struct(">cQIQ")
 _EXPIRY_PREFIX: Final = Struct(">cQB")
-# The bias sorts times before 1970 before later ones.
+# Added to times, so that times before 1970 sort before later ones.
 _EXPIRY_BIAS: Final = 1 << 63
 _EXPIRY_END: Final = b"\xff" * _NUMBER.size
-# Sixteen slices: few are read for one partition, and up to 16 partitions share none.
+# Slices of the hash space. With 16, one partition's times are in few slices, and up to 16
+# partitions share none.
 EXPIRY_SLICES: Final = 16
 _SLICE_SHIFT: Final = 4
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 
-# The first bytes of the keys of heads and of change records, in namespaces, too.
+# The first bytes of the keys of heads and of change records, with and without a namespace.
 HEAD_KINDS: Final = frozenset(
     key[0] + namespace
     for namespace in (0, _NAMESPACE)
@@ -382,7 +383,7 @@ def namespace_prefixes(name: str) -> list[bytes]:
 
 
 def namespace_of(row_key: bytes) -> tuple[str, bytes]:
-    """The namespace in a row's key, and the key within it; the home's name is empty.
+    """The namespace in a row's key, empty for the home, and the key within the namespace.
 
     Raises:
         ValueError: the key has no end of a namespace's name.

@@ -1,9 +1,9 @@
-"""RocksDB's log files: listing them, and truncating them after a known change.
+"""RocksDB's log files: listing them, and truncating them after a given change.
 
 The format, since 2011 ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KiB with
 records of CRC u32, length u16, type u8 and payload. A batch is one full record, or a first record,
 middle ones and a last. A batch begins with the sequence number of its first row, u64. Recycled logs
-have longer headers; this store does not recycle.
+have longer headers; this store does not recycle logs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def log_files(engine_directory: Path) -> list[Path]:
 
 
 def logged_bytes(engine_directory: Path) -> int:
-    """The total size of the logs, also while the open engine deletes old ones."""
+    """The total size of the logs; the open engine may delete old ones meanwhile."""
     total_bytes = 0
     for path in log_files(engine_directory):
         with suppress(FileNotFoundError):
@@ -39,7 +39,7 @@ def logged_bytes(engine_directory: Path) -> int:
 
 
 def cut_after(engine_directory: Path, sequence: int) -> None:
-    """Durably remove every batch that begins after this change from the logs."""
+    """Durably remove every batch that begins after this sequence number from the logs."""
     is_cut = False
     for path in log_files(engine_directory):
         offset = 0 if is_cut else _offset_after(path.read_bytes(), sequence)

@@ -18,7 +18,7 @@ def memory_bytes(own: Path = _OWN_CGROUPS, cgroups: Path = _CGROUPS) -> int:
 
 
 def _limits(own: Path, cgroups: Path) -> Iterator[int]:
-    """The limits of the process's control groups and their parents, of either version."""
+    """The limits of the process's control groups and their parents, for cgroup v1 and v2."""
     try:
         lines = own.read_text().splitlines()
     except OSError:
@@ -31,7 +31,7 @@ def _limits(own: Path, cgroups: Path) -> Iterator[int]:
             root, file = cgroups / "memory", "memory.limit_in_bytes"
         else:
             continue
-        # A container may show its own group as the root.
+        # In a container, the root may be the process's own group. Then the named group has no file.
         group = root / name.lstrip("/")
         for each in (group, *group.parents):
             try:

@@ -1,8 +1,9 @@
 """Namespaces: separate tables for each region, or for each access key in a region.
 
 Each namespace has a slice of the store's keys and behaves like a store of its own. The home
-namespace uses the store itself, without a slice, like a server without separation. A row records
-the kind of separation, so no later start overlooks a namespace's tables.
+namespace is that of the configured region. Its keys have no prefix, like all keys of a server
+without separation. A row records the kind of separation: with another kind, a later start would not
+find the namespaces' tables.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ _PAGE_BYTES: Final = 1 << 20
 
 
 class Namespace(Struct, frozen=True):
-    """A set of tables; without an access key, that of all keys in the region."""
+    """The tables of an access key in a region, or of all access keys if the id is empty."""
 
     region: str
     access_key_id: str = ""
 
 
 class _Stored(Struct, frozen=True):
-    """The separation of a store, and the region whose tables are in the store itself."""
+    """The separation of a store, and the region of its home namespace."""
 
     separation: Separation
     home_region: str
@@ -63,12 +64,12 @@ def separation_row(separation: Separation, home_region: str) -> tuple[bytes, byt
 
 
 async def settle_separation(store: Store, wanted: Separation, region: str) -> str:
-    """Record the separation of the store; returns the home's region.
+    """Record the separation of the store; returns the region of the home namespace.
 
     A store without separation can start to separate regions: its tables then belong to ``region``.
 
     Raises:
-        CannotOpen: tables would be overlooked.
+        CannotOpen: requests could not reach tables that exist.
         StoreError: reading or writing failed.
     """
     row, head = await store.latest.load([key_layout.SEPARATION, key_layout.CATALOG_HEAD])
@@ -102,7 +103,7 @@ async def stored_namespaces(view: View) -> list[Namespace]:
 
 
 class _SliceKeys:
-    """Converts keys of a namespace to keys of the store, whose kind still comes first."""
+    """Converts keys of a namespace to keys of the store."""
 
     def __init__(self, namespace: Namespace) -> None:
         name = f"{namespace.region}/{namespace.access_key_id}"
@@ -127,7 +128,7 @@ class _SliceKeys:
 
 
 class StoreSlice:
-    """A namespace's slice of a store, as a store. The owner of the whole store closes it."""
+    """A namespace's part of a store, with a store's interface. Closing it closes nothing."""
 
     def __init__(self, store: Store, namespace: Namespace) -> None:
         self._store = store
@@ -164,7 +165,7 @@ class StoreSlice:
         return self._store.figures()
 
     async def close(self) -> None:
-        """Do nothing, because other slices use the store."""
+        """Do nothing, because other namespaces use the store."""
 
     def _stored(self, group: Group) -> Group:
         stored = self._keys.stored

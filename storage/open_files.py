@@ -10,24 +10,24 @@ from typing import Final
 # infinite.
 _MOST_FILES: Final = 1 << 20
 # The maximum that macOS grants if the hard limit is infinite.
-_MODEST_FILES: Final = 10_240
+_MACOS_FILES: Final = 10_240
 
 
 def raise_open_files_limit() -> None:
     """Raise the soft limit of open files to the hard limit.
 
-    Shells set a soft limit of often 1,024 for programs that call select().
+    Shells often set a soft limit of 1,024, for programs that call select().
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Some systems report a hard limit that they do not grant.
-    for files in (_MODEST_FILES, _bounded(hard)):
+    for files in (_MACOS_FILES, _bounded(hard)):
         if open_files_limit() < files <= _bounded(hard):
             with suppress(ValueError, OSError):
                 resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
 
 
 def open_files_limit() -> int:
-    """The soft limit of the process, bounded to the number ever needed."""
+    """The soft limit of the process, but at most ``_MOST_FILES``."""
     return _bounded(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 

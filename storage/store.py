@@ -1,8 +1,8 @@
-"""The storage port: the operations of a storage engine for the floors above.
+"""The storage port: the operations that a storage engine offers to the layers above.
 
-One ordered space of keys. Writes are atomic batches with two moments: *accepted* (the owner's view
-``latest`` shows them) and *durable* (they survive a power cut, and the view ``durable()`` shows
-them). No module above this floor knows a path, a file or an iterator of an engine.
+Rows are ordered by key. Writes are atomic commits. A commit is first *accepted*: the owner's view
+``latest`` shows it. Then it is *durable*: it survives a power cut, and the view ``durable()`` shows
+it. No module above this layer uses a path, a file or an iterator of an engine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Conflict(StoreError):
 
 
 class Fenced(Conflict):
-    """A guard did not have its value: this work now belongs to another owner.
+    """A guard row did not have the required value: this work has another owner now.
 
     Nothing was written. The caller ends, because the same commit would be refused again; after any
     other ``Conflict`` the caller reads its head again and repeats.
@@ -35,9 +35,9 @@ class Fenced(Conflict):
 
 
 class Unknown(StoreError):
-    """A commit was accepted, but its outcome after a restart is unknown.
+    """Whether a commit was written is unknown: its sync failed, or the connection was lost.
 
-    The durable view of this store never shows the write, and no later commit is accepted.
+    With RocksDB, the durable view never shows such a commit, and later commits are refused.
     """
 
 
@@ -50,7 +50,7 @@ class Full(StoreError):
 
 
 class Closed(StoreError):
-    """The store takes no more commits: it was closed, or a sync failed."""
+    """The store or view can't be used: it was closed, a sync failed, or there is a new owner."""
 
 
 class Unavailable(StoreError):
@@ -95,7 +95,7 @@ class Group(Struct, frozen=True):
 
 
 class NotCached(Enum):
-    """The result for a value that is not in memory; await ``load`` to get it."""
+    """The result for a value that is not in memory; ``load`` reads the value."""
 
     NOT_CACHED = "not cached"
 
@@ -107,9 +107,9 @@ class View(Protocol):
     """A way to read rows. All methods raise ``Damaged``, ``Unavailable`` or ``Closed``."""
 
     def cached(self, key: bytes) -> bytes | NotCached | None:
-        """The value of this key, or None; never waits for a disk.
+        """The value of this key, without an await; None if there is no such row.
 
-        ``NOT_CACHED`` means the value is not in memory: ``load`` it.
+        ``NOT_CACHED`` means that the value is not in memory: await ``load``.
         """
         ...
 
@@ -120,10 +120,10 @@ class View(Protocol):
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
-        """Return the first rows from ``start`` to before ``end``; in reverse, the last rows first.
+        """Return the first rows from ``start`` to before ``end``; or the last, in reverse order.
 
         The page ends with the row that reaches ``max_rows`` or ``max_bytes`` (keys and values
-        counted), so it is empty only if the range is. It is consistent in itself on either view.
+        counted), so it is empty only if the range is empty. All rows of a page are from one state.
         """
         ...
 
@@ -133,7 +133,7 @@ def _nothing() -> None:
 
 
 class Snapshot(NamedTuple):
-    """A view of one state, which the store keeps until ``release``, which is idempotent."""
+    """A view of one state. The store keeps the state until ``release``, which may be repeated."""
 
     view: View
     release: Callable[[], None] = _nothing
@@ -150,16 +150,17 @@ class Store(Protocol):
     def durable(self) -> View:
         """The view of durable rows. Never waits, and costs nothing.
 
-        Each call of its methods is consistent in itself. To read one state with several calls, take
-        a ``snapshot``.
+        Each call of its methods reads one state. To read one state with several calls, take a
+        ``snapshot``.
         """
         ...
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        """Yield a consistent, durable state. It stays readable until it is released.
+        """Return a view of one durable state, which stays readable until it is released.
 
-        ``is_long``: it may be kept longer than a request. It then retains disk space, and raises
-        ``Closed`` once the store takes writes again after a full disk, or has lost its connection.
+        ``is_long``: the snapshot may be kept longer than a request lasts. Until its release, the
+        disk space of deleted rows is not freed. Its view raises ``Closed`` after the store was
+        reopened because of a full disk, or lost its connection.
 
         Raises:
             Unavailable, Closed: see ``View``.

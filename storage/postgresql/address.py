@@ -28,7 +28,7 @@ class Address(NamedTuple):
 
 
 def parse_address(url: str) -> Address:
-    """Take the URL apart.
+    """Parse the URL of ``--store``.
 
     Raises:
         CannotOpen: it is malformed, or names no database.

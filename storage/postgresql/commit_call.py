@@ -1,4 +1,4 @@
-"""The arguments of one call of the SQL function ``commit``: checks, and each key's last state."""
+"""The arguments of the SQL function ``commit``: checks, and the final state of each key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ARRAYS: Final = (5, 6, 6, 3, 5)
 
 
 class CommitCall:
-    """The groups of one call. ``keys`` are all keys that are checked or written, except ranges."""
+    """The groups of one call. ``keys`` are all checked and written keys, without range deletes."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self._heads = {group.head_key: group.expected_head for group in groups}
@@ -81,7 +81,7 @@ class Arrays:
         self._checks.append((table, call, is_head, stored(key).key, value))
 
     def insert(self, call: int, key: bytes, value: bytes | None, *, is_head: bool) -> None:
-        """Insert a row that is absent."""
+        """Insert a row that must be absent."""
         table = self._note(_INSERTS, key)
         kept, tail = stored(key)
         self._inserts.append((table, call, is_head, kept, value, tail))
@@ -97,7 +97,7 @@ class Arrays:
         self._deletes.append((self._note(_DELETES, key), call, stored(key).key))
 
     def arguments(self, epoch: int, batch: bytes) -> list[Any]:
-        """All arguments, in the order of the function's."""
+        """All arguments, in the order of the SQL function's parameters."""
         lists: tuple[Sequence[tuple[Any, ...]], ...] = (
             self._checks,
             self._inserts,

@@ -39,9 +39,9 @@ _STATEMENTS: Final = 4
 _CALLS_AT_ONCE: Final = 64
 _BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 _BATCH_BYTES: Final = 16
-# A range may hold a table's rows.
+# Time limit of a range delete, which may delete all rows of a table.
 _RANGE_SECONDS: Final = 3_600.0
-# The time to find out whether a statement was written.
+# Time limit for finding out whether a statement of unknown outcome was written.
 _DOUBT_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.05
 _INSERT_ATTEMPTS: Final = 3
@@ -63,7 +63,7 @@ class Pending:
 
 
 class _Attempt:
-    """How a statement is tried. ``in_doubt``: one was sent, and its outcome is unknown."""
+    """The attempts to run a statement. ``in_doubt``: one was sent, and its outcome is unknown."""
 
     def __init__(self) -> None:
         self.batch = token_bytes(_BATCH_BYTES)
@@ -90,7 +90,7 @@ class Commits:
         self._latency = latency
         self._ended = ended
         self._waiting: deque[Pending] = deque()
-        self._under_way = 0
+        self._in_flight = 0
         self._is_scheduled = False
         self._idle: asyncio.Future[None] | None = None
 
@@ -103,7 +103,7 @@ class Commits:
         loop = asyncio.get_running_loop()
         pending = Pending(call)
         self._waiting.append(pending)
-        if not self._is_scheduled and self._under_way < _STATEMENTS:
+        if not self._is_scheduled and self._in_flight < _STATEMENTS:
             self._is_scheduled = True
             loop.call_soon(self._start)
         is_cancelled = False
@@ -122,19 +122,19 @@ class Commits:
 
     async def wait_idle(self) -> None:
         """Wait until every call has its outcome."""
-        if self._under_way or self._waiting:
+        if self._in_flight or self._waiting:
             if self._idle is None:
                 self._idle = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._idle)
 
     def _start(self) -> None:
         self._is_scheduled = False
-        while self._waiting and self._under_way < _STATEMENTS:
-            self._under_way += 1
-            self._tasks.start_soon(self._write_and_go_on, self._take())
+        while self._waiting and self._in_flight < _STATEMENTS:
+            self._in_flight += 1
+            self._tasks.start_soon(self._write_and_start_next, self._take())
 
     def _take(self) -> list[Pending]:
-        """The calls of the next statement: no two of them touch one key, and ranges go alone."""
+        """The calls of the next statement: they share no key, and a range delete is alone."""
         taken = [self._waiting.popleft()]
         if taken[0].call.ranges:
             return taken
@@ -149,13 +149,13 @@ class Commits:
             taken.append(self._waiting.popleft())
         return taken
 
-    async def _write_and_go_on(self, calls: list[Pending]) -> None:
+    async def _write_and_start_next(self, calls: list[Pending]) -> None:
         try:
             await self._write(calls, _Attempt())
         finally:
-            self._under_way -= 1
+            self._in_flight -= 1
             self._start()
-            if not self._under_way and self._idle is not None:
+            if not self._in_flight and self._idle is not None:
                 self._idle.set_result(None)
                 self._idle = None
 
@@ -164,7 +164,7 @@ class Commits:
             try:
                 verdicts = await self._verdicts(calls, attempt)
             except InsertCollision:
-                # The other session's row is there now, or it never will be.
+                # The other session has committed its row by now, or has rolled it back.
                 if len(calls) > 1:
                     for call in calls:
                         await self._write([call], attempt)
@@ -173,7 +173,7 @@ class Commits:
                 for call, verdict in zip(calls, verdicts, strict=True):
                     call.end(verdict)
                 return
-        refusal = Retry("others make the same rows")
+        refusal = Retry("other sessions insert the same rows")
         calls[0].end(_unknown(refusal) if attempt.in_doubt else refusal)
 
     async def _verdicts(

@@ -17,7 +17,7 @@ from dynactor.storage.postgresql.sql import SESSION_SETTINGS
 from dynactor.storage.store import Closed, Unavailable
 
 _CONNECT_SECONDS: Final = 5.0
-# A statement that takes longer is given up with its connection.
+# After this time a statement is aborted by closing its connection.
 STATEMENT_SECONDS: Final = 30.0
 # How long a read-only statement is retried while PostgreSQL is unreachable.
 RETRY_SECONDS: Final = 5.0
@@ -49,11 +49,11 @@ class Connections:
     ) -> T:
         """Run read-only statements, and repeat them if the connection breaks.
 
-        The caller gives the connection back if it ``keeps`` it.
+        With ``keeps``, the caller keeps the connection and calls ``give_back`` later.
 
         Raises:
-            Unavailable: PostgreSQL could not be reached for seconds.
-            Damaged, Full, Retry, Closed: as told by PostgreSQL.
+            Unavailable: PostgreSQL could not be reached for ``RETRY_SECONDS``.
+            Damaged, Full, Retry, Closed: the error that PostgreSQL reported.
         """
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + RETRY_SECONDS
@@ -72,15 +72,16 @@ class Connections:
         *,
         keeps: bool = False,
     ) -> T:
-        """Run statements on a connection; the caller gives it back if ``keeps``.
+        """Run statements on a connection; ``keeps``: see ``run``.
 
         Raises:
-            Lost: the connection broke, or took longer than ``seconds``; nobody knows more.
+            Lost: the connection broke, or ``work`` took longer than ``seconds``; the outcome is
+                unknown.
             StoreError: nothing was changed.
         """
         connection = await self.take()
-        # A time-out ends the connection. asyncpg would send a request to cancel, which may arrive
-        # while a commit waits for its standby: PostgreSQL then reports success.
+        # At the time limit, close the connection. asyncpg would send a request to cancel instead.
+        # If that arrives while a commit waits for its standby, PostgreSQL reports success.
         timer = asyncio.get_running_loop().call_later(seconds, connection.terminate)
         is_usable = False
         try:
@@ -113,7 +114,7 @@ class Connections:
         return connection
 
     async def close(self) -> None:
-        """Close those that are idle; the others are closed when they are given back."""
+        """Close the idle connections; the others are closed when they are given back."""
         self._is_closed = True
         idle, self._idle = self._idle, []
         for connection in idle:
@@ -122,7 +123,7 @@ class Connections:
             _wake(self._waiting.popleft())
 
     async def take(self) -> Any:
-        """Take a connection; it has to be given back.
+        """Take a connection; the caller must give it back.
 
         Raises:
             Unavailable: PostgreSQL can't be reached.
@@ -167,7 +168,7 @@ class Connections:
                 return
 
     def _note(self, *, reachable: bool, reason: str = "") -> None:
-        """Log when PostgreSQL is lost, and when it is there again."""
+        """Log when PostgreSQL becomes unreachable, and when it is reachable again."""
         if reachable != self._is_reachable:
             self._is_reachable = reachable
             if reachable:
@@ -180,7 +181,7 @@ async def connect(address: Address) -> Any:
     """Connect to the primary.
 
     Raises:
-        asyncpg.PostgresError, OSError, TimeoutError: it is not possible.
+        asyncpg.PostgresError, OSError, TimeoutError: the connection failed.
     """
     return await asyncpg.connect(
         address.url,

@@ -1,4 +1,4 @@
-"""Errors of asyncpg as the store's."""
+"""Converts the errors of asyncpg to the store's."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ FAILURES: Final = (
 
 _FULL: Final = "53100"
 _READ_ONLY: Final = "25006"
-# The transaction was rolled back, because of others that ran beside it.
+# The transaction was rolled back because of concurrent transactions.
 _ROLLED_BACK: Final = frozenset({"40001", "40P01", "55P03"})
-# Classes: connection, resources, operator intervention, system.
+# Classes of SQLSTATE: connection, resources, operator intervention, system.
 _UNAVAILABLE: Final = ("08", "53", "57", "58")
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
 # Errors that the operator has to correct before the server starts, by SQLSTATE.
 _SETUP: Final = {
     "28P01": "PostgreSQL refuses the password of user {user}. Correct the URL of --store, or "
     "PGPASSWORD",
-    "28000": "PostgreSQL lets user {user} not in: {text}. Correct pg_hba.conf or the URL of "
-    "--store",
-    "3D000": "PostgreSQL has no database {database}. Make it by: createdb {database}",
-    "42501": "User {user} may not use or make what dynactor needs in database {database}: {text}. "
+    "28000": "PostgreSQL refuses user {user}: {text}. Correct pg_hba.conf or the URL of --store",
+    "3D000": "PostgreSQL has no database {database}. Create it with: createdb {database}",
+    "42501": "User {user} lacks a privilege that dynactor needs in database {database}: {text}. "
     "Make the user the owner of the database",
     "53300": "PostgreSQL has no connection left: raise max_connections there",
 }
 
 
 class Lost(Unavailable):
-    """The connection ended during a statement: whether that was carried out is unknown."""
+    """The connection ended during a statement; whether PostgreSQL executed it is unknown."""
 
 
 class InsertCollision(Retry):
-    """A row that was to be made was made by another session at the same moment."""
+    """Another session inserted the same row at the same time."""
 
 
 def translate(error: Exception) -> StoreError:
@@ -69,7 +68,7 @@ def translate(error: Exception) -> StoreError:
 
 
 def ends_connection(error: Exception) -> bool:
-    """Whether a connection is of no use behind this error."""
+    """Whether a connection is unusable after this error."""
     return isinstance(translate(error), Lost)
 
 

@@ -15,7 +15,7 @@ from dynactor.storage import key_layout
 
 PREFIX_BYTES: Final = 2_600
 _DIGEST_BYTES: Final = 32
-# Behind every stored key that begins with a prefix.
+# With a prefix before it, this sorts after every stored key that begins with the prefix.
 _BEHIND_DIGESTS: Final = b"\xff" * (_DIGEST_BYTES + 1)
 
 HEADS, ROWS, LOG = range(3)
@@ -65,7 +65,7 @@ def original(key: bytes, tail: bytes | None) -> bytes:
 
 
 def behind_cluster(prefix: bytes) -> bytes:
-    """The first stored key behind all long keys that begin with a prefix."""
+    """The first stored key after all long keys that begin with a prefix."""
     return prefix + _BEHIND_DIGESTS
 
 

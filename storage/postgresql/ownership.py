@@ -1,4 +1,4 @@
-"""The one server of a database: a lock says that it runs, and its epoch fences the one before.
+"""Ownership of a database: a lock shows that its server runs, an epoch fences the last one.
 
 A session holds the lock, so the lock ends with the server or with its connection. Each commit
 names the epoch. A new owner raises the epoch after the commits in flight; later commits of the
@@ -23,7 +23,8 @@ from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import CannotOpen, Closed
 from dynactor.storage.store_figures import EngineFigures
 
-# A server that was killed a moment ago: PostgreSQL notices when it reads from the connection.
+# Time to wait for the lock of a server that was just killed. PostgreSQL releases the lock when it
+# reads from the closed connection.
 _LOCK_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.1
 _BEAT_SECONDS: Final = 1.0
@@ -46,7 +47,7 @@ class Ownership:
         self._connection = connection
 
     async def keep(self, lost: Callable[[Closed], None]) -> None:
-        """Hold the lock, also after PostgreSQL was away, until another server has taken over."""
+        """Hold the lock until another server takes over; lock again after a lost connection."""
         beats = 0
         is_locked = True
         while True:
@@ -55,7 +56,7 @@ class Ownership:
                     self._connection = await connect(self._address)
                     is_locked = False
                 if not is_locked:
-                    # PostgreSQL may not have noticed yet that the session before has ended.
+                    # PostgreSQL may not have noticed yet that the previous session has ended.
                     (is_locked,) = await self._ask(self._statements.try_lock)
                 (epoch,) = await self._ask(self._statements.epoch)
                 if epoch != self.epoch:
@@ -74,15 +75,17 @@ class Ownership:
         return await self._connection.fetchrow(query, timeout=STATEMENT_SECONDS)
 
     async def end(self) -> None:
-        """Let another server begin."""
+        """Release the lock, so that another server can start."""
         await close_connection(self._connection)
 
 
 async def take_ownership(address: Address, statements: Statements, connection: Any) -> Ownership:
-    """Make this server the owner of a database. The lock keeps the connection from now on.
+    """Make this server the owner of a database.
+
+    The connection holds the lock from now on, and must stay open.
 
     Raises:
-        CannotOpen: another server runs on it.
+        CannotOpen: another server owns it.
     """
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + _LOCK_SECONDS

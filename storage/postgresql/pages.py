@@ -1,7 +1,7 @@
 """Pages of rows, read over one connection.
 
-Rows come in the order of their stored keys. Long keys with one prefix, a cluster, are sorted by
-their tails in a statement of their own.
+Rows come in the order of their stored keys. Long keys with the same first 2,600 bytes are a
+cluster. Another statement reads a cluster, sorted by the tails of its keys (``keys.py``).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dynactor.storage.postgresql.keys import PREFIX_BYTES, Range, behind_cluster
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import Row
 
-# Rows that one statement looks at, whatever their bytes.
+# Maximum number of rows that one statement reads.
 _MOST_ROWS: Final = 10_000
 
 
 class NotInOneStatement(Exception):
-    """A page takes several statements, which must see one state."""
+    """A page needs several statements, which must run in one transaction."""
 
 
 class PageReader:
@@ -30,10 +30,10 @@ class PageReader:
     async def read_at_once(
         self, connection: Any, start: bytes, end: bytes, bounds: Bounds
     ) -> list[Row]:
-        """A page by one statement.
+        """Read a page with one statement.
 
         Raises:
-            NotInOneStatement: it takes more than one.
+            NotInOneStatement: the page needs more than one.
         """
         parts = list(ranges(start, end))
         if len(parts) != 1:

@@ -34,11 +34,11 @@ class PointReads:
         self._connections = connections
         self._statements = statements
         self._waiting: deque[_Call] = deque()
-        self._under_way = 0
+        self._in_flight = 0
         self._is_scheduled = False
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values under these keys, in their order; None where there is none.
+        """The values of these keys, in order; None for a missing key.
 
         Raises:
             StoreError: they can't be read.
@@ -48,14 +48,14 @@ class PointReads:
         loop = asyncio.get_running_loop()
         call = _Call(keys, loop.create_future())
         self._waiting.append(call)
-        if not self._is_scheduled and self._under_way < _STATEMENTS:
+        if not self._is_scheduled and self._in_flight < _STATEMENTS:
             self._is_scheduled = True
             loop.call_soon(self._start)
         return await call.values
 
     def _start(self) -> None:
         self._is_scheduled = False
-        while self._waiting and self._under_way < _STATEMENTS:
+        while self._waiting and self._in_flight < _STATEMENTS:
             calls: list[_Call] = []
             keys = 0
             while self._waiting and keys < _KEYS_AT_ONCE:
@@ -64,7 +64,7 @@ class PointReads:
                     calls.append(call)
                     keys += len(call.keys)
             if calls:
-                self._under_way += 1
+                self._in_flight += 1
                 self._tasks.start_soon(self._read, calls)
 
     async def _read(self, calls: Sequence[_Call]) -> None:
@@ -79,7 +79,7 @@ class PointReads:
                 if not call.values.done():
                     call.values.set_result([values.get(key) for key in call.keys])
         finally:
-            self._under_way -= 1
+            self._in_flight -= 1
             self._start()
 
     async def _fetch(self, keys: set[bytes]) -> dict[bytes, bytes]:

@@ -1,4 +1,4 @@
-"""The tables of a database: made at the first start, and checked at each."""
+"""The tables of a database: created at the first start, and checked at each start."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _log = structlog.get_logger("storage")
 
 
 async def open_schema(connection: Any, address: Address) -> None:
-    """Make the tables if there are none.
+    """Create the tables unless they exist.
 
     Raises:
-        CannotOpen: PostgreSQL or what is in the schema is not as it must be.
+        CannotOpen: PostgreSQL's version, its settings or the schema's contents don't fit.
     """
     await _check_server(connection)
     async with connection.transaction():
@@ -46,7 +46,7 @@ async def open_schema(connection: Any, address: Address) -> None:
 
 
 async def raise_format(connection: Any, address: Address) -> None:
-    """Keep older versions out before anything is written that they don't know.
+    """Raise the stored format, so that older versions refuse data that they don't know.
 
     Only the owner of the database may call this.
     """

@@ -28,7 +28,7 @@ OWNED_BY_ANOTHER: Final = "DY002"
 ACCEPTED, CONFLICT, FENCED, WRITTEN_BEFORE = range(4)
 
 # Every statement finds few rows by their keys. Statistics of a table that just grew, or of a
-# statement's arrays, must not lead to anything but the index.
+# statement's arrays, must not make the planner choose anything but the index.
 SESSION_SETTINGS: Final = {
     "application_name": "dynactor",
     "default_transaction_isolation": "read committed",
@@ -38,7 +38,7 @@ SESSION_SETTINGS: Final = {
     "enable_seqscan": "off",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
-    # The backend of a server whose machine has gone ends, and its locks with it.
+    # If the server's machine fails, PostgreSQL ends the session and releases its locks.
     "tcp_keepalives_idle": "5",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
@@ -51,7 +51,7 @@ FIND_TABLES: Final = (
     "SELECT count(*) FROM pg_catalog.pg_class c "
     "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1"
 )
-# Two servers may start on an empty database at one moment.
+# Two servers may start on an empty database at the same time.
 LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(hashtext('dynactor schema'), hashtext($1))"
 SETTINGS: Final = (
     "SELECT current_setting('server_version_num')::int AS version, "
@@ -62,7 +62,7 @@ SETTINGS: Final = (
 
 
 def create_schema(schema: str) -> str:
-    """The statements that make the tables and functions."""
+    """The statements that create the tables and functions."""
     quoted = _quoted(schema)
     eager = (
         "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, "
@@ -126,7 +126,7 @@ class Statements:
         self.try_lock = f"SELECT pg_try_advisory_lock('{nodes}'::regclass::oid::int, 1)"
         self.epoch = f"SELECT epoch FROM {nodes}"
         self.owner = f"SELECT name, started_at FROM {nodes}"
-        # Behind every commit of the last owner that is under way.
+        # Waits for the previous owner's commits in flight.
         self.wait_for_commits = f"SELECT pg_advisory_xact_lock('{nodes}'::regclass::oid::int, 2)"
         self.take_over = (
             f"UPDATE {nodes} SET epoch = epoch + 1, name = $1, started_at = now() RETURNING epoch"
@@ -138,7 +138,7 @@ class Statements:
         )
 
     def load(self, tables: tuple[int, ...]) -> str:
-        """Stored keys and values of an array of keys for each of these tables."""
+        """The query for stored keys and values; it has one array of keys for each table."""
         return " UNION ALL ".join(
             f"SELECT key, value FROM {self.tables[table]} WHERE key = ANY(${at}::bytea[])"
             for at, table in enumerate(tables, 1)
@@ -155,7 +155,8 @@ class Statements:
 
     def _page(self, table: int, order: str, condition: str, *, reverse: bool) -> str:
         ordered = f"{order} DESC" if reverse else order
-        # The sum of the rows before: lengths are read without the large values themselves.
+        # ``before`` is the size of the preceding rows. Reading a value's length does not read a
+        # large value itself.
         return (
             "SELECT key, value, tail FROM ("
             "SELECT key, value, tail, sum(octet_length(key) + octet_length(value) + "
@@ -167,7 +168,7 @@ class Statements:
 
 
 def _commit_function(schema: str) -> str:
-    """Checks guards and heads, and writes the calls that are not refused.
+    """SQL of the function that checks guards and heads, and writes the calls that pass.
 
     A call is a set of writes that must be written as a whole; one statement has several calls.
     Each row of the arrays has the number of its call, counted from 1, and of its table. ``mask``

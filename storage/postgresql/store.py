@@ -1,7 +1,7 @@
 """The store in PostgreSQL, behind the port of ``storage/store.py``.
 
-A commit is accepted only when it is durable. Both shared views show the rows that are committed
-when they are called.
+A commit is accepted only when it is durable. So ``latest`` and ``durable()`` are the same view,
+which shows the rows that are committed at the time of a call.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from dynactor.storage.store import (
 )
 from dynactor.storage.store_figures import StoreFigures
 
-# Statements of reads and commits; pages of more than one statement.
+# Connections for reads and commits, and for short snapshots.
 _CONNECTIONS: Final = 8
 _SNAPSHOTS: Final = 8
 
 
 @asynccontextmanager
 async def open_postgresql(url: str) -> AsyncIterator[Store]:
-    """The store in this database, whose tables are made if there are none.
+    """Open the store in this database; its tables are created unless they exist.
 
     Raises:
-        CannotOpen: it can't be opened; the message says what to do.
+        CannotOpen: the store can't be opened; the message says what to do.
     """
     address = parse_address(url)
     statements = Statements(address.schema)
@@ -61,7 +61,7 @@ async def open_postgresql(url: str) -> AsyncIterator[Store]:
         tasks.start_soon(ownership.keep, store.refuse)
         try:
             yield store
-        except Exception as error:  # noqa: BLE001 - raised again outside of the group, as it is
+        except Exception as error:  # noqa: BLE001 - raised again outside of the group
             failure = error
         finally:
             with anyio.CancelScope(shield=True):
@@ -73,7 +73,7 @@ async def open_postgresql(url: str) -> AsyncIterator[Store]:
 
 
 async def _own(address: Address, statements: Statements) -> Ownership:
-    """Connect, make or check the tables, and become the server of this database."""
+    """Connect, create or check the tables, and take ownership of the database."""
     names = {"user": address.user, "database": address.database, "hosts": address.hosts}
     try:
         connection = await connect(address)
@@ -134,7 +134,7 @@ class _PostgresqlStore:
         connections = self._for_snapshots
 
         async def begin(connection: Any) -> Any:
-            # The second statement takes the snapshot.
+            # BEGIN alone takes no snapshot; the next statement does.
             await connection.execute(f"{BEGIN}; SELECT 1")
             return connection
 
@@ -185,7 +185,7 @@ class _PostgresqlStore:
         await self._for_snapshots.close()
 
     def refuse(self, closed: Closed) -> None:
-        """Refuse all that comes: another server owns the database."""
+        """Refuse all later calls, because another server owns the database."""
         if self._closed is None:
             self._closed = closed
 
@@ -194,7 +194,7 @@ class _PostgresqlStore:
             raise Closed(str(self._closed))
 
     def _note(self, error: StoreError | None) -> None:
-        """A statement of commits has ended."""
+        """Record the outcome of a commit statement: an error, or None."""
         if isinstance(error, Closed):
             self.refuse(error)
         if isinstance(error, Full):

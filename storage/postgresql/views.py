@@ -1,6 +1,6 @@
 """Views of the database.
 
-Each call of the common view is a statement of its own, so it shows all that was committed before.
+Each call of the shared view runs a new statement, which shows everything that was committed before.
 A snapshot is a read-only transaction on a connection of its own.
 """
 

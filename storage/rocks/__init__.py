@@ -9,12 +9,12 @@ Rows in memory are read on the event loop, without a task. After a read on the l
 the disk, threads read the rows that are not in memory (``reads.py``). The latest value of a row is
 also the durable one if the row has not changed since the snapshot (``storage/changed_keys.py``).
 
-RocksDB has to be opened again after a full disk: first for reading only, which needs no space,
-then for writing, as often as necessary. The views switch to the new instance at once, so no read
-waits. Groups that were accepted and not durable are lost then; a partition whose commit failed
+After a full disk, RocksDB is reopened: first for reading only, which needs no space, then for
+writing, which is retried until there is space. The views switch to the new instance at once, so no
+read waits. Groups that were accepted and not durable are lost then; a partition whose commit failed
 loads its head again.
 
 A table file that cannot be read fails only the requests that need its rows. If a compaction reads
-it, RocksDB refuses all writes. The store then opens it again without compactions until the next
+it, RocksDB refuses all writes. The store then reopens RocksDB without compactions until the next
 start.
 """

@@ -155,7 +155,7 @@ def _all_rows(iterator: RdictIter) -> Iterator[Row]:
         while (key := iterator.key()) is not None:
             yield Row(key, iterator.value())
             iterator.next()
-        # An iterator that finds damage only ends, so its status has to be checked.
+        # An iterator that finds damage ends without an error, so check its status.
         iterator.status()
     except StoreError:
         raise

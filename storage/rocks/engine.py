@@ -29,7 +29,7 @@ from dynactor.storage.store_figures import EngineFigures
 
 
 class Engine(Protocol):
-    """An open RocksDB and its medium."""
+    """An open RocksDB, on disk or in memory."""
 
     rows: Rdict
     # Whether ``rows`` is open for writing; it may still refuse a write.
@@ -39,10 +39,10 @@ class Engine(Protocol):
         """Raise ``Full`` if there is no space for a commit of this size."""
 
     def sync(self, sequence: int) -> None:
-        """Make everything up to this written change durable. Runs in a thread."""
+        """Make all changes up to this sequence number durable. Runs in a thread."""
 
     def keep_only_synced(self) -> None:
-        """Record that changes without a sync must not come back at the next opening."""
+        """Record that changes that no sync covered must not reappear at the next opening."""
 
     def stop_compactions(self) -> None:
         """Open the engine without automatic compactions from now on."""
@@ -76,7 +76,7 @@ class Engine(Protocol):
         """Create a data directory with a copy of everything. Runs in a thread."""
 
     def figures(self) -> EngineFigures:
-        """The sizes of its content."""
+        """The sizes of the engine's data."""
 
     def close(self) -> None:
         """Close, after every accepted commit had its sync. Runs in a thread."""
@@ -92,7 +92,7 @@ class DiskEngine:
         self._mark = DurableMark(directory.mark)
         self.is_for_writing = True
         try:
-            _spare_configuration(directory.engine)
+            _discard_configuration(directory.engine)
             self.rows = self._open()
             self._raise_format()
         except StoreError:
@@ -114,7 +114,7 @@ class DiskEngine:
             raise
 
     def keep_only_synced(self) -> None:
-        """Write a note for the next opening; retry, because the disk may fail here, too."""
+        """Have the next opening truncate the log; callers retry, because this write may fail."""
         self._stop_flushing()
         with suppress(OSError):
             self._mark.keep_only_synced()
@@ -129,16 +129,16 @@ class DiskEngine:
             self.rows.cancel_all_background(wait=False)
 
     def stop_compactions(self) -> None:
-        """Stop compactions until the next start, which tries them again."""
+        """Disable compactions from the next reopening until the server's next start."""
         self._options = replace(self._options, compacts=False)
 
     def can_reopen(self) -> bool:
-        """Whether the note is written, and the disk has space for flushing the log's rows."""
+        """Whether the mark is written, and the disk has space for flushing the log's rows."""
         return self._mark.is_kept and self._space.has(logged_bytes(self._directory.engine))
 
     def open_for_reading(self) -> None:
         """Truncate changes that no sync covered, and read the remaining log into memory."""
-        # Reads continue. The engine is closed, and its lock released, with the last of its readers.
+        # Reads of the old engine continue. Its last reader closes it, which releases its lock.
         self.rows.cancel_all_background(wait=True)
         self._cut_log()
         rows = self._open_whole_for_reading()
@@ -194,14 +194,14 @@ class DiskEngine:
     def close(self) -> None:
         """Release the files and the directory."""
         self._close_rows()
-        # A mark that is slightly behind is harmless.
+        # The mark may be slightly behind the log, so ignore an error.
         with suppress(OSError):
             self._mark.sync()
         self._mark.close()
         self._directory.close()
 
     def _raise_format(self) -> None:
-        """Called after the engine is open: an older version may be needed to inspect damage."""
+        """Called after the engine is open; before that, an older version can inspect damage."""
         try:
             self._directory.raise_format()
             self._mark.add_slot()
@@ -228,7 +228,8 @@ class DiskEngine:
         """
         self._cut_log()
         if logged_bytes(self._directory.engine) > 0:
-            # Opening it for writing would replay the log and then delete it.
+            # Check the log first, because opening it for writing replays the log and then deletes
+            # it.
             self._open_whole_for_reading()
         return self._open_for_writing()
 
@@ -262,7 +263,7 @@ class MemoryEngine:
         self._options = options
         self._is_interrupted = False
         self.is_for_writing = True
-        # An empty engine that is ready for ``clear``, and the engines it replaced.
+        # An empty engine for the next ``clear``, and the engines that earlier calls have replaced.
         self._spare: tuple[TemporaryDirectory[str], Rdict] | None = None
         self._replaced: list[tuple[TemporaryDirectory[str], Rdict]] = []
         self._directory, self.rows = self._open_empty()
@@ -296,7 +297,7 @@ class MemoryEngine:
         (self._directory, self.rows), self._spare = self._spare, None
 
     def take_space(self, size_bytes: int) -> None:
-        """Memory is not limited."""
+        """Do nothing, because memory is not limited."""
 
     def sync(self, sequence: int) -> None:
         """Do nothing: the log in memory cannot be synced, and it ends with the process."""
@@ -350,7 +351,7 @@ class MemoryEngine:
 
     def close(self) -> None:
         """Drop the content."""
-        # Rdict.close would sync the log; deleting the reference ends the engine with its last user.
+        # Rdict.close would sync the log. Without a reference, the engine ends with its last user.
         del self.rows
         self._directory.cleanup()
         if self._spare is not None:
@@ -389,15 +390,15 @@ def _check_can_link(data: DataDirectory, copy: DataDirectory) -> None:
     tried.unlink()
 
 
-def _spare_configuration(engine_directory: Path) -> None:
-    """Make rocksdict's own file take no space, or a full disk would prevent reading.
+def _discard_configuration(engine_directory: Path) -> None:
+    """Link rocksdict's own file to /dev/null, or a full disk would prevent opening.
 
-    At each opening, rocksdict writes its settings for keys there; this server always passes them
-    again.
+    At each opening, rocksdict writes its settings for keys to that file. This server never needs
+    the file, because it passes the settings itself.
     """
     path = engine_directory / "rocksdict-config.json"
     if not path.is_symlink():
-        # Some file systems have no symbolic links. The file is written there.
+        # On a file system without symbolic links, the file stays.
         with suppress(OSError):
             made = path.with_suffix(".new")
             made.symlink_to(os.devnull)
@@ -436,7 +437,8 @@ def open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:
     """
     try:
         # Options without the column family's name apply only to new column families. For existing
-        # ones, they would come from a file beside the data, which sets the smallest cache, 8 MiB.
+        # ones, the options would come from a file beside the data, which sets the smallest cache, 8
+        # MiB.
         families = {"default": options}
         return Rdict(str(directory), options, column_families=families, access_type=access)
     except Exception as error:

@@ -13,7 +13,7 @@ _STALL: Final = "Write stall"
 _IN_USE: Final = "lock hold by current process"
 # Background work was stopped, because the log can't be written.
 _STOPPED: Final = "Shutdown in progress"
-_SAID_BEFORE: Final = "Writer has previous error"
+_REPEATED: Final = "Writer has previous error"
 # The engine adds this to any error from opening the files in the manifest.
 _MANIFEST_HINT: Final = re.compile(r"\s*The file \S*MANIFEST-[0-9]+ may be corrupted\.")
 # A message with one of these is about a damaged table file rather than the manifest.
@@ -33,17 +33,17 @@ def translate(error: Exception) -> StoreError:
 
 
 def _one_line(text: str) -> str:
-    """The engine's message in one line, without a hint at an intact file."""
+    """The engine's message in one line, without its hint at the manifest if that is intact."""
     if any(each in text for each in _OF_TABLE_FILES):
         text = _MANIFEST_HINT.sub("", text)
     return _WHITE.sub(" ", text).strip().removesuffix(".")
 
 
 def is_unreadable_file(error: Exception) -> bool:
-    """Whether a table file can't be read; a compaction that reads it ends all writing."""
+    """Whether a table file can't be read. If a compaction reads it, RocksDB refuses all writes."""
     return _UNREADABLE.search(str(error)) is not None
 
 
 def repeats_an_error(error: Exception) -> bool:
     """Whether the engine only repeats that it failed before, without the reason."""
-    return _SAID_BEFORE in str(error)
+    return _REPEATED in str(error)

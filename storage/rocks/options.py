@@ -26,7 +26,7 @@ _MEMTABLE_SHARE: Final = 32
 _CACHE_SHARE: Final = 16
 _SMALL_CACHE_SHARE: Final = 4
 _SMALL_CACHE_BYTES: Final = 256 * MIB
-# The cache determines the size of blocks itself.
+# 0 lets the cache determine the size of its entries itself.
 _ANY_CHARGE: Final = 0
 _NEVER: Final = (1 << 31) - 1
 
@@ -36,22 +36,23 @@ class RocksOptions(Struct, frozen=True):
 
     memtable_bytes: int = 32 * MIB
     memtables: int = 4
-    # None: a sixteenth of the memory that the process may use, or 256 MiB, but at most a quarter.
-    # The remaining memory is still useful: the system caches the files' compressed blocks, and a
-    # get from there takes a few microseconds more.
+    # None: a sixteenth of the memory that the process may use, at least 256 MiB, but no more than a
+    # quarter. The remaining memory is still useful: the system caches the files' compressed blocks,
+    # and a get from there takes a few microseconds more.
     block_cache_bytes: int | None = None
     # Commits are refused while the disk has less space than this, in addition to the space for
     # flushing memtables. So accepted commits can always be flushed. None: a twentieth of the disk,
     # at most 512 MiB.
     reserve_bytes: int | None = None
-    # A view that is read for longer than this no longer prevents writing to a disk that has space
-    # again, and its changed rows are no longer recorded.
+    # Maximum time to read from a view after a newer one has replaced it. An older view is closed
+    # before the engine is reopened for writing, and changes of its rows are no longer recorded.
     longest_read_seconds: float = 10.0
-    # False if a table file can't be read: a compaction that reads it would end all writing.
+    # False after a table file could not be read, because RocksDB refuses all writes once a
+    # compaction has read such a file.
     compacts: bool = True
 
     def for_disk(self, disk_bytes: int) -> RocksOptions:
-        """These options with memtables that fit twice on a small disk, as flushing requires."""
+        """These options with smaller memtables on a small disk: at most a 32nd of its size."""
         share_bytes = max(MIB, disk_bytes // _MEMTABLE_SHARE)
         return replace(self, memtable_bytes=min(self.memtable_bytes, share_bytes))
 

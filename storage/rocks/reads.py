@@ -1,9 +1,9 @@
 """Decides whether rows outside the engine's memory are read on the event loop or in threads.
 
-If the system has them cached, a read takes a few microseconds, and a thread would cost ten times
-that, so the loop reads. After a read on the loop had to wait for the disk, the loop reads only rows
-in memory, and threads read the rest. So neither the loop nor another read waits for the disk. After
-many consecutive reads in threads without disk access, the loop reads again.
+If the operating system caches them, a read takes a few microseconds, and a thread would cost ten
+times that, so the loop reads. After a read on the loop had to wait for the disk, the loop reads
+only rows in memory, and threads read the rest. So neither the loop nor another read waits for the
+disk. After many consecutive reads in threads without disk access, the loop reads again.
 
 The main cost of a thread is taking and releasing the GIL. So the reads of one turn of the loop, or
 those that arrive while all threads are busy, are distributed to the threads in batches. On a fast
@@ -27,21 +27,23 @@ from rocksdict import Rdict
 from dynactor.storage.rocks.errors import translate
 from dynactor.storage.store import Closed, StoreError
 
-# Data in the system's cache arrives sooner, the answer of the fastest disk later.
+# A longer read has waited for the disk. A read from the system's cache is faster than this, and
+# even the fastest disk is slower.
 WAIT_SECONDS: Final = 0.00005
-# If a slice took this long, the page's next slice has fewer rows.
+# If reading a slice of a page took this long, the next slice has fewer rows.
 _SLICE_SECONDS: Final = 0.002
 _MOST_SLICE_ROWS: Final = 128
 
 _THREADS: Final = 16
-_THREADS_OF_A_QUICK_DISK: Final = 4
+_FAST_DISK_THREADS: Final = 4
 # The longest read time of a fast disk.
 _QUICK_SECONDS: Final = 0.001
 # The weight of each batch in the moving average of that time.
 _WEIGHT: Final = 1 / 16
 _MOST_AT_ONCE: Final = 16
 _QUICK_READS: Final = 64
-# On systems other than Linux, the engine's background reads are counted, too.
+# Other systems than Linux count the reads of the whole process, including the engine's background
+# reads.
 _THIS_THREAD: Final = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 Values: TypeAlias = list[bytes | None]
@@ -59,7 +61,7 @@ class DiskReads:
     """Detects whether the loop has to wait for the disk, and reads in threads."""
 
     def __init__(self, disk_blocks: Callable[[], int] | None = None) -> None:
-        """``disk_blocks`` returns the number of blocks the calling thread ever read from disks."""
+        """``disk_blocks`` returns how many blocks the calling thread has read from disks so far."""
         self.waits = False
         self.slice_rows = _MOST_SLICE_ROWS
         self._quick_reads = 0
@@ -140,7 +142,7 @@ class DiskReads:
             await asyncio.to_thread(thread.join)
 
     def make_threads(self) -> None:
-        """Start all threads in another thread, because starting one waits until it runs."""
+        """Start the readers. Called in a thread, because starting a thread waits until it runs."""
         threads = [
             Thread(target=self._work, name=f"storage-read-{number}", daemon=True)
             for number in range(_THREADS)
@@ -154,7 +156,7 @@ class DiskReads:
         """Distribute pending reads to idle threads, in even batches."""
         self._is_scheduled = False
         is_quick = self._read_seconds < _QUICK_SECONDS
-        resting = max(0, len(self._threads) - _THREADS_OF_A_QUICK_DISK) if is_quick else 0
+        resting = max(0, len(self._threads) - _FAST_DISK_THREADS) if is_quick else 0
         while self._waiting and self._idle > resting:
             count = min(-(-len(self._waiting) // (self._idle - resting)), _MOST_AT_ONCE)
             batch, self._waiting = self._waiting[:count], self._waiting[count:]
@@ -188,8 +190,8 @@ class DiskReads:
             pass
 
     def _work_once(self) -> bool:
-        # Take one batch without a loop variable: a batch keeps the engine alive, and the next
-        # batch may come much later.
+        # A loop variable would keep the last batch, and with it the engine, until the next batch
+        # comes, which may take long.
         batch = self._batches.get()
         if batch is None:
             return False

@@ -92,8 +92,8 @@ class _RocksStore:
     """The store.
 
     ``_durable`` never shows changes that no sync has covered. While ``_refusal`` is set, no commit
-    is written. After a full disk, and after a compaction that could not read a table file,
-    reopening the engine clears it. The views stay readable in every case.
+    is written. After a full disk, or after a compaction that could not read a table file, reopening
+    the engine clears ``_refusal``. The views stay readable in every case.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class _RocksStore:
         # Each kind of work has its own thread, so a backup does not wait for a long compaction.
         self._reclaims = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-reclaim")
         self._checkpoints = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-copy")
-        self._aside_count = 0
+        self._long_count = 0
         self._reads = reads or DiskReads()
         # The changes since the last pinned state.
         self._changed = ChangedKeys()
@@ -181,7 +181,7 @@ class _RocksStore:
             _log.info("disk_space_freed")
 
     def _behind_accepted(self) -> Future[None]:
-        # A sync may be in progress even if writing has ended.
+        # Even if commits are refused, a sync may still be running.
         if self._is_closed or self._synchronizer.has_failed:
             assert self._refusal is not None
             raise self._refusal
@@ -191,18 +191,18 @@ class _RocksStore:
         # Reclaiming now would write rows that no sync covered into table files.
         if self._refusal is not None:
             self._raise_unless_reopened()
-        await self._run_aside(self._reclaims, self._engine.reclaim, start, end)
+        await self._run_long(self._reclaims, self._engine.reclaim, start, end)
         # An aborted compaction returns no error.
         if self._refusal is not None:
             raise self._refusal
-        # The durable view keeps old files in use until a sync replaces it.
+        # The durable view keeps old files in use until a sync replaces that view.
         await self._synchronizer.accepted()
 
     async def checkpoint(self, directory: Path) -> None:
         # The same as in `reclaim`; and after a failed sync, the durable content is unknown.
         if self._refusal is not None:
             self._raise_unless_reopened()
-        await self._run_aside(self._checkpoints, self._make_checkpoint, directory)
+        await self._run_long(self._checkpoints, self._make_checkpoint, directory)
 
     def _make_checkpoint(self, directory: Path) -> None:
         # The whole block runs in the thread, so a cancellation doesn't interrupt it and closing
@@ -229,14 +229,14 @@ class _RocksStore:
         self._refusal = Closed("the store is closed")
         await self._synchronizer.wait_idle()
         self._synchronizer.stop()
-        await asyncio.to_thread(self._end_aside)
+        await asyncio.to_thread(self._end_long)
         await self._reads.close()
         # A snapshot keeps the engine's files and its lock in use, so the views are closed first.
         for view in [self._latest, *self._snapshots]:
             view.close()
         await asyncio.to_thread(self._engine.close)
 
-    async def _run_aside(
+    async def _run_long(
         self,
         thread: ThreadPoolExecutor,
         work: Callable[P, None],
@@ -245,18 +245,19 @@ class _RocksStore:
     ) -> None:
         """Run long work in a thread; ``close`` aborts it."""
         self._raise_if_closed()
-        self._aside_count += 1
+        self._long_count += 1
         in_thread = asyncio.get_running_loop().run_in_executor(
-            thread, partial(self._work_aside, work, *args, **kwargs)
+            thread, partial(self._do_long, work, *args, **kwargs)
         )
-        in_thread.add_done_callback(self._count_aside_out)
-        # A thread can't be canceled. It continues after its caller is canceled, and still counts.
+        in_thread.add_done_callback(self._count_long_out)
+        # A thread can't be canceled. It continues after its caller is canceled, and is still
+        # counted.
         await asyncio.shield(in_thread)
 
-    def _count_aside_out(self, _ended: Future[None]) -> None:
-        self._aside_count -= 1
+    def _count_long_out(self, _ended: Future[None]) -> None:
+        self._long_count -= 1
 
-    def _work_aside(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+    def _do_long(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         self._raise_if_closed()
         try:
             work(*args, **kwargs)
@@ -265,8 +266,8 @@ class _RocksStore:
             self._raise_if_closed()
             raise
 
-    def _end_aside(self) -> None:
-        if self._aside_count > 0:
+    def _end_long(self) -> None:
+        if self._long_count > 0:
             self._engine.interrupt()
         self._reclaims.shutdown()
         self._checkpoints.shutdown()
@@ -331,18 +332,19 @@ class _RocksStore:
         self._durable.replaced_at = self._loop_seconds()
         self._durable = mark.view
         for view in self._snapshots:
-            if view.replaced_at is not None and self._is_held(view):
+            if view.replaced_at is not None and self._is_outdated(view):
                 view.forget_changes()
 
     def _end_writing(self, failure: Exception) -> StoreError:
         """Refuse every later commit; returns the error for them."""
         self._engine.keep_only_synced()
         translated = translate(failure)
-        # The sync of writes from before the disk was full may only repeat that first error.
+        # After the disk was full, the sync of earlier writes may fail with an error that only
+        # repeats the first one.
         is_still_full = isinstance(self._refusal, Full) and repeats_an_error(failure)
         if is_unreadable_file(failure) and not self._synchronizer.has_failed:
-            # A compaction failed to read it. Without compactions, the other rows can be read and
-            # written.
+            # A compaction could not read a table file. Without compactions, the other rows can be
+            # read and written.
             self._engine.stop_compactions()
             self._refusal = Retry(str(translated))
             _log.error("table_file_unreadable", error=str(translated))
@@ -355,8 +357,8 @@ class _RocksStore:
         return self._refusal
 
     def _reopen_after_full(self) -> None:
-        """Clear the refusal after a full disk, if there is space again."""
-        is_idle = self._synchronizer.is_idle and self._aside_count == 0
+        """Reopen the engine after a full disk or an unreadable file, if that is possible now."""
+        is_idle = self._synchronizer.is_idle and self._long_count == 0
         if isinstance(self._refusal, Full | Retry) and is_idle and self._reopening.is_due:
             with self._reopening.attempt():
                 self._try_to_reopen()
@@ -370,7 +372,7 @@ class _RocksStore:
             if engine.is_for_writing:
                 self._open_for_reading()
             for view in [each for each in self._snapshots if each is not self._durable]:
-                if self._is_held(view):
+                if self._is_outdated(view):
                     view.close()
             engine.open_for_writing()
         except (Full, Retry) as error:
@@ -391,7 +393,8 @@ class _RocksStore:
         broken = self._engine.rows
         self._engine.open_for_reading()
         self._show_engine()
-        # The engine is closed with its last user in any case, but not while a thread reads it.
+        # Close the old engine now unless a thread reads from it. In any case, its last user closes
+        # it.
         if self._reads.is_idle:
             with suppress(Exception):
                 broken.close()
@@ -404,8 +407,8 @@ class _RocksStore:
         self._changed = self._latest.changed = ChangedKeys()
         self._durable.open(pin(rows, self._changed))
 
-    def _is_held(self, view: PinnedView) -> bool:
-        """Whether a view has been kept longer than any read: its next read fails with ``Closed``.
+    def _is_outdated(self, view: PinnedView) -> bool:
+        """Whether a view was replaced longer ago than any read lasts, so it may be closed.
 
         A view whose sync failed was never published, but may still be referenced.
         """

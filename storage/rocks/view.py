@@ -9,7 +9,7 @@ Measured behavior of rocksdict 0.3.29:
   threads read the latest values. If a row did not change since a state was pinned, its latest value
   is that state's value. Other rows are read from the snapshot.
 - ``key_may_exist`` reads only memory. A value that it finds is the latest one. It returns an empty
-  value if it can't decide, and reports that there is none only if that is so.
+  value if it can't decide. It reports a row as missing only if the row is missing.
 - Iterators hold the GIL, so a thread would not help with a long page. The event loop reads it in
   slices, with other work between them. Every slice seeks, so all pages of a view share one
   iterator.
@@ -33,7 +33,7 @@ from dynactor.storage.store import NOT_CACHED, Closed, NotCached, Row, StoreErro
 
 _SLICE_BYTES: Final = 128 * 1024
 _MISSING_KEY: Final = "key not found"
-# Creates a ``Row`` without a Python call, which made pages of 100 rows a third slower.
+# Creates a ``Row`` without calling Python code. That call made pages of 100 rows a third slower.
 _new: Final = tuple.__new__
 # The number of keys read in one call on the loop, since each may take a disk access.
 _KEYS_AT_ONCE: Final = 8
@@ -54,7 +54,7 @@ def pin(rows: Rdict, changed: ChangedKeys) -> Pinned:
 
 
 class RocksView(ABC):
-    """A view of the port; the common base of both kinds."""
+    """The common base of the two views of the port."""
 
     def __init__(self, reads: DiskReads) -> None:
         self._reads = reads
@@ -65,7 +65,7 @@ class RocksView(ABC):
 
     @abstractmethod
     def cached(self, key: bytes) -> bytes | NotCached | None:
-        """The value of this key, if it is in memory or the disk is fast."""
+        """The value of this key from memory; also from the disk while reads don't wait for it."""
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of these keys, all from one state."""
@@ -76,7 +76,8 @@ class RocksView(ABC):
             read = await self._reads.load(rows, [keys[place] for place in places])
             for place, value in zip(places, read, strict=True):
                 values[place] = value
-            # Threads read accepted values of different moments, which may not be durable.
+            # Threads read the latest values, which may be newer than this view. So read the values
+            # of changed keys again, from the view.
             for place, key in enumerate(keys):
                 if key in changed:
                     values[place] = self.get_nowait(key)
@@ -192,7 +193,7 @@ class LatestView(RocksView):
         return self.changed
 
     def _iterator(self, _last: RdictIter | None) -> RdictIter:
-        # A page shows one state.
+        # One iterator for the whole page, because a page shows one state.
         return self._rows().iter(ReadOptions()) if _last is None else _last
 
 

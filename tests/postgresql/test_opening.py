@@ -52,7 +52,7 @@ async def test_a_missing_server_is_reported(postgresql: Postgresql) -> None:
 
 async def test_a_missing_database_is_reported(postgresql: Postgresql) -> None:
     told = await refusal(postgresql.url(database="nowhere"))
-    assert told == "PostgreSQL has no database nowhere. Make it by: createdb nowhere"
+    assert told == "PostgreSQL has no database nowhere. Create it with: createdb nowhere"
 
 
 async def test_a_wrong_password_is_reported(postgresql: Postgresql) -> None:
@@ -72,7 +72,7 @@ async def test_a_wrong_password_is_reported(postgresql: Postgresql) -> None:
 async def test_missing_permission_is_reported(postgresql: Postgresql) -> None:
     postgresql.sql("CREATE ROLE guest LOGIN")
     told = await refusal(postgresql.url().replace("postgres@", "guest@"))
-    assert "User guest may not use or make what dynactor needs" in told
+    assert "User guest lacks a privilege that dynactor needs" in told
     assert "Make the user the owner of the database" in told
 
 
@@ -162,7 +162,7 @@ def test_the_server_says_it_and_ends(postgresql: Postgresql) -> None:
     ended = run_command("serve", "--port", "0", "--store", postgresql.url(database="nowhere"))
     assert ended.returncode == 1
     assert ended.stderr.endswith(
-        "dynactor: PostgreSQL has no database nowhere. Make it by: createdb nowhere\n"
+        "dynactor: PostgreSQL has no database nowhere. Create it with: createdb nowhere\n"
     )
 
 
