@@ -1,9 +1,9 @@
 """Group commit: a thread syncs the log; one sync covers every commit accepted before it.
 
 The event loop never waits for the disk. A commit that is accepted during a sync is covered by the
-next sync. That sync starts after the current one, as soon as several turns of the event loop bring
-no further commit, or after at most 8 ms. If no sync is running, a commit starts one by the same
-rule. If the last sync covered a single commit, the next one starts at once, so a single writer
+next sync. The next sync starts after the current one, as soon as several turns of the event loop
+bring no further commit, or after at most 8 ms. If no sync is running, a commit starts one by the
+same rule. If the last sync covered a single commit, the next one starts at once, so a single writer
 never waits.
 """
 

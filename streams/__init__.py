@@ -1,1 +1,1 @@
-"""Floor 2: the change stream, passive."""
+"""Layer 2: change records, shards and formats for Kafka, as values and functions."""

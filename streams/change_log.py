@@ -41,7 +41,7 @@ def decode_trim(value: bytes | None) -> Trimmed:
 
 
 def row(record: ChangeRecord) -> tuple[bytes, bytes]:
-    """A record's row, for the batch of its change."""
+    """The row of a record, to commit in the batch of its change."""
     number = record.sequence_number
     return (
         key_layout.change_row(number.partition_number, number.counter),
@@ -68,7 +68,7 @@ async def read(
 
 
 def trimmed_range(partition_number: int, up_to: int) -> tuple[bytes, bytes]:
-    """The range of keys of the records with counters up to ``up_to``, for deletion."""
+    """The key range of the records with counters up to ``up_to``, to delete them."""
     return (
         key_layout.change_row(partition_number, 0),
         key_layout.change_row(partition_number, up_to + 1),

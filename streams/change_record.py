@@ -42,7 +42,7 @@ class TransactionPlace(Struct, frozen=True):
 class ChangeRecord(Struct, frozen=True, gc=False):
     """One change of one item. At least one image exists, and the two images differ.
 
-    ``commit_time_us`` is domain time in microseconds since 1970, increasing over the server.
+    ``commit_time_us`` is domain time in microseconds since 1970, which never goes back on a server.
     ``entry_changes`` are the changes of each global index, by its id, as far as the write computed
     them; a record read from disk has none.
     """

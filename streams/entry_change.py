@@ -14,7 +14,7 @@ class EntryChange(Struct, frozen=True, array_like=True, gc=False):
 
     ``position`` is the row's key after the index's prefix, ``counter`` the change's counter in its
     source log. ``replaced_bytes`` is the size of the entry before the change, None if there was
-    none. It is known only in an index that has applied all earlier changes.
+    none. The size is right only if the index has applied all earlier changes.
     """
 
     counter: int
@@ -24,7 +24,7 @@ class EntryChange(Struct, frozen=True, array_like=True, gc=False):
 
 
 class ItemRow(Struct, frozen=True, gc=False):
-    """An item and its row's value, which an index that holds whole items shares."""
+    """An item and its row's value; an index that projects whole items stores the same value."""
 
     item: StoredItem
     value: bytes

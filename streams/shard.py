@@ -1,8 +1,8 @@
-"""DynamoDB streams and their shards: windows over the partitions' logs.
+"""DynamoDB streams and their shards, which show parts of the partitions' logs.
 
-A shard shows a part of one partition's log under one stream label. Rolling a shard or re-enabling a
-stream only moves windows, so followers of the logs don't notice. When a partition is split, its log
-ends, and two new shards follow the one that showed it.
+A shard shows a part of one partition's log under one stream label. Rolling a shard or enabling a
+stream again only changes which part is shown, so it doesn't affect the logs' followers. When a
+partition is split, its log ends, and the shard that shows it gets two children.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def shard_id(label: str, partition_number: int, after: int, opened_epoch_seconds
 
 
 def opened(stream: Stream, positions: Mapping[int, int], now_epoch_seconds: float) -> Stream:
-    """A stream with a shard for each partition, from the position where its records begin."""
+    """A stream with a new shard for each partition, which starts after the given counter."""
     shards = tuple(
         Shard(
             shard_id(stream.label, partition_number, after, now_epoch_seconds),
@@ -119,7 +119,7 @@ def disabled(stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float)
 def rolled(
     stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float, after_seconds: float
 ) -> Stream:
-    """A stream whose old shards are closed at the tails, each with a new child.
+    """A stream whose old shards end at these tails, each with a new child shard.
 
     A shard without a record stays open.
     """
@@ -173,7 +173,7 @@ def split(
 def trimmed(
     stream: Stream, up_to: Mapping[int, int], now_epoch_seconds: float, retention_seconds: float
 ) -> Stream:
-    """A stream after the trimming of its logs; shards closed before the retention are removed."""
+    """A stream after its logs were trimmed, without shards closed before the retention time."""
     return structs.replace(
         stream,
         shards=tuple(
@@ -186,7 +186,7 @@ def trimmed(
 
 
 def _trimmed(shard: Shard, up_to: int) -> int:
-    """The trimmed part of a shard, which ends at the shard's own end."""
+    """The counter up to which a shard is trimmed, at most the shard's last counter."""
     return max(shard.trimmed, up_to if shard.last is None else min(up_to, shard.last))
 
 

@@ -1,7 +1,8 @@
 """Shard iterators: a position in a shard and its time of issue, as text for clients.
 
-The text shows the stream's ARN and hides the rest, as AWS's do. A checksum detects invalid
-iterators. It protects no secret, because an iterator gives no access that its holder does not have.
+The text shows the stream's ARN and hides the rest, as AWS's iterators do. A checksum detects
+invalid iterators. It protects no secret, because an iterator gives no access that its holder does
+not have.
 """
 
 from __future__ import annotations

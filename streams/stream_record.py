@@ -1,4 +1,4 @@
-"""The form of a change in DynamoDB Streams, as in the answer of GetRecords.
+"""The JSON of a change in DynamoDB Streams, as GetRecords returns it.
 
 The images' stored JSON is included unchanged. Source: API reference, "Record" and "StreamRecord".
 """
@@ -19,7 +19,7 @@ EventName: TypeAlias = Literal["INSERT", "MODIFY", "REMOVE"]
 
 _SHOWS_NEW: Final = frozenset({"NEW_IMAGE", "NEW_AND_OLD_IMAGES"})
 _SHOWS_OLD: Final = frozenset({"OLD_IMAGE", "NEW_AND_OLD_IMAGES"})
-# Deletions by time to live carry the service's identity, deletions by users carry none.
+# Deletions by time to live have the service's identity; deletions by users have none.
 _SERVICE: Final = b',"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}'
 _RECORD: Final = (
     b'{"eventID":"%b","eventName":"%b","eventVersion":"1.1","eventSource":"aws:dynamodb",'

@@ -33,7 +33,8 @@ from dynactor.storage.store import NOT_CACHED, Closed, NotCached, Row, StoreErro
 
 _SLICE_BYTES: Final = 128 * 1024
 _MISSING_KEY: Final = "key not found"
-# Creates a ``Row`` without calling Python code. That call made pages of 100 rows a third slower.
+# Creates a ``Row`` without calling Python code, because the call made pages of 100 rows a third
+# slower.
 _new: Final = tuple.__new__
 # The number of keys read in one call on the loop, since each may take a disk access.
 _KEYS_AT_ONCE: Final = 8

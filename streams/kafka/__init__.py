@@ -1,5 +1,6 @@
-"""Changes as Kafka's consumers see them: formats, messages, the broker's port and its client.
+"""The Kafka records of changes, their formats, and the port and client of a broker.
 
-A consumer event (``consumer_event.py``) is a change, an item of a snapshot, or a gap. A format is a
-pure function of it. The default format copies the stored images into the message as they are.
+A consumer event (``consumer_event.py``) is a change, an item of a snapshot, or a gap. A format
+turns an event into a record without I/O. The default format copies the stored images into the
+record unchanged.
 """

@@ -104,7 +104,7 @@ class Kafka:
         Raises:
             Refused: a file of the TLS settings can't be read.
         """
-        # aiokafka logs every retry for as long as the broker is away.
+        # Hide aiokafka's log: while the broker is unreachable, it logs every retry.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
         self._settings = settings
         self._client_options = _client_options(settings)
@@ -162,8 +162,8 @@ class Kafka:
     async def read_last(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """See ``Broker``.
 
-        Read to the end of the log rather than to the last committed record, because our last
-        position may come after the open transaction of another publisher.
+        Read to the end of the topic rather than to the last committed record, because the last
+        value of a key may come after another publisher's open transaction.
         """
         partition = TopicPartition(topic, 0)
         wanted = set(keys)
@@ -225,9 +225,9 @@ class Kafka:
             raise await self._why_unreachable() or Unreachable(_text_of(error)) from error
 
     async def _why_unreachable(self) -> BrokerError | None:
-        """Why all bootstrap servers refuse; aiokafka only logs the reason.
+        """The reason why no bootstrap server accepts a connection, which aiokafka only logs.
 
-        None: one of them accepts now.
+        None if one of them accepts.
         """
         reason: BrokerError | None = None
         for server in self._settings.bootstrap_servers:
@@ -279,9 +279,9 @@ class KafkaPublisher:
             delivered += count
 
     def _batch(self, messages: Iterable[KafkaMessage], max_batch_bytes: int) -> Any:
-        """A batch of the first of these records.
+        """A batch with as many of these records as fit, in order.
 
-        A large record is sent alone; if it is refused, the reason is its own size.
+        A large record gets a batch of its own, so a refusal of the batch concerns that record.
         """
         batch = self._producer.create_batch()
         large_bytes = max_batch_bytes // _LARGE_SHARE
@@ -290,9 +290,9 @@ class KafkaPublisher:
             if is_large and batch.record_count():
                 break
             added = batch.append(
-                # I/O time. The value holds domain time, which may be virtual. Kafka refuses
-                # timestamps that are ahead of its own clock, and soon deletes records with old
-                # ones.
+                # None: aiokafka sets the time of sending. The value has domain time, which may be
+                # virtual: Kafka refuses timestamps ahead of its own clock, and soon deletes records
+                # with old ones.
                 timestamp=None,
                 key=message.key,
                 value=message.value,
@@ -375,7 +375,7 @@ class KafkaPublisher:
 
 
 def _futures_within(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]:
-    """The futures that aiokafka uses internally, and fails with the producer."""
+    """The internal futures of aiokafka, which get an exception when the producer fails."""
     waiting = producer._txn_manager._transaction_waiter  # noqa: SLF001 - nobody else has it
     if waiting is not None:
         yield waiting
@@ -389,8 +389,8 @@ def _futures_within(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]
 async def _started(start: Coroutine[Any, Any, None]) -> None:
     """Start one of aiokafka's clients.
 
-    Stopping it halfway would leave a connection that can't be closed, so cancellation lets it run
-    on for a while.
+    A client that stops halfway leaves a connection that can't be closed. So a cancellation first
+    waits for the start, for a limited time.
     """
     starting = asyncio.gather(start)
     try:
@@ -427,7 +427,7 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
 
 
 def _outcome_of(closed: asyncio.Future[tuple[BaseException | None]]) -> BaseException | None:
-    """The outcome of closing."""
+    """The exception that closing raised; None without one."""
     if closed.cancelled():
         return asyncio.CancelledError()
     return closed.exception() or closed.result()[0]

@@ -1,4 +1,4 @@
-"""The broker's port: what publishers of changes need from a message broker.
+"""The port of a message broker: the operations that publishing changes needs.
 
 Topics consist of partitions. Records are appended to a partition in order, and acknowledged once
 they are replicated. A transaction makes records of several partitions visible together, or none of
@@ -29,7 +29,7 @@ class Unreachable(BrokerError):
 class Refused(BrokerError):
     """The broker refuses: authentication, authorization, or too few replicas.
 
-    A retry helps after its operator has changed the configuration.
+    A retry helps only after the broker's operator has changed the configuration.
     """
 
 
@@ -46,7 +46,7 @@ class DeliveryFailed(BrokerError):
 
 
 class TooLarge(DeliveryFailed):
-    """The broker refuses batches of this size: ``count`` records after the delivered ones."""
+    """The broker refuses a batch as too large: the ``count`` records after the delivered ones."""
 
     def __init__(self, message: str, delivered: int, count: int) -> None:
         super().__init__(message, delivered)
@@ -126,7 +126,7 @@ class Broker(Protocol):
         """Whether a topic with this number of partitions has never received a record.
 
         Raises:
-            Unreachable, Refused: it is unknown.
+            Unreachable, Refused: the broker gave no answer.
         """
         ...
 

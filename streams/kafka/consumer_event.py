@@ -15,7 +15,8 @@ from dynactor.streams import sequence_number, stream_record
 from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
 
 KafkaEventName: TypeAlias = Literal["INSERT", "MODIFY", "REMOVE", "GAP"]
-# The origin of a change; unknown in a snapshot, and none for a gap.
+# The origin of a change. An item of a snapshot and a gap have no origin, so they have their own
+# names.
 KafkaOrigin: TypeAlias = Literal["user", "ttl", "transaction", "backfill", "snapshot", "gap"]
 
 _ORIGINS: Final[dict[Origin, KafkaOrigin]] = {
@@ -70,7 +71,7 @@ def of_snapshot(item: StoredItem, key_schema: KeySchema, taken_us: int) -> Kafka
 
 
 def of_gap(table_name: str, time_us: int) -> KafkaEvent:
-    """Changes of the table are missing."""
+    """A gap: changes of the table are missing."""
     event_id = _digest(f"gap {table_name} {time_us}")
     return KafkaEvent("GAP", event_id, "gap", "", time_us, _NO_KEYS, None, None)
 

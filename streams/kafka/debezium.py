@@ -1,10 +1,10 @@
 """Debezium's form of a change: the images before and after it, its source, its operation.
 
-With a schema, Kafka Connect's JsonConverter reads it like the records of Debezium's own connectors,
-and ExtractNewRecordState extracts the row, which requires images to be structs. DynamoDB items have
+With a schema, Kafka Connect's JsonConverter reads a record like those of Debezium's own connectors.
+ExtractNewRecordState extracts the row, which requires that images are structs. DynamoDB items have
 no common schema, so each record's schema lists the attributes of its item. Source: Debezium's
 documentation, "Data change events" and "New Record State Extraction". ``source.origin`` is an
-addition; a gap is a truncation.
+addition. A gap is written as a truncation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OPERATIONS: Final[dict[str, DebeziumOperation]] = {
 }
 _READ: Final[DebeziumOperation] = "r"
 _MICROSECONDS_PER_MILLISECOND: Final = 1_000
-# A schema may be as large as an item.
+# Number of cached schemas; a schema may be as large as an item.
 _SCHEMAS_KEPT: Final = 64
 
 _STRING: Final[_ConnectSchema] = {"type": "string", "optional": False}
@@ -97,7 +97,7 @@ class DebeziumEnvelope:
         self._envelope_name = json.encode(f"{self._schema_name}.Envelope")
 
     def key(self, keys: bytes) -> bytes:
-        """The key of a record, from the primary key as DynamoDB JSON, or a part of it."""
+        """The key of a record; ``keys`` is the primary or partition key as DynamoDB JSON."""
         if not (self._plain or self._schema):
             return keys
         key = items.decode(keys)
@@ -107,7 +107,7 @@ class DebeziumEnvelope:
         return b'{"schema":%b,"payload":%b}' % (self._key_schema(shape), json.encode(payload))
 
     def value(self, event: KafkaEvent) -> bytes:
-        """A change, an item of a snapshot, or a gap."""
+        """The value of a record: a change, an item of a snapshot, or a gap."""
         if not self._schema:
             return self._payload(event, self._image(event.old), self._image(event.new))
         before_shape, before = self._struct(event.old)
@@ -250,7 +250,7 @@ _TRANSACTION: Final = _struct(
     ],
     "event.block",
 )
-# The fields after the images, without brackets around them.
+# The JSON of the schema's fields after the images, without the list's brackets.
 _COMMON_FIELDS: Final = b",".join(
     json.encode(field)
     for field in (

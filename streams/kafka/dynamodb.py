@@ -1,7 +1,7 @@
 """The format of Kinesis Data Streams for DynamoDB, the default in Kafka.
 
-Stored images are included unchanged. Source: "Using Kinesis Data Streams to capture changes to
-DynamoDB", with its members and their names. Additions are ``SequenceNumber``, which AWS leaves to
+Stored images are included unchanged. Source of the members and their names: "Using Kinesis Data
+Streams to capture changes to DynamoDB". Additions are ``SequenceNumber``, which AWS leaves to
 Kinesis, ``snapshot`` on rows of a snapshot, and the event name ``GAP``.
 """
 
@@ -36,7 +36,7 @@ class DynamoDBEnvelope:
         return keys
 
     def value(self, event: KafkaEvent) -> bytes:
-        """A change, an item of a snapshot, or a gap."""
+        """The value of a record: a change, an item of a snapshot, or a gap."""
         members = b""
         size_bytes = items.size_bytes(items.decode(event.keys))
         if event.new is not None:
@@ -59,7 +59,7 @@ class DynamoDBEnvelope:
         )
 
     def without_images(self, value: bytes) -> bytes:
-        """The same value with only the keys; its size stays that of the whole change."""
+        """The same value without images; ``SizeBytes`` still counts them."""
         decoded = json.decode(value)
         for image in ("NewImage", "OldImage"):
             decoded["dynamodb"].pop(image, None)

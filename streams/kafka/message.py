@@ -38,15 +38,14 @@ _MICROSECONDS_PER_MILLISECOND: Final = 1_000
 
 
 class KafkaForm(Struct, frozen=True, cache_hash=True):
-    """The form of changes; every field is an option of the server.
+    """The form of published records; every field is an option of the server.
 
     ``tombstones`` of None is the format's own default: on for debezium, off for dynamodb.
     ``plain_images`` and ``schema`` apply only to debezium.
 
     Raises:
-        ValueError: tombstones are combined with the key of an item collection. A compacted topic
-            would
-        lose the whole collection with one item.
+        ValueError: tombstones are combined with the key of an item collection. In a compacted
+            topic, the tombstone of one item would delete the whole collection.
     """
 
     format: KafkaFormat = "dynamodb"
@@ -71,8 +70,8 @@ class KafkaForm(Struct, frozen=True, cache_hash=True):
 class KafkaSource(Struct, frozen=True, cache_hash=True):
     """The source of changes: a table, and its public names.
 
-    ``prefix`` is that of the topics, and Debezium's logical name of the server; ``version`` is
-    dynactor's.
+    ``prefix`` is the prefix of topics, and Debezium's logical name of the server. ``version`` is
+    the version of dynactor.
     """
 
     region: str
@@ -85,7 +84,7 @@ class KafkaSource(Struct, frozen=True, cache_hash=True):
 
 
 class KafkaMessage(NamedTuple):
-    """A record of Kafka; a value of None is a tombstone.
+    """A Kafka record; a value of None is a tombstone.
 
     ``timestamp_ms`` is the time of the change, of the start of a snapshot, or of the gap, by the
     clock that recorded it. With a virtual clock, Kafka's retention can't use it.
@@ -123,9 +122,9 @@ def snapshot_message(
 
 
 def gap_message(source: KafkaSource, form: KafkaForm, *, time_us: int) -> KafkaMessage:
-    """A notice that changes are missing, so consumers must drop the table's state.
+    """A record that says that changes are missing, so consumers must drop the table's state.
 
-    It goes to every Kafka partition of the topic, followed by a whole snapshot.
+    The caller sends it to every Kafka partition of the topic, and then a snapshot of all items.
     """
     return _writer(source, form).message(consumer_event.of_gap(source.table_name, time_us))
 
@@ -143,7 +142,7 @@ def without_images(message: KafkaMessage, source: KafkaSource, form: KafkaForm) 
 
 
 class _Envelope(Protocol):
-    """The functions that encode records in one format."""
+    """Encodes keys and values in one format."""
 
     def key(self, keys: bytes) -> bytes: ...
 
@@ -153,7 +152,7 @@ class _Envelope(Protocol):
 
 
 class _Writer:
-    """Precomputed parts for one source and form."""
+    """Makes the Kafka records of one source in one form, from precomputed parts."""
 
     def __init__(self, source: KafkaSource, form: KafkaForm) -> None:
         self._source = source

@@ -1,6 +1,6 @@
 """Maps a key to its Kafka partition like Java's default partitioner.
 
-Records of one key then have the same partition number, even from other producers. Joins in Kafka
+So the records of a key have the same partition, whichever producer sends them. Joins in Kafka
 Streams and ksqlDB require that. Source: ``org.apache.kafka.common.utils.Utils``.
 """
 

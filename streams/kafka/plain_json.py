@@ -1,7 +1,7 @@
 """Items as plain JSON, without DynamoDB's types, for consumers that don't know them.
 
 Some information is lost: which arrays were sets, and which strings were binaries (base64) or
-numbers that no double holds. Sets keep their stored order, which is ascending.
+numbers that a double can't represent. Sets keep their stored order, which is ascending.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def plain(value: AttributeValue) -> Any:
 
 
 def number(text: str) -> Raw | str:
-    """A JSON number if a double holds all digits of this canonical number, else its text."""
+    """A JSON number if a double represents all digits of this canonical number, or its text."""
     if len(text) <= _EXACT_DIGITS:
         return Raw(text.encode())
     nearest = repr(float(text))
@@ -52,6 +52,6 @@ def number(text: str) -> Raw | str:
 
 
 def numbers(texts: list[str]) -> list[Raw | str]:
-    """JSON numbers if all numbers of a set allow it, else all as strings: an array has one type."""
+    """JSON numbers if that is exact for all; otherwise strings, so that the array has one type."""
     found = [number(text) for text in texts]
     return list(texts) if any(isinstance(member, str) for member in found) else found
