@@ -1,4 +1,4 @@
-"""Long runs in databases of ten rounds each: a database that grows makes each round slower."""
+"""Splits long runs into databases of 10 rounds, because rounds get slower as a database grows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ROUNDS_PER_DATABASE = 10
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that asks for ``database_seed`` once per ten of the requested rounds."""
+    """Run a test with the parameter ``database_seed`` once for every 10 of the requested rounds."""
     if "database_seed" not in metafunc.fixturenames:
         return
     total: int | None = metafunc.config.getoption("--rounds")

@@ -14,7 +14,7 @@ from tests.support.tables.tables import definition
 _ITEMS = 100
 
 
-def test_a_backup_that_was_answered_outlives_a_power_cut(tmp_path: Path):
+def test_an_acknowledged_backup_survives_a_power_cut(tmp_path: Path):
     disk = tmp_path / "disk"
     power = PowerLoss(tmp_path / "power", disk)
     options = ("--admin-port", "0", "--backup-dir", str(disk / "backups"))

@@ -1,4 +1,4 @@
-"""A flipped byte on disk causes a clear error at the start or at the read, never a wrong answer."""
+"""A flipped byte on disk causes an error at the start or at a read, and never a wrong answer."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.clients.wire import Answer, Connection
-from tests.support.crowds.crashes import CrashingDatabase, address, connected
-from tests.support.crowds.writers import INDEXES, TABLES, Crowd, Place, all_places
 from tests.support.histories.history import Item
 from tests.support.servers.server import Server, ServerDidNotStart, running_server
+from tests.support.writers.crashes import CrashingDatabase, address, connected
+from tests.support.writers.writers import INDEXES, TABLES, Place, Writers, all_places
 
 FEW_FLIPS = 3
-# The start and the length of the mark's slots.
+# The offsets and the length of the mark's two slots.
 MARK_SLOTS = (0, 4096)
 MARK_SLOT_BYTES = 24
 
 
 async def everything(connection: Connection) -> AsyncIterator[tuple[str, Answer]]:
-    """The pages of scans of all tables and indexes, up to the first error of each."""
+    """Scan all tables and indexes; yield each page, up to the first error of a scan."""
     for table in TABLES:
         for index in (None, *(each.name for each in INDEXES if each.table == table)):
             body: dict[str, object] = {"TableName": table, "ConsistentRead": True, "Limit": 20}
@@ -39,9 +39,9 @@ async def everything(connection: Connection) -> AsyncIterator[tuple[str, Answer]
 
 
 class Shown(NamedTuple):
-    """The results of a server: the rows of each scan before an error, and all readable items.
+    """The data that a server returned: rows of scans before an error, and readable items.
 
-    ``errors`` counts the scans and gets that ended in a clear error.
+    ``errors`` counts the scans and gets that ended with an error about damaged data.
     """
 
     rows: dict[str, list[Item]]
@@ -50,7 +50,7 @@ class Shown(NamedTuple):
 
 
 async def look(server: Server) -> Shown:
-    """Read everything by scans and by gets."""
+    """Read all items and index entries by scans, and all items by gets."""
     shown = Shown({}, {}, 0)
     errors = 0
     async with connected(server) as connection:
@@ -71,7 +71,7 @@ async def look(server: Server) -> Shown:
 
 
 def is_good(answer: Answer) -> bool:
-    """Whether the command succeeded; a failure must report damaged data."""
+    """Whether the request succeeded; fail the test if an error is not about damaged data."""
     if answer.status == 200:
         return True
     assert answer.status == 500, answer
@@ -80,7 +80,7 @@ def is_good(answer: Answer) -> bool:
 
 
 async def started(directory: Path) -> Shown | str:
-    """The results of a server on this directory, or why it did not start."""
+    """Start a server on this directory; return its data, or the message if it did not start."""
     try:
         with running_server(data_dir=directory) as server:
             shown = await look(server)
@@ -91,7 +91,7 @@ async def started(directory: Path) -> Shown | str:
 
 
 def is_clear(refusal: object, directory: Path) -> bool:
-    """Whether the message reports damage and its directory to the person who starts the server."""
+    """Whether the message says that data is damaged, and names the directory."""
     return (
         isinstance(refusal, str)
         and ("damaged" in refusal or "Corruption" in refusal)
@@ -101,7 +101,10 @@ def is_clear(refusal: object, directory: Path) -> bool:
 
 
 class Written(NamedTuple):
-    """Two filled data directories to copy, and the results of both."""
+    """Two filled data directories to copy, and the data of both.
+
+    ``in_log`` has its data in the log, ``in_tables`` in table files.
+    """
 
     in_log: Path
     in_tables: Path
@@ -118,12 +121,13 @@ async def _write(directory: Path) -> Written:
     database = CrashingDatabase(directory, draw)
     await database.make()
     with database.running() as server:
-        crowd = Crowd(database.history, draw)
+        writers = Writers(database.history, draw)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(crowd.run(*address(server)))
-            await crowd.wait_answers(1_500)
-            crowd.stopping = True
-        # No request is in flight, so every byte of the log is durable.
+            tasks.create_task(writers.run(*address(server)))
+            await writers.wait_answers(1_500)
+            writers.stopping = True
+        # No request is in flight, so all of the log is durable, and a damaged byte must be
+        # reported.
         server.kill()
     in_log = directory / "in_log"
     shutil.copytree(database.data_directory, in_log)
@@ -134,7 +138,7 @@ async def _write(directory: Path) -> Written:
 
 
 def flip(path: Path, draw: Random) -> str:
-    """Flip one bit of one byte; returns its place."""
+    """Flip one bit of a file; return the offset as text."""
     content = bytearray(path.read_bytes())
     at = draw.randrange(len(content))
     content[at] ^= 1 << draw.randrange(8)
@@ -159,7 +163,7 @@ async def test_a_flipped_byte_in_the_log_is_reported_at_the_start(
         assert is_clear(refusal, damaged), (place, refusal)
 
 
-async def test_a_flipped_byte_in_a_table_file_is_reported_when_it_is_read_at_the_latest(
+async def test_a_flipped_byte_in_a_table_file_is_reported_at_the_start_or_when_it_is_read(
     written: Written, tmp_path: Path, rounds: int | None
 ) -> None:
     draw = Random(3)
@@ -179,7 +183,7 @@ async def test_a_flipped_byte_in_a_table_file_is_reported_when_it_is_read_at_the
             assert rows == written.truth.rows[name][: len(rows)], (place, name)
         for where, item in shown.items.items():
             assert item == written.truth.items[where], (place, where)
-        # No read may need the byte, such as one of a filter or of the file's statistics.
+        # Some bytes are needed by no read, such as those of a filter or of the file's statistics.
         assert shown.errors or shown == written.truth, place
     assert reported, "no byte that matters was ever hit"
 
@@ -213,7 +217,7 @@ async def test_a_mark_that_is_torn_anywhere_in_its_last_write_is_no_error(
         assert await started(torn) == written.truth, (slot, written_bytes)
 
 
-async def test_a_mark_that_is_damaged_twice_is_reported_at_the_start(
+async def test_a_mark_with_two_damaged_slots_is_reported_at_the_start(
     written: Written, tmp_path: Path
 ) -> None:
     damaged = fresh_copy(written.in_log, tmp_path / "damaged")
@@ -225,10 +229,10 @@ async def test_a_mark_that_is_damaged_twice_is_reported_at_the_start(
 
 
 @pytest.mark.parametrize("tail", [bytes(5), bytes(100_000), b"half a record"])
-async def test_a_torn_tail_of_the_log_is_no_error(
+async def test_a_torn_end_of_the_log_is_no_error(
     written: Written, tmp_path: Path, tail: bytes
 ) -> None:
-    """Like a power cut: some data written after the last sync, or zeros in its place."""
+    """After a power cut the log may end with part of the unsynced data, or with zeros."""
     torn = fresh_copy(written.in_log, tmp_path / "torn")
     with largest(torn, "*.log").open("ab") as log:
         log.write(tail)
@@ -237,7 +241,7 @@ async def test_a_torn_tail_of_the_log_is_no_error(
 
 
 def fresh_copy(source: Path, target: Path) -> Path:
-    """A new copy that replaces the last one."""
+    """Replace the copy of the last test by a new one."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target)
     return target

@@ -1,4 +1,4 @@
-"""A failed sync, and a full disk: a clear error, reads continue, and no write is half visible."""
+"""After a failed sync or on a full disk, writes fail, and reads show no part of these writes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 
 from tests.support.clients.wire import Answer, Connection
-from tests.support.crowds.crashes import CrashingDatabase, connected
-from tests.support.crowds.whole_database import scan
-from tests.support.crowds.writers import INDEXES, create_table, make_tables
 from tests.support.histories.history import Item
 from tests.support.servers.server import running_server
+from tests.support.writers.crashes import CrashingDatabase, connected
+from tests.support.writers.whole_database import scan
+from tests.support.writers.writers import INDEXES, create_table, make_tables
 
 TABLE = "crash-a"
 INDEX_NAMES = [index.name for index in INDEXES if index.table == TABLE]
@@ -27,7 +27,8 @@ def item(sk: str, token: str, size_bytes: int = 0) -> Item:
         "token": {"S": token},
         "rank": {"N": "7"},
         "title": {"S": token},
-        # Random, because compressible data would hardly fill the disk.
+        # Random data, because the engine compresses data, and compressible data would not fill the
+        # disk.
         "payload": {"S": Random(sk).randbytes(size_bytes // 2).hex()},
     }
 
@@ -38,7 +39,7 @@ async def put(connection: Connection, sk: str, token: str, size_bytes: int = 0) 
 
 
 async def shown(connection: Connection) -> list[list[str]]:
-    """The tokens in the table and its indexes, by query and by scan."""
+    """The tokens in the table and its indexes, read by queries and by scans."""
     views = []
     for index in (None, *INDEX_NAMES):
         views.append(await scan(connection, TABLE, index))
@@ -79,14 +80,16 @@ async def test_a_failed_sync_ends_writing_and_shows_nothing_even_after_the_resta
             failed = await put(connection, "a", "new")
             assert failed.status == 500
             assert failed.error == "InternalServerError"
-            # The sync of the log may fail first, or the sync of a table file in the background.
+            # The first sync to fail is either that of the log or that of a table file in the
+            # background.
             assert any(each in failed.body["message"] for each in ("unknown", "Nothing was"))
             later = await put(connection, "b", "new")
             assert later.status == 500
             assert "restart the server" in later.body["message"]
             assert await shown(connection) == [["old"]] * 6
 
-            # Even if the disk works again, the accepted writes in memory can't be undone.
+            # Writes fail even if the disk works again, because accepted writes in memory can't be
+            # undone.
             power.repair_syncs()
             assert (await put(connection, "b", "new")).status == 500
             assert await get(connection, "a") == item("a", "old")
@@ -100,13 +103,15 @@ async def test_a_failed_sync_ends_writing_and_shows_nothing_even_after_the_resta
             assert await shown(connection) == [["new", "old"]] * 6
 
 
-async def test_a_crowd_on_a_failing_disk_loses_nothing_that_was_answered(tmp_path: Path) -> None:
+async def test_concurrent_writers_on_a_failing_disk_lose_no_acknowledged_write(
+    tmp_path: Path,
+) -> None:
     database = CrashingDatabase(tmp_path, Random(2), power=True)
     await database.make()
     power = database.power
     assert power is not None
 
-    assert await database.crash(trouble=power.fail_syncs) == []
+    assert await database.crash(fault=power.fail_syncs) == []
     power.repair_syncs()
     assert await database.crash() == []
     power.cut()
@@ -154,7 +159,7 @@ async def test_a_full_disk_refuses_every_write_until_there_is_space(tmp_path: Pa
             assert await table_names(connection) == ["crash-a", "crash-b"]
 
             power.free_disk()
-            # A write with a false condition stores nothing, but must get the error, too.
+            # A write with a false condition stores nothing, but is refused on a full disk, too.
             await wait_for(connection, "ConditionalCheckFailedException", condition=True)
             await wait_for(connection, "")
             assert await shown(connection) == [["new"]] * 6
@@ -168,7 +173,7 @@ async def test_a_full_disk_refuses_every_write_until_there_is_space(tmp_path: Pa
             assert await table_names(connection) == ["crash-b", "crash-c"]
 
 
-async def test_a_nearly_full_disk_still_takes_what_frees_space(tmp_path: Path) -> None:
+async def test_a_nearly_full_disk_still_accepts_writes_that_free_space(tmp_path: Path) -> None:
     database = CrashingDatabase(tmp_path, Random(3), power=True)
     await database.make()
     power = database.power
@@ -203,7 +208,7 @@ async def assert_refused(connection: Connection, operation: str, body: dict[str,
     assert " full" in refused.body["message"], (operation, refused)
 
 
-async def test_a_small_disk_fills_up_and_is_freed(tmp_path: Path) -> None:
+async def test_writes_resume_after_a_small_disk_was_filled_and_freed(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as disk, running_server(data_dir=disk / "data") as server:
         async with connected(server) as connection:
             await make_tables(connection)
@@ -230,7 +235,7 @@ async def test_a_small_disk_fills_up_and_is_freed(tmp_path: Path) -> None:
 
 
 async def wait_refused(connection: Connection) -> None:
-    """Put until a put is refused; writes that fit into the reserve still succeed."""
+    """Put until a put is refused; puts that fit into the reserve still succeed."""
     for _ in range(2_000):
         answer = await put(connection, "a", "old")
         if answer.status != 200:
@@ -243,10 +248,9 @@ async def wait_refused(connection: Connection) -> None:
 async def wait_for(
     connection: Connection, error: str, *, condition: bool = False, table: str = TABLE
 ) -> None:
-    """Put, with the condition that the item is new or without one, until this is the answer.
+    """Repeat a put until this is the answer; ``condition`` requires that the item is new.
 
-    The server is not restarted. It may take several attempts, because the disk's space is not
-    checked for every write.
+    The first answers may differ, because the disk's free space is not checked for every write.
     """
     body: dict[str, Any] = {"TableName": table, "Item": item("a", "new")}
     if condition:

@@ -1,4 +1,4 @@
-"""The history checker: it accepts the histories of one store, and finds planted faults."""
+"""The history checker accepts the histories of a correct store, and finds planted faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def item(token: str, **more: dict[str, str]) -> Item:
 
 
 def sequence(history: History, *steps: tuple[Request, Outcome | None]) -> None:
-    """Requests of one client, one after another. None stands for a missing answer."""
+    """Add requests of one client, one after another. None is a missing answer."""
     for request, outcome in steps:
         operation = history.invoke("a", "k", request)
         if outcome is not None:
@@ -66,7 +66,7 @@ def test_sequential_writes_are_explained() -> None:
     assert check(history) == []
 
 
-def test_a_lost_answered_write_is_found() -> None:
+def test_a_lost_acknowledged_write_is_found() -> None:
     history = History()
     sequence(history, (Put(item("1")), Done()), (Put(item("2")), Done()))
     history.observe({"k": item("1")})
@@ -90,7 +90,7 @@ def test_an_unwritten_item_is_found() -> None:
 
 
 @pytest.mark.parametrize("seen", [None, "1", "2"])
-def test_an_unanswered_write_may_be_there_or_not(seen: str | None) -> None:
+def test_an_unanswered_write_may_have_happened_or_not(seen: str | None) -> None:
     history = History()
     history.initial["k"] = item("1") if seen else None
     sequence(history, (Put(item("2"), Expected("1")), None))
@@ -108,7 +108,7 @@ def test_half_of_an_unanswered_write_is_found() -> None:
     assert violated(history)
 
 
-def test_a_write_that_was_seen_and_then_taken_back_is_found() -> None:
+def test_a_write_that_was_read_and_then_undone_is_found() -> None:
     history = History()
     sequence(history, (Put(item("1")), None), (Read(), Found(item("1"))))
     history.observe({})
@@ -116,7 +116,7 @@ def test_a_write_that_was_seen_and_then_taken_back_is_found() -> None:
     assert violated(history)
 
 
-def test_a_refusal_that_showed_a_lost_write_is_found() -> None:
+def test_a_lost_write_that_a_refusal_showed_is_found() -> None:
     history = History()
     sequence(
         history,
@@ -128,7 +128,7 @@ def test_a_refusal_that_showed_a_lost_write_is_found() -> None:
     assert violated(history)
 
 
-def test_an_unanswered_write_with_a_false_condition_must_not_be_there() -> None:
+def test_an_unanswered_write_with_a_false_condition_must_have_no_effect() -> None:
     history = History()
     history.initial["k"] = item("1")
     sequence(history, (Put(item("2"), Expected("0")), None))
@@ -137,7 +137,7 @@ def test_an_unanswered_write_with_a_false_condition_must_not_be_there() -> None:
     assert violated(history)
 
 
-def test_two_winners_on_one_token_are_found() -> None:
+def test_two_successful_writes_on_condition_of_one_token_are_found() -> None:
     history = History()
     history.initial["k"] = item("1")
     one = history.invoke("a", "k", Put(item("2"), Expected("1")))
@@ -187,7 +187,7 @@ def test_a_count_that_was_applied_twice_is_found() -> None:
     assert violated(history)
 
 
-def test_a_delete_that_found_nothing_may_have_come_after_another_put() -> None:
+def test_a_delete_may_have_run_after_a_concurrent_put() -> None:
     history = History()
     delete = history.invoke("a", "k", Delete())
     put = history.invoke("b", "k", Put(item("1")))
@@ -263,7 +263,9 @@ def ran_on_one_store(seed: int) -> tuple[History, State]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_history_of_one_store_is_explained_and_another_end_is_not(seed: int) -> None:
+def test_the_history_of_a_correct_store_is_explained_and_one_with_another_final_state_is_not(
+    seed: int,
+) -> None:
     history, state = ran_on_one_store(seed)
     history.observe({"k": state} if state else {})
     assert check(history) == []

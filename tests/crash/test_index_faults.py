@@ -1,4 +1,4 @@
-"""The comparison of indexes and streams finds the faults of a broken server."""
+"""The comparison of indexes and streams detects faults that are planted in a server."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.partition.index_partition import ApplyChanges, IndexCore
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.streams import shard as shards
-from tests.crash.test_index_messages import disturbed
-from tests.support.crowds.indexed_database import GlobalIndex
-from tests.support.servers.in_process import Trouble
+from tests.crash.test_index_messages import written_and_compared
+from tests.support.servers.in_process import MessageFaults
+from tests.support.writers.indexed_database import GlobalIndex
 
 ANSWERS = 800
 MOST_RUNS = 4
-PATIENCE_SECONDS = 0.5
+TIMEOUT_SECONDS = 0.5
 
 
-def forgets_what_was_applied(patch: pytest.MonkeyPatch) -> None:
+def applies_old_messages_again(patch: pytest.MonkeyPatch) -> None:
     def apply(self, batch, message, _decision):
         match message:
             case ApplyChanges(changes=changes):
@@ -37,7 +37,7 @@ def forgets_what_was_applied(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(IndexCore, "apply", apply)
 
 
-def leaves_records_out(patch: pytest.MonkeyPatch) -> None:
+def omits_records(patch: pytest.MonkeyPatch) -> None:
     record, draw = TableCore._record, Random(1)
 
     def leaving_out(self, *what):
@@ -59,11 +59,11 @@ def records_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TableCore, "_record", twice)
 
 
-def records_what_changed_nothing(patch: pytest.MonkeyPatch) -> None:
+def records_unchanged_items(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TableCore, "has_effect", lambda _core, change: change.old or change.new)
 
 
-def follows_while_it_fills(patch: pytest.MonkeyPatch) -> None:
+def follows_logs_during_the_backfill(patch: pytest.MonkeyPatch) -> None:
     fill = IndexPhases._fill
 
     async def fill_and_follow(self, thing, over):
@@ -98,32 +98,34 @@ def loses_the_first_record_of_a_shard(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("fault", "shown"),
     [
-        (forgets_what_was_applied, "/of_"),
-        (leaves_records_out, "does not follow"),
+        (applies_old_messages_again, "/of_"),
+        (omits_records, "does not follow"),
         (records_twice, "does not follow"),
-        (records_what_changed_nothing, "a record of no change"),
-        (follows_while_it_fills, "/added_"),
+        (records_unchanged_items, "a record of no change"),
+        (follows_logs_during_the_backfill, "/added_"),
         (loses_the_first_record_of_a_shard, "does not follow"),
     ],
 )
-async def test_a_broken_server_is_found(
+async def test_a_planted_fault_of_indexes_or_streams_is_detected(
     monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None], shown: str
 ) -> None:
-    fills_slowly = fault is follows_while_it_fills
+    fills_slowly = fault is follows_logs_during_the_backfill
     draw = Random(3)
-    trouble = Trouble(GlobalIndexActors.ask, draw, 0.3 if fills_slowly else 0.01)
+    faults = MessageFaults(GlobalIndexActors.ask, draw, 0.3 if fills_slowly else 0.01)
 
     def ask(actors, place, message):
-        return trouble.ask(actors, place, message)
+        return faults.ask(actors, place, message)
 
     monkeypatch.setattr(GlobalIndexActors, "ask", ask)
     fault(monkeypatch)
     found: list[str] = []
 
-    # A crowd meets a fault by chance, so several runs are allowed.
+    # The random writes may miss the fault, so up to ``MOST_RUNS`` runs are made.
     for _ in range(MOST_RUNS):
         with structlog.testing.capture_logs():
-            found, _ = await disturbed(draw, ANSWERS, PATIENCE_SECONDS, keeping=fills_slowly)
+            found, _ = await written_and_compared(
+                draw, ANSWERS, TIMEOUT_SECONDS, keep_indexes=fills_slowly
+            )
         if any(shown in each for each in found):
             break
 

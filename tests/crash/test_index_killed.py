@@ -1,11 +1,11 @@
-"""kill -9 during index writes and backfills: indexes equal a rebuild, streams the history."""
+"""After kill -9 during index writes and backfills, indexes and streams match the history."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from random import Random
 
-from tests.support.crowds.indexed_database import IndexedDatabase
+from tests.support.writers.indexed_database import IndexedDatabase
 
 FEW_ROUNDS = 2
 FEW_ANSWERS = 1_000
@@ -13,7 +13,7 @@ MANY_ANSWERS = 5_000
 FILLERS = 1_000
 
 
-async def test_indexes_and_streams_outlive_kill_9(
+async def test_indexes_and_streams_survive_kill_9(
     tmp_path: Path, rounds: int | None, database_seed: int
 ) -> None:
     database = IndexedDatabase(

@@ -15,10 +15,10 @@ from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.derived.indexes.index_lag import IndexLag
 from dynactor.actors.splitting.split_watch import SplitSettings
 from tests.support.clients.wire import Connection
-from tests.support.crowds.indexed_database import Comparison, IndexMaker, fill, make_indexed_tables
-from tests.support.crowds.writers import Crowd
 from tests.support.histories.history import History
-from tests.support.servers.in_process import Trouble, running_in_process
+from tests.support.servers.in_process import MessageFaults, running_in_process
+from tests.support.writers.indexed_database import Comparison, IndexMaker, fill, make_indexed_tables
+from tests.support.writers.writers import Writers
 
 FEW_ROUNDS = 1
 FEW_ANSWERS = 1_000
@@ -31,18 +31,18 @@ SPLITTING = {
 }
 
 
-async def disturbed(
+async def written_and_compared(
     draw: Random,
     answers: int,
-    patience_seconds: float,
+    timeout_seconds: float,
     *,
-    keeping: bool = False,
+    keep_indexes: bool = False,
     enough: Callable[[], bool] = lambda: True,
     **settings: Any,
 ) -> tuple[list[str], int]:
-    """The violations after a crowd's writes, and the number of indexes added meanwhile.
+    """Let clients write and add indexes; return the violations and the number of added indexes.
 
-    It continues to write until it is ``enough``.
+    The clients write until they have received ``answers`` answers and ``enough`` returns True.
     """
     history = History()
     lag = IndexLag(0, 0.01, draw.randrange(100))
@@ -55,16 +55,16 @@ async def disturbed(
             await make_indexed_tables(connection)
             await fill(connection, history, FILLERS, draw)
             comparison = Comparison(history)
-            crowd = Crowd(history, draw)
-            maker = IndexMaker(making, draw, keeping=keeping)
+            writers = Writers(history, draw)
+            maker = IndexMaker(making, draw, keep_indexes=keep_indexes)
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(crowd.run(host, port))
+                tasks.create_task(writers.run(host, port))
                 tasks.create_task(maker.run())
-                await crowd.wait_answers(answers)
+                await writers.wait_answers(answers)
                 while not enough():
-                    await crowd.wait_answers(crowd.answers + 100)
-                crowd.stopping = maker.stopping = True
-            return await comparison.violations(connection, patience_seconds), maker.added
+                    await writers.wait_answers(writers.answers + 100)
+                writers.stopping = maker.stopping = True
+            return await comparison.violations(connection, timeout_seconds), maker.added
         finally:
             for each in connections:
                 await each.close()
@@ -77,33 +77,33 @@ def both_split(logs: Sequence[Mapping[str, Any]]) -> bool:
 
 
 @pytest.mark.parametrize("settings", [{}, SPLITTING], ids=["partitions stay", "and are split"])
-async def test_doubled_late_and_repeated_messages_change_nothing(
+async def test_duplicate_late_and_repeated_messages_change_nothing(
     monkeypatch: pytest.MonkeyPatch, rounds: int | None, settings: dict[str, Any]
 ) -> None:
     for seed in range(rounds or FEW_ROUNDS):
         draw = Random(seed)
-        trouble = Trouble(GlobalIndexActors.ask, draw)
+        faults = MessageFaults(GlobalIndexActors.ask, draw)
         with monkeypatch.context() as patch, structlog.testing.capture_logs() as logs:
             patch.setattr(
                 GlobalIndexActors,
                 "ask",
-                lambda actors, place, message, trouble=trouble: trouble.ask(actors, place, message),
+                lambda actors, place, message, faults=faults: faults.ask(actors, place, message),
             )
             answers = MANY_ANSWERS if rounds else FEW_ANSWERS
-            found, added = await disturbed(
+            found, added = await written_and_compared(
                 draw,
                 answers,
-                patience_seconds=30,
+                timeout_seconds=30,
                 enough=lambda logs=logs: not settings or both_split(logs),
                 **settings,
             )
 
         assert found == [], seed
         assert added
-        assert trouble.doubled
-        assert trouble.late
-        assert trouble.crashes
+        assert faults.doubled
+        assert faults.late
+        assert faults.crashes
         assert bool(settings) == both_split(logs)
-        # Some of the crowd's requests are refused, and the request log says so.
+        # Some of the writers' requests are refused, which is logged, too.
         refused = {"request_failed", "requests_not_logged"}
         assert {log["event"] for log in logs} - refused <= {"actor_crashed", "partition_split"}

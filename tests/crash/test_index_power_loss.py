@@ -1,4 +1,4 @@
-"""Power cuts during index writes and backfills: tables and indexes keep the same writes."""
+"""After power cuts during index writes and backfills, tables and indexes have the same writes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.support.crowds.indexed_database import IndexedDatabase
-from tests.support.crowds.splitting_database import partition_count
+from tests.support.writers.indexed_database import IndexedDatabase
+from tests.support.writers.splitting_database import partition_count
 
 FEW_ROUNDS = 2
 MORE_ROUNDS = 10
@@ -25,7 +25,7 @@ SPLITTING = (
 
 
 @pytest.mark.parametrize("options", [(), SPLITTING], ids=["partitions stay", "and are split"])
-async def test_indexes_and_streams_outlive_power_cuts(
+async def test_indexes_and_streams_survive_power_cuts(
     tmp_path: Path, rounds: int | None, database_seed: int, options: tuple[str, ...]
 ) -> None:
     draw = Random(database_seed)
@@ -36,11 +36,12 @@ async def test_indexes_and_streams_outlive_power_cuts(
         assert await database.round(MANY_ANSWERS if rounds else FEW_ANSWERS) == []
         database.cut_power()
         if draw.random() < 0.2:
-            await database.die_while_starting()
+            await database.kill_while_starting()
             database.cut_power()
 
     partitions = await partition_count(database)
-    # The number of splits for this many answers depends on the machine.
+    # The number of splits during a round depends on the machine, so up to MORE_ROUNDS rounds are
+    # run.
     for _ in range(MORE_ROUNDS if options else 0):
         if partitions > FEW_PARTITIONS:
             break

@@ -1,4 +1,4 @@
-"""A power cut under load: writes that no completed sync covered are lost, or some of them."""
+"""Power cuts under load: some or all unsynced writes are lost."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 from random import Random
 
-from tests.support.crowds.crashes import CrashingDatabase
 from tests.support.servers.server import PROJECT
+from tests.support.writers.crashes import CrashingDatabase
 
 FEW_ROUNDS = 5
 
 
-async def test_every_answered_write_outlives_a_power_cut(
+async def test_every_acknowledged_write_survives_a_power_cut(
     tmp_path: Path, rounds: int | None
 ) -> None:
     draw = Random(2)
@@ -21,11 +21,12 @@ async def test_every_answered_write_outlives_a_power_cut(
 
     for _ in range(rounds or FEW_ROUNDS):
         assert await database.crash() == []
-        # Everything that was visible after a mere kill must be durable by then.
+        # The next round must find everything that this round's start showed, even after a power
+        # cut.
         if draw.random() < 0.8:
             database.cut_power()
         if draw.random() < 0.2:
-            await database.die_while_starting()
+            await database.kill_while_starting()
             database.cut_power()
 
     assert await database.compare() == []
@@ -42,7 +43,7 @@ async def test_data_shown_after_a_restart_survives_a_power_cut(tmp_path: Path) -
     assert await database.compare() == []
 
 
-async def test_a_server_that_does_not_wait_for_the_sync_loses_writes(tmp_path: Path) -> None:
+async def test_a_server_that_does_not_wait_for_syncs_loses_writes(tmp_path: Path) -> None:
     """Proves that the simulated power cut really loses unsynced writes."""
     database = CrashingDatabase(
         tmp_path, Random(4), power=True, project=without_the_wait(tmp_path / "project")
@@ -51,9 +52,9 @@ async def test_a_server_that_does_not_wait_for_the_sync_loses_writes(tmp_path: P
     power = database.power
     assert power is not None
 
-    assert await database.crash(trouble=power.hold_syncs) == []
+    assert await database.crash(fault=power.hold_syncs) == []
     power.release_syncs()
-    assert await database.crash(trouble=power.hold_syncs) == [], "a mere kill takes nothing away"
+    assert await database.crash(fault=power.hold_syncs) == [], "a mere kill takes nothing away"
     power.release_syncs()
     power.cut()
 
@@ -62,7 +63,7 @@ async def test_a_server_that_does_not_wait_for_the_sync_loses_writes(tmp_path: P
 
 
 def without_the_wait(copy: Path) -> Path:
-    """A copy of the source that answers and publishes writes before the sync has returned."""
+    """A copy of the source that acknowledges and shows writes before their sync has returned."""
     shutil.copytree(PROJECT / "dynactor", copy / "dynactor")
     replace(
         copy / "dynactor" / "storage" / "rocks" / "store.py",

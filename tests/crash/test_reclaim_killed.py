@@ -1,4 +1,4 @@
-"""After kill -9 while a deleted table's disk space is reclaimed, the next start continues."""
+"""After kill -9 during the reclaim of a deleted table's disk space, the next start continues it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.stores.power_loss import PowerLoss
 from tests.support.tables.tables import definition
 
 _KILLS = 2
-# With a disk this slow, the work is not done when the server has started.
+# With syncs this slow, the reclaim is still running when the server has started.
 _DELAY_MILLISECONDS = 50
 _ITEMS = 50
 _ITEM_BYTES = 390 * 1024
@@ -24,7 +24,7 @@ _SMALL_BYTES = 1024 * 1024
 _DEADLINE_SECONDS = 60
 
 
-def test_a_deleted_tables_space_comes_back_after_kill_9(tmp_path: Path):
+def test_the_disk_space_of_a_deleted_table_is_reclaimed_after_kill_9(tmp_path: Path):
     data = tmp_path / "data"
     power = PowerLoss(tmp_path / "power", data)
     request = definition("pk:N")
@@ -38,7 +38,7 @@ def test_a_deleted_tables_space_comes_back_after_kill_9(tmp_path: Path):
             blob = base64.b64encode(os.urandom(_ITEM_BYTES)).decode()
             item = {"pk": {"N": f"{number}"}, "blob": {"B": blob}}
             call("PutItem", {"TableName": name, "Item": item})
-        # Data that is only in the log would be gone with the next start.
+        # Stop the server, so the data is in table files: data only in the log needs no reclaim.
         assert server.stop() == 0, server.log
     assert tables_bytes(data) > _LARGE_BYTES
 
@@ -68,7 +68,7 @@ def tables_bytes(data: Path) -> int:
     """The size of the engine's table files."""
     total_bytes = 0
     for path in data.rglob("*.sst"):
-        # The file may be deleted in between.
+        # The file may be deleted after it was listed.
         with suppress(FileNotFoundError):
             total_bytes += path.stat().st_size
     return total_bytes

@@ -1,7 +1,7 @@
 """A disk that refuses a share of all writes: reads continue, and writes resume with free space.
 
-Other processes may use and free space all the time. So the disk may be full again while the server
-reopens its engine, at any of its writes.
+Other processes may use and free space at any time. So the disk may be full again at any write, also
+while the server reopens its engine.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Any
 import pytest
 
 from tests.support.clients.wire import Answer, Connection
-from tests.support.crowds.crashes import CrashingDatabase, address, connected
-from tests.support.crowds.whole_database import violations
-from tests.support.crowds.writers import Crowd
 from tests.support.servers.server import Server
+from tests.support.writers.crashes import CrashingDatabase, address, connected
+from tests.support.writers.whole_database import violations
+from tests.support.writers.writers import Writers
 
 TABLE = "crash-a"
 FEW_ROUNDS = 2
-# Used by `make crash`; each round takes some seconds.
+# The rounds with ``--rounds``, as in `make crash`; each takes some seconds.
 MANY_ROUNDS = 10
 PERCENTS = (12, 39, 100)
-# More than the table's partitions.
+# More than the table has partitions, so each partition probably gets a write.
 COLLECTIONS = 16
-CROWD_SIZE = 8
+WRITER_COUNT = 8
 REFUSALS = 500
 ANSWERS = 400
 LONGEST_SECONDS = 5.0
@@ -38,7 +38,7 @@ shares = pytest.mark.parametrize("percent", PERCENTS)
 
 
 def item(collection: int, payload: str = "") -> dict[str, Any]:
-    # The crowd uses other items.
+    # The concurrent writers use other items.
     return {"pk": {"S": f"probe{collection}"}, "sk": {"S": "1"}, "payload": {"S": payload}}
 
 
@@ -48,7 +48,7 @@ async def put(connection: Connection, collection: int, payload: str) -> Answer:
 
 
 class Reader:
-    """Reads continuously: an item, a query or a page of a scan in turn."""
+    """Sends all kinds of reads, one after another, until ``is_ending`` is set."""
 
     def __init__(self) -> None:
         self.reads = 0
@@ -74,25 +74,25 @@ class Reader:
 
 
 @asynccontextmanager
-async def used(server: Server, crowd: Crowd) -> AsyncIterator[Reader]:
-    """The server, with a crowd that writes and reads, and a reader."""
+async def used(server: Server, writers: Writers) -> AsyncIterator[Reader]:
+    """Run the writers and a reader on the server within the context."""
     reader = Reader()
     async with connected(server) as connection, asyncio.TaskGroup() as tasks:
-        tasks.create_task(crowd.run(*address(server)))
+        tasks.create_task(writers.run(*address(server)))
         tasks.create_task(reader.run(connection))
-        await crowd.wait_answers(ANSWERS)
+        await writers.wait_answers(ANSWERS)
         yield reader
-        crowd.stopping = reader.is_ending = True
+        writers.stopping = reader.is_ending = True
 
 
 async def wait_written(server: Server, payload: str) -> float:
-    """Write to each partition until accepted; the seconds until all writes were."""
+    """Write to each item collection until the write is accepted; return the seconds this took."""
     began = monotonic()
     async with connected(server) as connection:
         for collection in range(COLLECTIONS):
             while (answer := await put(connection, collection, payload)).status != 200:
                 assert " full" in answer.body["message"], answer
-                # An SDK waits longer than this before a retry.
+                # SDKs wait even longer before a retry.
                 await asyncio.sleep(0.01)
     return monotonic() - began
 
@@ -111,22 +111,22 @@ async def read_back(server: Server) -> set[str]:
 
 
 @shares
-async def test_reads_continue_and_writing_comes_back(
+async def test_reads_continue_and_writes_resume(
     tmp_path: Path, rounds: int | None, percent: int
 ) -> None:
     database = CrashingDatabase(tmp_path, Random(percent), power=True)
     await database.make()
     power = database.power
     assert power is not None
-    crowd = Crowd(database.history, Random(percent), CROWD_SIZE)
+    writers = Writers(database.history, Random(percent), WRITER_COUNT)
     with database.running() as server:
         await wait_written(server, "first")
-        async with used(server, crowd) as reader:
+        async with used(server, writers) as reader:
             for number in range(min(rounds or FEW_ROUNDS, MANY_ROUNDS)):
                 power.fill_disk(percent)
-                reads, refusals = reader.reads, crowd.refusals
-                while crowd.refusals < refusals + REFUSALS or reader.reads == reads:
-                    await crowd.wait_answers(crowd.answers + 1)
+                reads, refusals = reader.reads, writers.refusals
+                while writers.refusals < refusals + REFUSALS or reader.reads == reads:
+                    await writers.wait_answers(writers.answers + 1)
                 power.free_disk()
                 seconds = await wait_written(server, f"{number}")
                 assert seconds < LONGEST_SECONDS, f"round {number}\n{server.log}"
@@ -148,7 +148,7 @@ async def test_exactly_the_acknowledged_writes_survive_a_kill(
     power = database.power
     assert power is not None
     for _ in range(min(rounds or FEW_ROUNDS, MANY_ROUNDS)):
-        assert await database.crash(trouble=lambda: power.fill_disk(percent)) == []
+        assert await database.crash(fault=lambda: power.fill_disk(percent)) == []
         power.free_disk()
         database.cut_power()
     assert await database.compare() == []

@@ -1,4 +1,4 @@
-"""The checker of streams: it accepts the logs of a correct store, and finds faults."""
+"""The checker of streams accepts the streams of a correct store, and finds faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def record(number: int, event_name: str, old: Item | None, new: Item | None) -> 
 
 
 def history_of(*steps: tuple[Request, Outcome | None]) -> History:
-    """Requests of one client, one after another. None stands for a missing answer."""
+    """A history of requests of one client, one after another. None is a missing answer."""
     history = History()
     for request, outcome in steps:
         operation = history.invoke("a", "k", request)
@@ -106,8 +106,8 @@ def test_a_planted_fault_is_found(broken: Callable[[list[Record]], list[Record]]
     assert faults(broken(STREAM), HISTORY, THREE)
 
 
-def test_a_gap_that_closes_is_found_by_the_history() -> None:
-    """From 1 to 3 without 2: the images are consistent, but an answer says otherwise."""
+def test_a_missing_record_is_found_by_the_history_even_if_the_images_fit() -> None:
+    """Record 2 is missing and the images of 1 and 3 fit, but an answer shows the change of 2."""
     history = history_of((Put(ONE), Done()), (Put(TWO), Done()), (Put(THREE), Done()))
     records = [record(1, "INSERT", None, ONE), record(2, "MODIFY", ONE, THREE)]
 
@@ -115,7 +115,7 @@ def test_a_gap_that_closes_is_found_by_the_history() -> None:
     assert faults(records, history, THREE)
 
 
-def test_an_order_that_clients_can_exclude_is_found() -> None:
+def test_an_order_of_records_that_contradicts_the_answers_is_found() -> None:
     history = history_of((Put(ONE), Done()), (Delete(), Done()), (Put(TWO), Done()))
     records = [
         record(1, "INSERT", None, TWO),

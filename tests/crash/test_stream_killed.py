@@ -1,6 +1,6 @@
-"""A reader that follows a stream over kills of the server misses nothing and sees nothing twice.
+"""A reader of a stream misses no record and sees none twice, even if the server is killed.
 
-Records are never revoked, because only durable ones are shown.
+A stream shows only durable records, so no record disappears after a kill.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Item = dict[str, Any]
 
 
 class Follower:
-    """A replica, and its position in each shard.
+    """A replica of the table, and its position in each shard.
 
-    Invariant: the replica equals the old image of each next record.
+    Invariant: the old image of each next record equals the replica's item.
     """
 
     def __init__(self, arn: str, shards: list[dict[str, Any]]) -> None:
@@ -55,7 +55,7 @@ class Follower:
                 wanted = {"Type": "CHILD_SHARDS", "ShardId": shard_id}
                 request = {"StreamArn": self._arn, "ShardFilter": wanted}
                 children = streams("DescribeStream", request)["StreamDescription"]["Shards"]
-            # Without an await from here on, so that no part of the page is lost.
+            # No request from here on: a kill must not leave a page half applied.
             for record in answer["Records"]:
                 self._apply(record["dynamodb"])
             if following is None:
@@ -76,7 +76,7 @@ class Follower:
 
 @contextmanager
 def both(endpoint: str) -> Iterator[tuple[WireClient, WireClient]]:
-    """Clients of both services."""
+    """Clients of DynamoDB and DynamoDB Streams."""
     with (
         closing(WireClient(endpoint)) as wire,
         closing(WireClient(endpoint, STREAMS_TARGET_PREFIX)) as streams,

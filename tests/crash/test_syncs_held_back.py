@@ -1,4 +1,4 @@
-"""During a sync, its writes are unanswered and invisible to all readers."""
+"""While a sync runs, the writes that it covers are unanswered and invisible to all readers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tests.support.clients.wire import Answer, Connection
-from tests.support.crowds.crashes import CrashingDatabase, address, connected
-from tests.support.crowds.whole_database import scan
-from tests.support.crowds.writers import INDEXES, Crowd
 from tests.support.histories.history import Item
 from tests.support.stores.power_loss import PowerLoss
+from tests.support.writers.crashes import CrashingDatabase, address, connected
+from tests.support.writers.whole_database import scan
+from tests.support.writers.writers import INDEXES, Writers
 
 TABLE = "crash-a"
 INDEX_NAMES = [index.name for index in INDEXES if index.table == TABLE]
-# Far longer than the answer of a request that waits for no sync.
-PATIENCE_SECONDS = 1.0
+# Much longer than a request takes that waits for no sync.
+TIMEOUT_SECONDS = 1.0
 
 
 def item(sk: str, token: str) -> Item:
@@ -61,7 +61,7 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
         {"RequestItems": {TABLE: [{"PutRequest": {"Item": item("batched", "new")}}]}},
     ),
 ]
-# Answers that would reveal a write that is not durable yet.
+# Writes whose answer would show an image that is not durable yet.
 TELLTALES: list[tuple[str, dict[str, Any]]] = [
     (
         "PutItem",
@@ -83,7 +83,7 @@ FAILING: dict[str, Any] = {
 
 
 class Scene(NamedTuple):
-    """A server with items from before the sync, and a connection for reading."""
+    """A server with items, a connection for reads, and more for requests that block."""
 
     database: CrashingDatabase
     power: PowerLoss
@@ -163,7 +163,7 @@ async def test_no_write_is_answered_and_every_read_shows_the_old_value(tmp_path:
         telltales = here.send(tasks, *TELLTALES)
         (failing,) = here.send(tasks, ("PutItem", FAILING))
 
-        answered, _ = await asyncio.wait([*writes, *telltales, failing], timeout=PATIENCE_SECONDS)
+        answered, _ = await asyncio.wait([*writes, *telltales, failing], timeout=TIMEOUT_SECONDS)
 
         assert answered <= {failing}, [task.result() for task in answered]
         assert_all(await everything_shown(here.reader), OLD)
@@ -183,14 +183,14 @@ async def test_no_write_is_answered_and_every_read_shows_the_old_value(tmp_path:
 
 
 async def test_an_unsynced_write_was_never_shown(tmp_path: Path) -> None:
-    """A sync never ends during a crowd's writes and other clients' reads; then the power is cut."""
+    """Syncs are blocked while clients write and others read; then the power is cut."""
     database = CrashingDatabase(tmp_path, Random(6), power=True)
     await database.make()
     power = database.power
     assert power is not None
     with database.running() as server:
-        writers = Crowd(database.history, Random(7))
-        readers = Crowd(database.history, Random(8), size=4, reads_only=True)
+        writers = Writers(database.history, Random(7))
+        readers = Writers(database.history, Random(8), size=4, reads_only=True)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(writers.run(*address(server)))
             await writers.wait_answers(500)
@@ -218,7 +218,7 @@ async def test_a_table_is_not_shown_before_it_is_durable(tmp_path: Path) -> None
         while not here.power.is_holding():
             names = (await here.reader.call("ListTables", {})).body["TableNames"]
             assert names == ["crash-a", "crash-b"]
-        answered, _ = await asyncio.wait([creating], timeout=PATIENCE_SECONDS)
+        answered, _ = await asyncio.wait([creating], timeout=TIMEOUT_SECONDS)
 
         assert not answered
         names = (await here.reader.call("ListTables", {})).body["TableNames"]

@@ -1,4 +1,4 @@
-"""After kill -9 during a backup and a restore of a table, both are completed."""
+"""Backups and restores of tables that kill -9 interrupted are completed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AT_A_TIME = 25
 _INDEXES = ("by-n", "of-n")
 
 
-def test_backups_and_restored_tables_outlive_kill_9(tmp_path: Path, rounds: int | None):
+def test_backups_and_restores_survive_kill_9(tmp_path: Path, rounds: int | None):
     source = Random(1)
     with running_server(data_dir=tmp_path) as server, closing(WireClient(server.endpoint)) as call:
         request = definition(
@@ -38,7 +38,7 @@ def test_backups_and_restored_tables_outlive_kill_9(tmp_path: Path, rounds: int 
         call("CreateTable", request)
         wait_until_indexes_active(call, "kept")
         fill(call, source)
-        # The kill comes before any page is stored, or after many are.
+        # The server is killed before the first page of the backup is stored, or after many.
         made = call("CreateBackup", {"TableName": "kept", "BackupName": "nightly"})
         server.kill()
     arn = made["BackupDetails"]["BackupArn"]
@@ -76,7 +76,7 @@ def fill(call: WireClient, source: Random) -> None:
 
 
 def let_it_work(server: Server, source: Random) -> None:
-    """Wait for the time of a few requests."""
+    """Wait for the time of a random number of requests, so that the server continues its work."""
     with closing(WireClient(server.endpoint)) as call:
         for _ in range(source.randrange(40)):
             call("ListBackups", {})

@@ -1,8 +1,9 @@
-"""kill -9 during transactions: each is done as a whole or not at all, and once if it is retried.
+"""kill -9 during transactions: each has all its effects or none, and once if it is retried.
 
-Every transaction increments its client's own counter and a shared one, in two tables, and leaves a
-mark in each. After a kill, the marks show the completed ones. They must include the acknowledged
-ones, and the counters must match the marks. Unanswered transactions are retried with their tokens.
+Every transaction increments its client's own counter and a shared one, in two tables, and puts a
+marker item in each table. After a kill, the marker items show which transactions were committed.
+These must include all acknowledged ones, and the counters must match. Unanswered transactions are
+retried with their client tokens.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from random import Random
 from typing import Any
 
 from tests.support.clients.wire import Connection, ConnectionLost
-from tests.support.crowds.crashes import address
 from tests.support.servers.server import Server, running_server
 from tests.support.tables.tables import definition
+from tests.support.writers.crashes import address
 
 FEW_ROUNDS = 3
 CLIENTS = 12
@@ -26,7 +27,7 @@ _AGAIN = ("TransactionInProgressException", "InternalServerError", "ThrottlingEx
 
 
 def transaction(client: int, number: int, shared: int) -> dict[str, Any]:
-    """The request, equal in each attempt."""
+    """The request, which is the same in each attempt."""
 
     def count(table: str, name: str) -> dict[str, Any]:
         return {
@@ -45,8 +46,8 @@ def transaction(client: int, number: int, shared: int) -> dict[str, Any]:
     return {"TransactItems": actions, "ClientRequestToken": f"{client}-{number}"}
 
 
-class Crowd:
-    """Clients and their answers, over all kills."""
+class Writers:
+    """The clients and the answers to them, over all kills."""
 
     def __init__(self, draw: Random) -> None:
         self._draw = draw
@@ -104,14 +105,14 @@ async def found(connection: Connection, table: str) -> dict[str, dict[str, Any]]
         request["ExclusiveStartKey"] = answer.body["LastEvaluatedKey"]
 
 
-async def compare(server: Server, crowd: Crowd) -> None:
-    """Check that each transaction is all or nothing, and that all acknowledged ones are there."""
+async def compare(server: Server, writers: Writers) -> None:
+    """Check that each transaction is complete or missing, and no acknowledged one is missing."""
     connection = await Connection.open(*address(server))
     first, second = [await found(connection, table) for table in TABLES]
     await connection.close()
     marks = [{name for name in items if name.startswith("mark")} for items in (first, second)]
     assert marks[0] == marks[1]
-    assert {f"mark {client} {number}" for client, number in crowd.answered} <= marks[0]
+    assert {f"mark {client} {number}" for client, number in writers.answered} <= marks[0]
     for client in range(CLIENTS):
         own = sum(name.startswith(f"mark {client} ") for name in marks[0])
         assert count_of(first, f"client {client}") == own
@@ -124,11 +125,11 @@ def count_of(items: dict[str, dict[str, Any]], name: str) -> int:
     return int(items[name]["n"]["N"]) if name in items else 0
 
 
-async def test_kill_9_leaves_transactions_whole_or_not_at_all(
+async def test_kill_9_leaves_each_transaction_complete_or_without_effect(
     tmp_path: Path, rounds: int | None
 ) -> None:
     draw = Random(6)
-    crowd = Crowd(draw)
+    writers = Writers(draw)
     directory = tmp_path / "data"
     for number in range(rounds or FEW_ROUNDS):
         with running_server(*_MANY_PARTITIONS, data_dir=directory) as server:
@@ -138,24 +139,24 @@ async def test_kill_9_leaves_transactions_whole_or_not_at_all(
                     answer = await connection.call("CreateTable", definition("pk:S", name=table))
                     assert answer.status == 200, answer
                 await connection.close()
-            await compare(server, crowd)
-            before = crowd.answers
+            await compare(server, writers)
+            before = writers.answers
             wanted = draw.randrange(50, 500)
-            running = asyncio.create_task(crowd.run(server))
-            while crowd.answers < before + wanted and not running.done():
+            running = asyncio.create_task(writers.run(server))
+            while writers.answers < before + wanted and not running.done():
                 await asyncio.sleep(0.001)
             server.kill()
             await running
     with running_server(data_dir=directory) as server:
-        await compare(server, crowd)
-        # Unanswered transactions are retried with their tokens, and are done once.
+        await compare(server, writers)
+        # A retry with the client token must not repeat a transaction that was committed.
         connection = await Connection.open(*address(server))
-        for client, (number, request) in list(crowd.unanswered.items()):
+        for client, (number, request) in list(writers.unanswered.items()):
             answer = await connection.call("TransactWriteItems", request)
             assert answer.status == 200, answer
-            crowd.answered.add((client, number))
+            writers.answered.add((client, number))
         await connection.close()
-        await compare(server, crowd)
+        await compare(server, writers)
         assert server.stop() == 0, server.log
-    assert len(crowd.answered) > 50
-    assert crowd.conflicts > 0
+    assert len(writers.answered) > 50
+    assert writers.conflicts > 0

@@ -1,6 +1,6 @@
-"""kill -9 while time to live is being enabled, sweeps, and is being disabled.
+"""kill -9 while time to live is enabled, deletes items, and is disabled.
 
-Afterwards, exactly the expired items are deleted, and the list of expiry times equals a rebuild.
+Afterwards exactly the expired items are deleted, and the expiry rows match the items.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from random import Random
 
-from tests.support.crowds.expiring_database import ExpiringDatabase
+from tests.support.writers.expiring_database import ExpiringDatabase
 
 STATES = {"ENABLING", "ENABLED", "DISABLING"}
 FEW_ROUNDS = 3
@@ -17,11 +17,12 @@ MORE_ROUNDS = 10
 FEW_PARTITIONS = 8
 FEW_ANSWERS = 1_500
 MANY_ANSWERS = 6_000
-# For a table of about 120 KB in four partitions, which split again in each round.
+# Split limits for a table of about 120 KB in 4 partitions. Each round has a lower limit, so the
+# partitions are split again.
 LIMITS_BYTES = (20_000, 10_000, 5_000)
 
 
-async def test_time_to_live_outlives_kill_9(tmp_path: Path, rounds: int | None) -> None:
+async def test_time_to_live_survives_kill_9(tmp_path: Path, rounds: int | None) -> None:
     database = ExpiringDatabase(tmp_path, Random(1))
     await database.make()
 
@@ -30,11 +31,11 @@ async def test_time_to_live_outlives_kill_9(tmp_path: Path, rounds: int | None) 
         await database.verify()
 
     assert database.deleted
-    # Over many rounds, it is killed in every state.
+    # Over many rounds the server is killed in every status of time to live.
     assert rounds is None or rounds < 30 or database.statuses.keys() >= STATES
 
 
-async def test_time_to_live_outlives_kill_9_among_splits(
+async def test_time_to_live_survives_kill_9_during_splits(
     tmp_path: Path, rounds: int | None
 ) -> None:
     partitions, deleted = [], 0
@@ -50,7 +51,8 @@ async def test_time_to_live_outlives_kill_9_among_splits(
             )
             await database.kill(MANY_ANSWERS if rounds else FEW_ANSWERS, *splitting)
             await database.verify()
-            # The number of splits for this many answers depends on the machine.
+            # The number of splits during a round depends on the machine, so more rounds may be
+            # needed.
             for _ in range(MORE_ROUNDS):
                 if database.partitions > FEW_PARTITIONS:
                     break

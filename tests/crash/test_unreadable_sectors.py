@@ -1,4 +1,4 @@
-"""Unreadable sectors of a table file: requests that need them fail, everything else continues."""
+"""Requests that need unreadable sectors of a table file fail; all others succeed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sectors(tmp_path: Path) -> BadSectors:
 
 @pytest.fixture
 def served(tmp_path: Path, sectors: BadSectors) -> Iterator[tuple[Server, WireClient, Path]]:
-    """A server with empty caches, and the table file with both tables."""
+    """A server with empty caches, and the engine's table file, which has both tables."""
     data = tmp_path / "data"
     with running_server(data_dir=data) as server, closing(WireClient(server.endpoint)) as wire:
         for name in (BAD, OTHER):
@@ -55,7 +55,7 @@ def served(tmp_path: Path, sectors: BadSectors) -> Iterator[tuple[Server, WireCl
 
 
 def spoil(sectors: BadSectors, file: Path) -> None:
-    """Some rows of the first table, which is in the first half of the file."""
+    """Make some rows of the first table unreadable; they are in the first half of the file."""
     size_bytes = file.stat().st_size
     sectors.spoil(file, size_bytes // 5, size_bytes // 10)
 
@@ -65,12 +65,12 @@ def get(wire: WireClient, name: str, number: int) -> Answer:
 
 
 def unreadable(wire: WireClient) -> list[int]:
-    """The items whose rows can't be read."""
+    """The numbers of the items that can't be read."""
     return [number for number in range(ITEMS) if get(wire, BAD, number).status != 200]
 
 
 def requests(number: int) -> list[tuple[str, dict[str, Any], str]]:
-    """Requests that need an item, each with the beginning of its error message."""
+    """Requests that need an item, each with the start of the expected error message."""
     of_bad = {"TableName": BAD}
     value = {":p": {"S": f"{number}"}}
     put = of_bad | {"Item": item(number)}
@@ -118,7 +118,7 @@ def test_a_request_that_reads_an_unreadable_sector_fails_and_names_the_file(serv
     assert "table_read_failed" in server.log
     assert f"table={BAD}" in server.log
     assert f"table={OTHER}" not in server.log
-    # The transaction wrote nothing in the other table either.
+    # The failed transaction wrote nothing in the other table either.
     assert "Item" not in get(wire, OTHER, ITEMS + 1).json
 
 
@@ -142,7 +142,7 @@ def test_other_items_and_other_tables_are_read_and_written(served, sectors):
         wire("PutItem", {"TableName": BAD, "Item": item(number)})
 
 
-def test_a_compaction_that_meets_an_unreadable_sector_ends_no_writing(served, sectors):
+def test_writes_continue_after_a_compaction_failed_on_an_unreadable_sector(served, sectors):
     server, wire, file = served
     spoil(sectors, file)
     written = 0

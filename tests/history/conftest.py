@@ -1,4 +1,4 @@
-"""The number of histories, and their common summary."""
+"""Sets the number of histories to test, and prints the summary of all histories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FEW_BUGS: Final = 1
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each history, with ``seed`` from 0 on, and for each bug; a few by default."""
+    """Run a test for each history, with ``seed`` from 0 on, and for each bug; few by default."""
     rounds = metafunc.config.getoption("--rounds")
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", range(rounds or _FEW_HISTORIES))

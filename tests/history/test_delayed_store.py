@@ -1,4 +1,4 @@
-"""The slow store of the histories keeps the promises of the port."""
+"""The delayed store of the histories keeps the contract of the storage port."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DELAYS = Delays(1, 0.005)
 
 
 def group(counter: int) -> Group:
-    """The next commit of one partition; its row has the number."""
+    """The commit with this number of one partition; its row has the number as value."""
     return Group(
         head_key=b"head",
         expected_head=b"%d" % (counter - 1) if counter > 1 else None,
@@ -44,13 +44,13 @@ async def test_the_owner_sees_accepted_writes_and_a_reader_does_not() -> None:
 async def test_commits_complete_in_the_order_of_their_acceptance() -> None:
     async with memory_store() as inner:
         store = DelayedStore(inner, DELAYS)
-        told: list[int] = []
+        answered: list[int] = []
         commits: list[asyncio.Future[None]] = []
         for counter in range(1, 20):
             commit = await store.commit([group(counter)])
-            commit.add_done_callback(lambda _, counter=counter: told.append(counter))
+            commit.add_done_callback(lambda _, counter=counter: answered.append(counter))
             commits.append(commit)
         await asyncio.gather(*commits)
         await store.close()
 
-    assert told == list(range(1, 20))
+    assert answered == list(range(1, 20))

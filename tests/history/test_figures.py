@@ -1,4 +1,4 @@
-"""The figures of histories are correct."""
+"""Computation of the figures of histories."""
 
 from __future__ import annotations
 

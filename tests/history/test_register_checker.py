@@ -1,4 +1,4 @@
-"""The linearizability checker finds an order whenever brute force does, and fast enough."""
+"""The linearizability checker finds an order if and only if brute force does, but faster."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def drawn_request(draw: Random, state: State, token: str) -> Request:
 
 
 def answered(draw: Random, request: Request, state: State) -> tuple[Outcome, State]:
-    """The answer of one store, and its next state."""
+    """The answer of a correct store in this state, and the store's next state."""
     if isinstance(request, Read):
         return Found(state), state
     if not holds(request.condition, state):
@@ -88,7 +88,7 @@ def on_one_store(draw: Random, count: int, clients: int, tokens: int, lost: floa
 
 
 def spoilt(draw: Random, history: History) -> None:
-    """One answer is replaced by another one's."""
+    """Replace one answer by the answer of another operation."""
     operations = history.operations["k"]
     shown = [each.outcome.item for each in operations if isinstance(each.outcome, Found)]
     reads = [each for each in operations if isinstance(each.outcome, Found)]
@@ -97,7 +97,7 @@ def spoilt(draw: Random, history: History) -> None:
 
 
 def has_order(operations: list[Operation]) -> bool:
-    """Whether there is an order, by brute force."""
+    """Whether an order explains all answers, by brute force."""
     left_out = [each for each in operations if isinstance(each.outcome, Unanswered)]
     return any(
         explains(order)
@@ -131,7 +131,7 @@ def small_histories(count: int) -> Iterator[History]:
         yield history
 
 
-def test_the_search_finds_what_trying_every_order_finds() -> None:
+def test_the_search_finds_an_order_exactly_if_brute_force_does() -> None:
     found = {True: 0, False: 0}
     for history in small_histories(600):
         expected = has_order(history.operations["k"])
@@ -140,7 +140,7 @@ def test_the_search_finds_what_trying_every_order_finds() -> None:
     assert min(found.values()) > 50
 
 
-def test_a_long_history_of_many_clients_on_one_item_is_checked_soon() -> None:
+def test_a_long_history_of_many_clients_on_one_item_is_checked_fast() -> None:
     history = on_one_store(Random(1), count=2_000, clients=32, tokens=2_000, lost=0.005)
 
     assert check(history) == []

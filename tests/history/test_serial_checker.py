@@ -1,4 +1,4 @@
-"""The serializability checker: histories that one store can have, and impossible ones."""
+"""The serializability checker accepts possible histories and rejects impossible ones."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def append(*keys: str) -> dict[str, Write]:
 
 
 def kinds(history: SerialHistory, **last: Value) -> list[str]:
-    """The kinds of anomalies found after everything was read at the end."""
+    """The kinds of anomalies that the checker finds after a final read of all items."""
     history.done(history.invoke("last"), last)
     return [anomaly.kind for anomaly in check(history)]
 
 
 def do(history: SerialHistory, name: str, *keys: str, **reads: Value) -> Transaction:
-    """A transaction from request to answer."""
+    """Add a transaction with its request and its answer."""
     transaction = history.invoke(name, append(*keys))
     history.done(transaction, reads)
     return transaction
@@ -59,14 +59,14 @@ def test_concurrent_transactions_may_come_in_either_order() -> None:
     assert kinds(history, x=value("2", "1"), y=value()) == []
 
 
-def test_an_unanswered_transaction_may_be_there_or_not() -> None:
+def test_an_unanswered_transaction_may_have_happened_or_not() -> None:
     for last in (value(), value("1")):
         history = history_of("x", "y")
         history.invoke("1", append("x", "y"))
         assert kinds(history, x=last, y=last) == []
 
 
-def test_an_unanswered_transaction_may_come_late() -> None:
+def test_an_unanswered_transaction_may_take_effect_late() -> None:
     history = history_of("x")
     history.invoke("1", append("x"))
     do(history, "look", x=value())
@@ -94,7 +94,7 @@ def test_half_of_a_transaction_that_a_reader_saw_is_found() -> None:
     history.done(look, {"x": value("1"), "y": value()})
     history.done(write)
 
-    assert kinds(history, x=value("1"), y=value("1")) == ["circle"]
+    assert kinds(history, x=value("1"), y=value("1")) == ["cycle"]
 
 
 def test_half_of_a_transaction_that_two_reads_saw_is_found() -> None:
@@ -104,7 +104,7 @@ def test_half_of_a_transaction_that_two_reads_saw_is_found() -> None:
     do(history, "old", y=value())
     history.done(write)
 
-    assert kinds(history, x=value("1"), y=value("1")) == ["circle"]
+    assert kinds(history, x=value("1"), y=value("1")) == ["cycle"]
 
 
 def test_a_lost_write_is_found() -> None:
@@ -114,15 +114,15 @@ def test_a_lost_write_is_found() -> None:
     assert kinds(history, x=value()) == ["lost"]
 
 
-def test_a_write_that_was_seen_and_then_taken_back_is_found() -> None:
+def test_a_write_that_was_read_and_then_undone_is_found() -> None:
     history = history_of("x")
     history.invoke("1", append("x"))
     do(history, "look", x=value("1"))
 
-    assert kinds(history, x=value()) == ["circle"]
+    assert kinds(history, x=value()) == ["cycle"]
 
 
-def test_a_lost_update_is_found_where_the_names_fork() -> None:
+def test_a_lost_update_is_found_if_two_reads_have_different_histories() -> None:
     history = history_of("x")
     do(history, "1", "x")
     do(history, "look", x=value("1"))
@@ -131,13 +131,13 @@ def test_a_lost_update_is_found_where_the_names_fork() -> None:
     assert kinds(history, x=value("2")) == ["forked"]
 
 
-def test_a_lost_update_is_found_where_two_wrote_over_one_version() -> None:
+def test_a_lost_update_is_found_if_two_writes_replaced_one_version() -> None:
     history = history_of("x")
     one, other = history.invoke("1", append("x")), history.invoke("2", append("x"))
     history.done(one, {"x": value()})
     history.done(other, {"x": value()})
 
-    assert kinds(history, x=value("1", "2")) == ["circle"]
+    assert kinds(history, x=value("1", "2")) == ["cycle"]
 
 
 def test_a_stale_read_is_found() -> None:
@@ -145,15 +145,15 @@ def test_a_stale_read_is_found() -> None:
     do(history, "1", "x")
     do(history, "look", x=value())
 
-    assert kinds(history, x=value("1")) == ["circle"]
+    assert kinds(history, x=value("1")) == ["cycle"]
 
 
-def test_a_write_that_came_after_its_answer_is_found() -> None:
+def test_a_write_that_took_effect_after_its_answer_is_found() -> None:
     history = history_of("x")
     do(history, "1", "x")
     do(history, "2", "x")
 
-    assert kinds(history, x=value("2", "1")) == ["circle"]
+    assert kinds(history, x=value("2", "1")) == ["cycle"]
 
 
 def test_writes_in_another_order_on_each_item_are_found() -> None:
@@ -162,7 +162,7 @@ def test_writes_in_another_order_on_each_item_are_found() -> None:
     history.done(one)
     history.done(other)
 
-    assert kinds(history, x=value("1", "2"), y=value("2", "1")) == ["circle"]
+    assert kinds(history, x=value("1", "2"), y=value("2", "1")) == ["cycle"]
 
 
 def test_write_skew_is_found() -> None:
@@ -171,7 +171,7 @@ def test_write_skew_is_found() -> None:
     history.done(one, {"x": value(), "y": value()})
     history.done(other, {"x": value(), "y": value()})
 
-    assert kinds(history, x=value("1"), y=value("2")) == ["circle"]
+    assert kinds(history, x=value("1"), y=value("2")) == ["cycle"]
 
 
 def test_readers_that_see_two_writes_in_different_orders_are_found() -> None:
@@ -183,7 +183,7 @@ def test_readers_that_see_two_writes_in_different_orders_are_found() -> None:
     for write in writes:
         history.done(write)
 
-    assert kinds(history, x=value("1"), y=value("2")) == ["circle"]
+    assert kinds(history, x=value("1"), y=value("2")) == ["cycle"]
 
 
 def test_a_refused_transaction_with_effects_is_found() -> None:
@@ -198,10 +198,10 @@ def test_the_item_in_a_refusal_is_a_read() -> None:
     do(history, "1", "x")
     history.failed(history.invoke("2", append("x", "y")), {"x": value()})
 
-    assert kinds(history, x=value("1"), y=value()) == ["circle"]
+    assert kinds(history, x=value("1"), y=value()) == ["cycle"]
 
 
-def test_a_write_that_was_done_twice_is_found() -> None:
+def test_a_write_that_was_applied_twice_is_found() -> None:
     history = history_of("x")
     do(history, "1", "x")
 
@@ -240,7 +240,7 @@ def ran_on_one_store(seed: int) -> SerialHistory:
             for key, write in transaction.writes.items():
                 items[key] = write.apply(transaction.name, items[key])
         elif draw.random() < 0.05:
-            # The answer was lost.
+            # The answer is lost.
             del open_[client], shown[client]
         else:
             history.done(open_.pop(client), shown.pop(client))
@@ -249,7 +249,7 @@ def ran_on_one_store(seed: int) -> SerialHistory:
 
 
 def small_histories(count: int) -> Iterator[SerialHistory]:
-    """Some histories have an answer that is replaced by another one's."""
+    """Small random histories; in some, one answer is replaced by another one."""
     for seed in range(count):
         draw = Random(seed)
         history = history_of("x", "y")
@@ -277,7 +277,7 @@ def small_histories(count: int) -> Iterator[SerialHistory]:
 
 
 def has_order(history: SerialHistory) -> bool:
-    """Whether there is an order, by brute force."""
+    """Whether an order explains all answers, by brute force."""
     unknown = [each for each in history.transactions if each.state == "unknown"]
     return any(
         explains(history, order)
@@ -332,4 +332,4 @@ def test_a_read_that_is_older_than_an_answer_before_it_is_found(case: int) -> No
     older = Value(transaction.reads[key].names[:-1])
     transaction.reads = {**transaction.reads, key: older}
 
-    assert [anomaly.kind for anomaly in check(history)] == ["circle"]
+    assert [anomaly.kind for anomaly in check(history)] == ["cycle"]

@@ -1,4 +1,4 @@
-"""A real broker for every test of this folder."""
+"""Provides a real Kafka broker for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from tests.support.kafka.kafka_broker import (
 
 @pytest.fixture(scope="session")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """The broker that the tests start, one for the whole session."""
+    """A broker that the tests start once for the whole session."""
     try:
         with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
             yield broker
     except NotFetched as error:
         if given_broker() is not None:
-            # Tests that need no own broker can still run.
+            # Only the tests that need their own broker fail; the others use DYNACTOR_TEST_KAFKA.
             raise
         pytest.exit(f"No Kafka for the tests: {error}\nOr name one by {GIVEN_BROKER}=host:port")
 
 
 @pytest.fixture(scope="session")
 def kafka_broker(request: pytest.FixtureRequest) -> BrokerAddress:
-    """A broker: the one of DYNACTOR_TEST_KAFKA, or a started one."""
+    """The broker in DYNACTOR_TEST_KAFKA, or the one that the tests start."""
     given = given_broker()
     return request.getfixturevalue("own_broker") if given is None else given
 
 
 @pytest.fixture
 def breakable_broker(own_broker: KafkaBroker) -> Iterator[KafkaBroker]:
-    """A broker that the test may stop, kill or suspend; it runs again afterwards."""
+    """A broker that the test may stop, kill or suspend; it is started again afterwards."""
     own_broker.ensure_running()
     try:
         yield own_broker
@@ -48,7 +48,7 @@ def breakable_broker(own_broker: KafkaBroker) -> Iterator[KafkaBroker]:
 
 @pytest.fixture
 def tell(capsys: pytest.CaptureFixture[str], rounds: int | None) -> Callable[[str], None]:
-    """Print the figures of a run at full size during the run."""
+    """Print a line of figures at once if ``--rounds`` is given."""
 
     def write(text: str) -> None:
         if rounds is not None:

@@ -1,4 +1,4 @@
-"""The tests' broker behaves as the outage tests assume."""
+"""The broker of the tests behaves as the tests of outages assume."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.kafka.kafka_broker import LARGEST_MESSAGE_BYTES, BrokerAddres
 from tests.support.kafka.kafka_topics import created_topic, first_value, produced
 
 
-async def test_a_record_of_the_largest_size_comes_back(kafka_broker: BrokerAddress):
+async def test_a_record_of_the_largest_size_can_be_written_and_read(kafka_broker: BrokerAddress):
     topic = await created_topic(kafka_broker, max_message_bytes=LARGEST_MESSAGE_BYTES)
     value = b"x" * (LARGEST_MESSAGE_BYTES - 1024)
     await produced(kafka_broker, topic, value)
@@ -20,7 +20,7 @@ async def test_a_record_of_the_largest_size_comes_back(kafka_broker: BrokerAddre
 
 
 @pytest.mark.parametrize("end", [KafkaBroker.stop, KafkaBroker.kill])
-async def test_it_comes_back_on_its_port_with_its_data(breakable_broker: KafkaBroker, end):
+async def test_a_restarted_broker_has_the_same_port_and_data(breakable_broker: KafkaBroker, end):
     topic = await created_topic(breakable_broker)
     await produced(breakable_broker, topic, b"before")
     end(breakable_broker)
@@ -31,7 +31,7 @@ async def test_it_comes_back_on_its_port_with_its_data(breakable_broker: KafkaBr
     assert await first_value(breakable_broker, topic) == b"before"
 
 
-async def test_a_suspended_broker_takes_connections_and_answers_when_it_continues(
+async def test_a_suspended_broker_accepts_connections_and_answers_once_it_is_resumed(
     breakable_broker: KafkaBroker,
 ):
     topic = await created_topic(breakable_broker)

@@ -1,4 +1,4 @@
-"""The services of the compose file, with the programs and variables of its images."""
+"""The services of the compose file run with the programs and environments of their images."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DYNACTOR, KAFKA = SERVICES["dynactor"], SERVICES["kafka"]
 
 
 class Composed:
-    """The service's broker, with the test's names and ports."""
+    """The broker of the service ``kafka``, with host names and ports of the test."""
 
     def __init__(self, directory: Path) -> None:
         self._ports = dict(zip(("29093", "19092", "9092"), unused_ports(3), strict=True))
@@ -51,7 +51,7 @@ class Composed:
         return re.sub(r"\b(29093|19092|9092)\b", lambda port: str(self._ports[port[0]]), text)
 
     def _set_up(self, directory: Path) -> Path:
-        """The image's first step: settings from the variables, and formatted data."""
+        """Write the settings from the environment variables, and format the data directory."""
         places = {name: directory / name for name in ("default", "mounted", "final")}
         for place in places.values():
             place.mkdir()
@@ -80,7 +80,7 @@ def broker(composed: Composed) -> Iterator[KafkaBroker]:
         yield broker
 
 
-async def test_the_machine_reads_the_records_of_a_container(
+async def test_a_client_on_the_host_reads_records_that_a_container_published(
     composed: Composed, broker: KafkaBroker
 ):
     topic = await created_topic(broker, max_message_bytes=LARGEST_MESSAGE_BYTES)
@@ -90,7 +90,7 @@ async def test_the_machine_reads_the_records_of_a_container(
     assert await first_value(machine, topic) == value
 
 
-async def test_the_server_is_there_before_kafka_and_publishes_when_kafka_is(
+async def test_the_server_starts_before_kafka_and_publishes_once_kafka_runs(
     composed: Composed, broker: KafkaBroker, tmp_path: Path
 ):
     assert composed.is_healthy
@@ -114,7 +114,7 @@ async def test_the_server_is_there_before_kafka_and_publishes_when_kafka_is(
 
 @contextmanager
 def composed_server(composed: Composed, data: Path) -> Iterator[Server]:
-    """The service ``dynactor``, on free ports."""
+    """Run the service ``dynactor`` on free ports."""
     image = stages(PROJECT / "compose" / "Dockerfile")[-1]
     variables = {**image.environment, **DYNACTOR.environment}
     environment = {
@@ -152,6 +152,6 @@ def metrics_status(server: Server, host: str) -> int:
             return response.status
 
 
-def test_its_data_lies_in_the_volume():
+def test_the_brokers_data_directory_is_in_the_volume():
     (volume,) = KAFKA.volumes
     assert volume.split(":")[1] == KAFKA.environment["KAFKA_LOG_DIRS"]

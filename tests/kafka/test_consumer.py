@@ -1,4 +1,4 @@
-"""The tests' consumer reads a whole topic, but only committed records."""
+"""The consumer of the tests reads a whole topic, or only its committed records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ async def producing(
         await producer.stop()
 
 
-async def test_it_reads_each_partition_in_order_and_to_its_end(kafka_broker: BrokerAddress):
+async def test_the_consumer_reads_each_partition_in_order_and_to_its_end(
+    kafka_broker: BrokerAddress,
+):
     topic = await created_topic(kafka_broker, partition_count=3)
     async with producing(kafka_broker) as producer:
         for number in range(100):
@@ -46,11 +48,11 @@ async def test_it_reads_each_partition_in_order_and_to_its_end(kafka_broker: Bro
     assert {(record.key, record.headers["name"]) for record in records} == {(b"key", "grün")}
 
 
-async def test_an_empty_topic_has_nothing(kafka_broker: BrokerAddress):
+async def test_an_empty_topic_has_no_records(kafka_broker: BrokerAddress):
     assert await read_topic(kafka_broker, await created_topic(kafka_broker)) == []
 
 
-async def test_committed_alone_is_read_where_that_is_asked_for(kafka_broker: BrokerAddress):
+async def test_with_read_committed_only_committed_records_are_read(kafka_broker: BrokerAddress):
     topic = await created_topic(kafka_broker)
     async with producing(kafka_broker, f"{topic}-one") as producer:
         for value, is_committed in ((b"a", True), (b"b", False), (b"c", True), (b"d", False)):
@@ -66,7 +68,9 @@ async def test_committed_alone_is_read_where_that_is_asked_for(kafka_broker: Bro
     assert [record.value for record in committed] == [b"a", b"c"]
 
 
-async def test_it_reads_up_to_a_transaction_that_is_open(kafka_broker: BrokerAddress):
+async def test_with_read_committed_reading_stops_at_an_open_transaction(
+    kafka_broker: BrokerAddress,
+):
     topic = await created_topic(kafka_broker)
     async with producing(kafka_broker) as other:
         await other.send_and_wait(topic, b"before")

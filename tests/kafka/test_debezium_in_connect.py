@@ -1,4 +1,4 @@
-"""Kafka Connect reads the Debezium form unchanged: JsonConverter, then ExtractNewRecordState."""
+"""Kafka Connect reads the format ``debezium`` with JsonConverter and ExtractNewRecordState."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def with_key(item: Item) -> dict[str, Any]:
 
 
 def decoded(row: dict[str, str]) -> dict[str, Any]:
-    """The attributes of a struct that holds each as DynamoDB JSON text."""
+    """Decode a struct in which each attribute is text in DynamoDB JSON."""
     return {name: json.loads(text) for name, text in row.items()}
 
 
@@ -92,7 +92,7 @@ def test_with_schemas_a_row_holds_each_attribute_as_json():
         assert passed(record).key_schema == "shop.Orders.Key"
         assert decoded(passed(record).key) == KEY
     assert decoded(passed(emptied).value) == KEY
-    # By default it passes the removal on as the tombstone alone.
+    # By default ExtractNewRecordState converts a removal to a tombstone.
     assert (decoded(passed(removed).key), passed(removed).value) == (KEY, None)
     assert tombstone.passed == "dropped"
 
@@ -126,7 +126,7 @@ def test_with_schemas_and_plain_images_a_row_is_a_struct():
     assert tombstone.passed == "dropped"
 
 
-def test_a_rewritten_removal_keeps_the_last_row_and_says_that_it_was_removed():
+def test_a_removal_can_be_converted_to_the_last_row_with_a_deleted_flag():
     form = KafkaForm(format="debezium", schema=True, plain_images=True)
     settings = {
         "delete_tombstone_handling_mode": "rewrite",
@@ -156,12 +156,13 @@ def test_without_schemas_the_converter_reads_the_written_records(plain_images: b
     for message, record in zip(written, in_connect(form, *CHANGES), strict=True):
         assert record.read.key == json.loads(message.key)
         assert record.read.value == (message.value and json.loads(message.value))
-        # It recognizes an envelope by its schema, and passes other records on.
+        # ExtractNewRecordState recognizes an envelope by its schema, and passes other records
+        # unchanged.
         assert record.passed == (record.read if message.value is not None else "dropped")
 
 
 @pytest.mark.parametrize("plain_images", [False, True])
-def test_a_row_of_a_snapshot_is_a_row(plain_images: bool):
+def test_an_item_of_a_snapshot_is_converted_to_a_row(plain_images: bool):
     form = KafkaForm(format="debezium", schema=True, plain_images=plain_images)
     stored = StoredItem.of({**KEY, "a": {"S": "b"}}, number(9).packed())
     message = snapshot_message(stored, SOURCE, form, taken_us=1_700_000_000_000_000)
@@ -176,7 +177,7 @@ def test_a_row_of_a_snapshot_is_a_row(plain_images: bool):
 
 
 @pytest.mark.parametrize("plain_images", [False, True])
-def test_a_gap_is_a_truncation_which_makes_no_row(plain_images: bool):
+def test_a_gap_is_a_truncate_event_which_makes_no_row(plain_images: bool):
     form = KafkaForm(format="debezium", schema=True, plain_images=plain_images)
     message = gap_message(SOURCE, form, time_us=1_700_000_000_000_000)
     (record,) = read_as_connect([(message.key, message.value)], schemas=True)
@@ -185,7 +186,7 @@ def test_a_gap_is_a_truncation_which_makes_no_row(plain_images: bool):
 
 
 @pytest.mark.parametrize("plain_images", [False, True])
-def test_a_row_without_its_images_is_the_key_alone(plain_images: bool):
+def test_a_change_without_images_is_converted_to_a_row_with_the_key_only(plain_images: bool):
     form = KafkaForm(format="debezium", schema=True, plain_images=plain_images)
     (message,) = change_messages(CHANGES[0], SOURCE, form)
     message = without_images(message, SOURCE, form)

@@ -17,7 +17,7 @@ BROKER = "127.0.0.1:9092"
 (CONSUMER,) = (block for block in blocks(DOCS / "KAFKA.md", "python") if "aiokafka" in block)
 
 
-def test_each_change_of_an_item_is_printed_as_it_comes(kafka_broker: BrokerAddress):
+def test_the_guides_consumer_prints_each_change_of_an_item(kafka_broker: BrokerAddress):
     prefix = "pasted"
     key = {"pk": {"S": "one"}}
     with (

@@ -1,8 +1,8 @@
-"""Clients write, items expire, the server is killed, the broker stopped: all is published.
+"""All changes are published while clients write, items expire, and server and broker are ended.
 
-A consumer rebuilds every table exactly. Each change is either a client's or time to live's, in the
-order of the item's answers, and marked correctly. With exactly once, there are no duplicates.
-``--rounds N`` runs N rounds at full size.
+A consumer rebuilds every table exactly. Each change is a client's or a deletion by time to live, is
+marked correctly, and comes in an order that explains the answers. With exactly-once delivery there
+are no duplicates. ``--rounds N`` runs N rounds at full size.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.crowds.expiring_crowd import ExpiringCrowd
 from tests.support.kafka.kafka_broker import KafkaBroker
 from tests.support.kafka.kafka_rounds import Serving, run_round, wait_for
 from tests.support.kafka.kafka_server import partition_counts
+from tests.support.writers.expiring_writers import ExpiringWriters
 
 
 class Size(NamedTuple):
-    """The number of writes, and the duration of the broker's outage."""
+    """The number of writes and kills, and the duration of the broker's outage."""
 
     writes: int
     kills: int
     outage_seconds: float
 
 
-# For tables of about 50 KB each, which grow during the writes.
+# With these limits, tables that grow to about 50 KB are split.
 SPLITTING = (
     *("--partitions-per-table", "1", "--partition-limit-bytes", "4000"),
     *("--split-check-seconds", "0.1", "--keep-streams-seconds", "0.5"),
@@ -41,43 +41,43 @@ SHORT = Size(writes=2_000, kills=2, outage_seconds=1)
 FULL = Size(writes=50_000, kills=5, outage_seconds=60)
 
 
-async def write_through_trouble(
-    crowd: ExpiringCrowd, serving: Serving, broker: KafkaBroker, size: Size
+async def write_during_kills_and_outage(
+    writers: ExpiringWriters, serving: Serving, broker: KafkaBroker, size: Size
 ) -> None:
-    """Kills and the outage, spread over the writes.
+    """Kill the server and stop the broker at moments spread over the writes.
 
-    Half of the kills come before the outage, at least one during it, and one right after it, while
-    the backlog is published.
+    Half of the kills happen before the outage of the broker, at least one during the outage, and
+    one right after it, while the backlog is published.
     """
     pause = size.writes // (size.kills + 3)
     before = size.kills // 2
     for _ in range(before):
-        await crowd.wait_writes(pause)
-        await serving.kill_and_start(crowd)
-    await crowd.wait_writes(pause)
+        await writers.wait_writes(pause)
+        await serving.kill_and_start(writers)
+    await writers.wait_writes(pause)
     await asyncio.to_thread(broker.stop)
     ends_at = time.monotonic() + size.outage_seconds
     for _ in range(size.kills - before - 1):
-        await crowd.wait_writes(pause)
-        await serving.kill_and_start(crowd)
-    await crowd.wait_writes(pause)
+        await writers.wait_writes(pause)
+        await serving.kill_and_start(writers)
+    await writers.wait_writes(pause)
     await wait_for(lambda: time.monotonic() >= ends_at, "the outage is over")
     await asyncio.to_thread(broker.start)
-    await serving.kill_and_start(crowd)
-    await crowd.wait_writes(max(pause, size.writes - crowd.writes))
+    await serving.kill_and_start(writers)
+    await writers.wait_writes(max(pause, size.writes - writers.writes))
 
 
-async def split_often(crowd: ExpiringCrowd, serving: Serving, at_least: int) -> dict[str, int]:
-    """Continue writing until each table has this many partitions; returns the number of each.
+async def split_often(writers: ExpiringWriters, serving: Serving, at_least: int) -> dict[str, int]:
+    """Write until each table has this many partitions; return the partition counts.
 
-    The number of splits during a number of writes depends on the machine.
+    How many writes this takes depends on the machine.
     """
     async with asyncio.timeout(_SPLIT_SECONDS):
         while True:
             counts = await asyncio.to_thread(partition_counts, serving.server)
             if min(counts.values()) >= at_least:
                 return counts
-            await crowd.wait_writes(_MORE_WRITES)
+            await writers.wait_writes(_MORE_WRITES)
 
 
 FORMS = [("dynamodb", 1), ("debezium", 3)]
@@ -85,7 +85,7 @@ FORMS = [("dynamodb", 1), ("debezium", 3)]
 
 @pytest.mark.parametrize("published_as", FORMS, ids=[form for form, _ in FORMS])
 @pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
-async def test_a_consumer_rebuilds_what_many_clients_wrote(  # noqa: PLR0917 - fixtures
+async def test_a_consumer_rebuilds_tables_that_many_clients_wrote(  # noqa: PLR0917 - fixtures
     breakable_broker: KafkaBroker,
     tmp_path: Path,
     delivery: str,
@@ -101,11 +101,11 @@ async def test_a_consumer_rebuilds_what_many_clients_wrote(  # noqa: PLR0917 - f
         directory = tmp_path / f"{seed}"
         began = time.monotonic()
 
-        async def trouble(crowd: ExpiringCrowd, serving: Serving, size: Size = size) -> None:
-            await write_through_trouble(crowd, serving, breakable_broker, size)
+        async def fault(writers: ExpiringWriters, serving: Serving, size: Size = size) -> None:
+            await write_during_kills_and_outage(writers, serving, breakable_broker, size)
 
         draw = random.Random(seed)
-        outcome = await run_round(breakable_broker, directory, options, draw, trouble)
+        outcome = await run_round(breakable_broker, directory, options, draw, fault)
         tell(
             f"{delivery}, {form}, {partitions} partitions, {size.kills} kills: {outcome}, "
             f"{time.monotonic() - began:.0f} s"
@@ -130,18 +130,18 @@ async def test_a_consumer_rebuilds_tables_whose_partitions_are_split(
         counts: list[dict[str, int]] = []
         began = time.monotonic()
 
-        async def trouble(
-            crowd: ExpiringCrowd,
+        async def fault(
+            writers: ExpiringWriters,
             serving: Serving,
             size: Size = size,
             counts: list[dict[str, int]] = counts,
         ) -> None:
-            await write_through_trouble(crowd, serving, breakable_broker, size)
-            counts.append(await split_often(crowd, serving, 4 if rounds else 2))
+            await write_during_kills_and_outage(writers, serving, breakable_broker, size)
+            counts.append(await split_often(writers, serving, 4 if rounds else 2))
 
         draw = random.Random(seed)
         directory = tmp_path / f"{seed}"
-        outcome = await run_round(breakable_broker, directory, options, draw, trouble)
+        outcome = await run_round(breakable_broker, directory, options, draw, fault)
         tell(
             f"{delivery}, split into {sorted(counts[0].values())} partitions, {size.kills} kills: "
             f"{outcome}, {time.monotonic() - began:.0f} s"

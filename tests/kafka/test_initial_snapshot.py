@@ -1,4 +1,4 @@
-"""A topic begins with every item of its table, even if the server is killed meanwhile."""
+"""A new topic starts with every item of its table, even if the server is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def delivery(request: pytest.FixtureRequest) -> tuple[str, str]:
     return ("--kafka-delivery", request.param)
 
 
-async def test_it_is_restarted_after_a_kill_of_the_server(
+async def test_the_initial_snapshot_restarts_after_a_kill_of_the_server(
     kafka_broker: BrokerAddress, tmp_path: Path, delivery: tuple[str, str]
 ):
     with running_server(data_dir=tmp_path) as server, closing(WireClient(server.endpoint)) as call:

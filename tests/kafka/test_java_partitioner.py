@@ -1,4 +1,4 @@
-"""Records are in the partitions that a Java producer would choose, as joins by key require."""
+"""Records are in the partitions that a Java producer chooses, which joins by key require."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.support.kafka.kafka_broker import BrokerAddress
 from tests.support.kafka.kafka_topics import created_topic
 
 _RANDOM = random.Random(20)
-# Every length with its own case in the hash, keys as written, bytes with the sign bit set.
+# Keys of every length that the hash function treats separately, real keys, and bytes above 127,
+# which are negative in Java.
 KEYS = [
     *(bytes(range(length)) for length in range(1, 17)),
     *(b"\xff" * length for length in range(1, 9)),
@@ -30,7 +31,7 @@ def test_each_key_has_the_partition_of_javas_partitioner(partition_count: int):
     assert ours == java_partitions(KEYS, partition_count)
 
 
-async def test_each_key_lies_where_a_java_producers_record_lies(kafka_broker: BrokerAddress):
+async def test_each_key_is_in_the_partition_that_a_java_producer_chose(kafka_broker: BrokerAddress):
     topic = await created_topic(kafka_broker, partition_count=12)
     ours = [partition_of(key, 12) for key in KEYS]
     assert set(ours) == set(range(12))

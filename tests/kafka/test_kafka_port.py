@@ -1,4 +1,4 @@
-"""Kafka behind the broker's port: each promise of the port on a real broker."""
+"""The Kafka implementation of the broker port, on a real broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.kafka.kafka_consumer import read_topic
 from tests.support.tables.tables import unique_name
 
 BATCH_BYTES = 1 << 19
-# Data for consumers of a record, which these tests check.
+# Every test record has this header.
 HEADERS = (("sequence-number", b"1"),)
 
 
@@ -49,13 +49,13 @@ async def created(broker: Kafka, **settings: str) -> str:
     return name
 
 
-async def test_a_topic_that_exists_stays_as_it_is(kafka_broker: BrokerAddress):
+async def test_an_existing_topic_is_not_changed(kafka_broker: BrokerAddress):
     broker = kafka(kafka_broker)
     name = await created(broker)
     assert await broker.ensure_topic(Topic(name, 5, 1)) == FoundTopic(3, is_new=False)
 
 
-async def test_a_topic_is_empty_until_something_is_appended_anywhere(kafka_broker: BrokerAddress):
+async def test_a_topic_is_empty_until_a_record_is_in_any_partition(kafka_broker: BrokerAddress):
     broker = kafka(kafka_broker)
     topic = await created(broker)
     assert await broker.is_empty(topic, 3)
@@ -89,7 +89,7 @@ async def test_a_cancelled_call_leaves_no_connection_behind(kafka_broker: Broker
     }
     cancelled = Counter[str]()
     for name, work in works.items():
-        # Its duration depends on the machine, so it is canceled after each fraction of it.
+        # The call is canceled after each 25th of its duration, which depends on the machine.
         took_seconds = min([await seconds_of(work) for _ in range(3)])
         for part in range(25):
             with anyio.move_on_after(part / 25 * took_seconds) as scope:
@@ -100,7 +100,7 @@ async def test_a_cancelled_call_leaves_no_connection_behind(kafka_broker: Broker
     assert min(cancelled.values()) > 3
 
 
-async def test_records_lie_in_their_order_in_their_partition(kafka_broker: BrokerAddress):
+async def test_records_are_in_the_given_partition_in_order(kafka_broker: BrokerAddress):
     broker = kafka(kafka_broker)
     topic = await created(broker)
     before_ms = int(time.time() * 1_000)
@@ -118,11 +118,11 @@ async def test_records_lie_in_their_order_in_their_partition(kafka_broker: Broke
     assert [record.value for record in found if record.partition == 2] == [
         message.value for message in second
     ]
-    # Not the message's time, which may come from a virtual clock.
+    # A record's timestamp is the real time, and not the change's time, which may be virtual.
     assert all(record.timestamp_ms >= before_ms for record in found)
 
 
-async def test_a_record_that_is_too_large_is_found_among_others(kafka_broker: BrokerAddress):
+async def test_the_error_names_the_record_of_a_batch_that_is_too_large(kafka_broker: BrokerAddress):
     broker = kafka(kafka_broker)
     topic = await created(broker, **{"max.message.bytes": "100000"})
     publisher = await broker.open_publisher()
@@ -134,7 +134,9 @@ async def test_a_record_that_is_too_large_is_found_among_others(kafka_broker: Br
     assert len(await read_topic(kafka_broker, topic)) == 10
 
 
-async def test_a_batch_that_is_too_large_has_several_records(kafka_broker: BrokerAddress):
+async def test_a_batch_of_several_records_that_is_too_large_is_reported(
+    kafka_broker: BrokerAddress,
+):
     broker = kafka(kafka_broker)
     topic = await created(broker, **{"max.message.bytes": "100000"})
     publisher = await broker.open_publisher()
@@ -156,7 +158,7 @@ async def test_a_transaction_shows_its_records_once_it_is_committed(kafka_broker
         await publisher.commit()
     await publisher.begin()
     await publisher.publish(topic, 2, messages(5), BATCH_BYTES)
-    # A publisher that begins with the same id aborts the previous one's transaction.
+    # Opening a publisher with the same transactional id aborts the transaction of the previous one.
     another = await broker.open_publisher(transactional_id)
     with pytest.raises(Fenced):
         await publisher.commit()
@@ -180,10 +182,11 @@ async def test_the_last_committed_values_are_read(kafka_broker: BrokerAddress):
     await first.begin()
     await first.publish(topic, 0, [KafkaMessage(b"a", b"3", (), 0)], BATCH_BYTES)
     await first.close()
-    # A transaction abandoned with its publisher ends with the next publisher of that id.
+    # Opening the next publisher with this id aborts the transaction that the closed publisher left
+    # open.
     first = await broker.open_publisher(first_id)
     reading = asyncio.create_task(broker.read_last(topic, [b"a", b"b", b"c"]))
-    # The other transaction precedes ours and is still open, so the reader waits for it.
+    # The second publisher's transaction is still open, so the reader waits for its end.
     done, _ = await asyncio.wait([reading], timeout=1)
     assert not done
     await second.commit()
@@ -205,7 +208,7 @@ async def test_a_broker_without_a_listener_is_unreachable(breakable_broker: Kafk
                 await attempt
 
 
-async def test_a_silent_broker_is_unreachable_after_a_while(breakable_broker: KafkaBroker):
+async def test_a_silent_broker_is_unreachable_after_a_timeout(breakable_broker: KafkaBroker):
     broker = kafka(breakable_broker, request_timeout_seconds=1.0)
     with breakable_broker.suspended(), pytest.raises(Unreachable):
         await broker.open_publisher()
@@ -224,7 +227,9 @@ async def test_a_topic_that_is_missing_fails(kafka_broker: BrokerAddress):
     await publisher.close()
 
 
-async def test_a_publisher_closes_in_time_without_answers(breakable_broker: KafkaBroker):
+async def test_a_publisher_closes_in_time_although_the_broker_does_not_answer(
+    breakable_broker: KafkaBroker,
+):
     broker = kafka(breakable_broker)
     topic = await created(broker)
     publisher = await broker.open_publisher()

@@ -1,4 +1,4 @@
-"""Network failures between server and broker, which an idempotent producer survives."""
+"""An idempotent producer loses and duplicates no record when the network fails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def values(broker: BrokerAddress, topic: str) -> list[bytes | None]:
     return [record.value for record in await read_topic(broker, topic)]
 
 
-async def test_a_lost_acknowledgment_causes_no_second_record(own_broker: KafkaBroker):
+async def test_a_lost_acknowledgment_causes_no_duplicate_record(own_broker: KafkaBroker):
     topic = await created_topic(own_broker)
     with own_broker.network() as (network, seen):
         async with producing(seen) as producer:
@@ -66,7 +66,7 @@ async def test_records_sent_into_a_silent_network_arrive_when_it_recovers(
     assert await values(own_broker, topic) == [b"first", b"second"]
 
 
-async def test_a_cut_network_refuses_and_the_broker_beyond_it_continues(own_broker: KafkaBroker):
+async def test_a_cut_network_refuses_connections_and_the_broker_continues(own_broker: KafkaBroker):
     topic = await created_topic(own_broker)
     with own_broker.network() as (network, seen):
         async with producing(seen) as producer:

@@ -1,6 +1,6 @@
-"""A broker is away, at the start or for long: nothing is lost, and only disk use grows.
+"""During an outage of the broker, no change is lost, and only disk use grows.
 
-Beyond the configured limit, the destination is cut off, and gets a notice of the gap afterwards.
+Beyond the configured limit the destination is cut off; its topic later gets a gap record.
 ``--rounds N`` runs N rounds at full size.
 """
 
@@ -20,7 +20,6 @@ import pytest
 
 from dynactor.storage.rocks.options import RocksOptions
 from tests.support.clients.clients import WireClient
-from tests.support.crowds.expiring_crowd import ExpiringCrowd
 from tests.support.kafka.kafka_broker import KafkaBroker
 from tests.support.kafka.kafka_consumer import Isolation
 from tests.support.kafka.kafka_rounds import Serving, run_round, wait_for
@@ -28,26 +27,27 @@ from tests.support.kafka.kafka_server import kafka_options, lag_records, replica
 from tests.support.servers.admin import admin_port, ask
 from tests.support.servers.server import Server, running_server
 from tests.support.tables.tables import definition, unique_name, wait_until_active
+from tests.support.writers.expiring_writers import ExpiringWriters
 
 MIB = 1024 * 1024
 STORE = RocksOptions()
 WRITE_BUFFERS_BYTES = STORE.memtable_bytes * STORE.memtables
-# In addition to the store's buffers, for any backlog on disk.
+# The memory limit for a backlog of any size: the store's buffers and cache, and 64 MiB.
 MOST_MEMORY_BYTES = WRITE_BUFFERS_BYTES + STORE.cache_bytes + 64 * MIB
 ITEMS = 400
 ITEM_BYTES = 8_000
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    # Short runs use only exactly once, which can fail in more ways; test_relay.py has a short
-    # outage of both.
+    # Short runs use only exactly-once delivery, which can fail in more ways. ``test_relay.py``
+    # tests a short outage with both deliveries.
     asked = metafunc.config.getoption("--rounds")
     deliveries = ["at-least-once", "exactly-once"] if asked else ["exactly-once"]
     metafunc.parametrize("delivery", [("--kafka-delivery", name) for name in deliveries])
 
 
 class Outages(NamedTuple):
-    """The duration of each, the least number of bytes written in it, and the outages."""
+    """The duration of each outage, the least number of writes during it, and their kinds."""
 
     seconds: float
     writes: int
@@ -67,43 +67,43 @@ async def test_nothing_is_lost_or_out_of_order_in_long_outages(
 ):
     broker, outages = breakable_broker, FULL if rounds else SHORT
 
-    async def away(crowd: ExpiringCrowd) -> None:
+    async def wait_outage(writers: ExpiringWriters) -> None:
         ends_at = time.monotonic() + outages.seconds
-        await crowd.wait_writes(outages.writes)
+        await writers.wait_writes(outages.writes)
         await wait_for(lambda: time.monotonic() >= ends_at, "the outage is over")
 
-    async def trouble(crowd: ExpiringCrowd, serving: Serving) -> None:
-        await away(crowd)
+    async def fault(writers: ExpiringWriters, serving: Serving) -> None:
+        await wait_outage(writers)
         await asyncio.to_thread(broker.start)
-        await wait_for(lambda: is_caught_up(serving.server, crowd), "the backlog is published")
+        await wait_for(lambda: is_caught_up(serving.server, writers), "the backlog is published")
         for kind in outages.kinds:
             is_killed = kind == "killed"
             end, mend = (
                 (broker.kill, broker.start) if is_killed else (broker.suspend, broker.resume)
             )
             await asyncio.to_thread(end)
-            await away(crowd)
+            await wait_outage(writers)
             await asyncio.to_thread(mend)
-            await crowd.wait_writes(outages.writes // 4)
+            await writers.wait_writes(outages.writes // 4)
 
     for seed in range(rounds or 1):
         broker.stop()
         directory = tmp_path / f"{seed}"
-        outcome = await run_round(broker, directory, delivery, random.Random(seed), trouble)
+        outcome = await run_round(broker, directory, delivery, random.Random(seed), fault)
         tell(f"{delivery[1]}, away at the start, killed, silent: {outcome}")
         assert outcome.found == []
         assert outcome.gaps == 0
         assert delivery[1] == "at-least-once" or outcome.duplicates == 0
 
 
-def is_caught_up(server: Server, crowd: ExpiringCrowd) -> bool:
-    """Whether the backlog is no larger than the current writes."""
+def is_caught_up(server: Server, writers: ExpiringWriters) -> bool:
+    """Whether the backlog has no more changes than clients write at a time."""
     lags = lag_records(server)
-    return max(lags[table] for table in crowd.tables) < 1_000
+    return max(lags[table] for table in writers.tables) < 1_000
 
 
 class Filler:
-    """Writes to the same few items repeatedly, so the table does not grow."""
+    """A client that overwrites the same few items, so the table does not grow."""
 
     def __init__(self, call: WireClient, table: str, seed: int) -> None:
         self.written_bytes = 0
@@ -112,7 +112,7 @@ class Filler:
         self._draw = random.Random(seed)
 
     def fill(self, size_bytes: int) -> Iterator[None]:
-        """Write this much, with pauses for other tasks."""
+        """Write this many bytes; yield after each write, so that the test can measure."""
         goal = self.written_bytes + size_bytes
         while self.written_bytes < goal:
             numbers = self._draw.sample(range(ITEMS), 25)
@@ -123,7 +123,7 @@ class Filler:
             yield
 
     def _put(self, number: int) -> dict[str, Any]:
-        # Incompressible for a store.
+        # Random text, which the store can't compress.
         text = b64encode(self._draw.randbytes(ITEM_BYTES * 3 // 4)).decode()
         self.written_bytes += ITEM_BYTES
         key = {"pk": {"S": f"item {number}"}}
@@ -131,7 +131,7 @@ class Filler:
 
 
 class Footprint:
-    """The largest sizes of a server: its memory, and its directory."""
+    """The largest memory of a server and the largest size of its data directory so far."""
 
     def __init__(self, server: Server, directory: Path) -> None:
         self._process = psutil.Process(server.process.pid)
@@ -140,7 +140,7 @@ class Footprint:
         self.first = self.resident, self.disk
 
     def look(self) -> None:
-        """Measure now."""
+        """Measure both now."""
         self.resident: int = self._process.memory_info().rss
         self.disk = disk_bytes(self._directory)
 
@@ -153,14 +153,14 @@ class Footprint:
 
 
 def disk_bytes(directory: Path) -> int:
-    """The size of all files; the server deletes some meanwhile."""
+    """The size of all files on disk. The server may delete files meanwhile."""
     total = 0
     for path in directory.rglob("*"):
         try:
             status = path.stat()
         except FileNotFoundError:
             continue
-        # Preallocated files take no space before it is used.
+        # Count the allocated blocks, because preallocated files are longer than their data.
         total += min(status.st_size, status.st_blocks * 512) if path.is_file() else 0
     return total
 
@@ -198,7 +198,8 @@ async def test_a_destination_is_cut_off_at_its_bound_and_the_disk_stays_bounded(
         footprint = Footprint(server, tmp_path)
         largest = 0
         with breakable_broker.stopped():
-            # A record has two images.
+            # A change record has two images, so this fills the limit of ``cap_bytes`` several
+            # times.
             for _ in filler.fill(3 * cap_bytes):
                 footprint.look()
                 largest = max(largest, footprint.disk)
@@ -211,7 +212,8 @@ async def test_a_destination_is_cut_off_at_its_bound_and_the_disk_stays_bounded(
             assert destination["DestinationStatusDescription"].startswith("BROKEN")
             assert metric(server, table, "state", 'state="BROKEN"') == 1
             footprint.look()
-            # Deleted data, and data that is also in the write-ahead log, takes space for a while.
+            # Deleted data uses disk space until a compaction, and new data is also in the
+            # write-ahead log.
             assert largest < 2 * cap_bytes + WRITE_BUFFERS_BYTES, str(footprint)
             assert footprint.disk < cap_bytes + WRITE_BUFFERS_BYTES, str(footprint)
             assert footprint.resident < MOST_MEMORY_BYTES, str(footprint)

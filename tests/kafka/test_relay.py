@@ -1,4 +1,4 @@
-"""A real server publishes to a real broker completely and in order, over stops and kills."""
+"""A server publishes all changes to a real broker in order, over stops and kills of both."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def delivery(request: pytest.FixtureRequest) -> tuple[str, str]:
 async def rebuilt(
     broker: BrokerAddress, server: Server, table: str, delivery: tuple[str, str]
 ) -> Replica:
-    """The final state of a consumer that reads this table's topic; it equals the table."""
+    """Wait until a consumer of this table's topic equals the table; return the consumer's state."""
     is_committed = delivery[1] == "exactly-once"
     isolation: Isolation = "read_committed" if is_committed else "read_uncommitted"
     return await replica_of(broker, f"dynactor.{table}", server, table, isolation)
@@ -51,7 +51,7 @@ def created(server: Server) -> str:
 
 @contextmanager
 def writing(servers: list[Server], table: str, clients: int = 4) -> Iterator[list[Writer]]:
-    """Clients that write to the last of these servers within the context."""
+    """Run clients within the context that write to the last server of the list."""
     writers = [Writer(lambda: servers[-1].endpoint, table, seed) for seed in range(clients)]
     for writer in writers:
         writer.start()
@@ -80,7 +80,7 @@ async def test_a_consumer_rebuilds_the_table(kafka_broker: BrokerAddress, delive
         assert {origin for _, origin in replica.events} == {"user"}
 
 
-async def test_a_destination_is_enabled_and_off_by_boto3(kafka_broker: BrokerAddress):
+async def test_boto3_enables_and_disables_a_destination(kafka_broker: BrokerAddress):
     options = ("--kafka-bootstrap-servers", kafka_broker.bootstrap_servers)
     topic = unique_name("topic")
     with running_server(*options) as server, closing(boto3_client(server.endpoint)) as client:
@@ -104,7 +104,7 @@ async def test_a_destination_is_enabled_and_off_by_boto3(kafka_broker: BrokerAdd
         assert names == ["INSERT", "REMOVE"]
 
 
-def test_a_destination_that_is_given_up_at_once_leaves_no_connection_behind(
+def test_a_table_that_is_deleted_at_once_leaves_no_connection_to_the_broker(
     kafka_broker: BrokerAddress, delivery
 ):
     with (
@@ -113,7 +113,7 @@ def test_a_destination_that_is_given_up_at_once_leaves_no_connection_behind(
     ):
         for at in range(12):
             table = created(server)
-            # Slightly later each time.
+            # Each run deletes the table a few writes later.
             for number in range(at):
                 call("PutItem", {"TableName": table, "Item": {"pk": {"S": f"{number}"}}})
             call("DeleteTable", {"TableName": table})
@@ -127,7 +127,7 @@ async def test_items_of_400_kb_are_published_whole(kafka_broker: BrokerAddress, 
         table = created(server)
         with closing(WireClient(server.endpoint)) as call:
             for number in range(3):
-                # Control characters take six bytes each in JSON.
+                # Control characters take 6 bytes each in JSON.
                 text = chr(1) * (399_000 - number)
                 call("PutItem", {"TableName": table, "Item": {"pk": {"S": "a"}, "t": {"S": text}}})
         wait_published(server, table)
@@ -135,7 +135,7 @@ async def test_items_of_400_kb_are_published_whole(kafka_broker: BrokerAddress, 
         assert "omitted" not in replica.items.values()
 
 
-async def test_a_broker_that_is_away_holds_nothing_up_and_misses_nothing(
+async def test_an_unreachable_broker_delays_no_write_and_misses_no_change(
     breakable_broker: KafkaBroker, delivery
 ):
     with running_server(*kafka_options(breakable_broker, *delivery)) as server:
@@ -150,7 +150,7 @@ async def test_a_broker_that_is_away_holds_nothing_up_and_misses_nothing(
                 wait_written(writers, 1_000)
         wait_published(server, table)
         await rebuilt(breakable_broker, server, table, delivery)
-        # Once per state instead of once per retry.
+        # The event is logged once per state, not once per retry.
         assert server.log.count("relay_blocked") <= 4, server.log
         assert "Traceback" not in server.log, server.log
 

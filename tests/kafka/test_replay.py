@@ -1,4 +1,4 @@
-"""Replays to a real broker during writes: a consumer starts from a snapshot and ends equal."""
+"""Replays to a real broker while clients write: a consumer of the replay rebuilds the table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEADLINE_SECONDS = 60
 
 
 class Replaying:
-    """A running ``dynactor replay --json``; ``last`` is its last progress."""
+    """A running ``dynactor replay --json``; ``last`` is the last progress that it printed."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -44,14 +44,14 @@ class Replaying:
 
 
 def follows_closely(server: Server) -> bool:
-    """Whether the only job has published all writes so far."""
+    """Whether the only replay has published all changes so far."""
     (job,) = ask(admin_port(server), "/replays").json["replays"]
     return job["state"] == "FOLLOWING" and job["changes"] == job["changes_total"]
 
 
 @contextmanager
 def replaying(server: Server, table: str, topic: str, *arguments: str) -> Iterator[Replaying]:
-    """The command within the context; stopped at the end."""
+    """Run the command within the context, and stop it at the end."""
     with subprocess.Popen(
         [
             sys.executable,
@@ -71,7 +71,7 @@ def replaying(server: Server, table: str, topic: str, *arguments: str) -> Iterat
             running.end()
 
 
-async def test_a_snapshot_and_what_follows_it_rebuild_the_table(kafka_broker: BrokerAddress):
+async def test_a_snapshot_and_the_later_changes_rebuild_the_table(kafka_broker: BrokerAddress):
     topic = unique_name("copy")
     with running_server(*kafka_options(kafka_broker)) as server:
         table = created(server)
@@ -92,7 +92,7 @@ async def test_a_snapshot_and_what_follows_it_rebuild_the_table(kafka_broker: Br
         assert 500 < copy.last["changes"] < written
 
 
-async def test_recorded_changes_rebuild_it_too(kafka_broker: BrokerAddress):
+async def test_recorded_changes_alone_rebuild_the_table(kafka_broker: BrokerAddress):
     topic = unique_name("copy")
     options = kafka_options(kafka_broker, "--keep-streams-seconds", "1000")
     with running_server(*options) as server:
@@ -108,7 +108,7 @@ async def test_recorded_changes_rebuild_it_too(kafka_broker: BrokerAddress):
         assert sum(replica.events.values()) == copy.last["changes"]
 
 
-async def test_a_replay_waits_for_a_broker_that_goes_away(
+async def test_a_replay_waits_for_an_unreachable_broker(
     breakable_broker: KafkaBroker, tmp_path: Path
 ):
     topic = unique_name("copy")

@@ -1,4 +1,4 @@
-"""A reset of a server that publishes to a real broker."""
+"""The reset of a server that publishes to a real broker."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_a_reset_leaves_no_publisher_and_a_new_table_is_published(
         assert "Traceback" not in server.log, server.log
         assert "Unclosed" not in server.log, server.log
     keys = [record.key.decode() for record in await read_topic(kafka_broker, f"dynactor.{name}")]
-    # The backlog at the reset is gone, and the new table is complete.
+    # The changes that were unpublished at the reset are discarded; the new table is complete.
     assert {f"5/{number}" for number in range(5)} == {
         key.split('"')[-2] for key in keys if '"5/' in key
     }

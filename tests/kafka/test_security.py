@@ -1,4 +1,4 @@
-"""A broker that requires a name and a password."""
+"""Publishing to a broker that requires a user name and a password."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_refused_login_is_reported_with_its_reason(
         await broker.open_publisher()
 
 
-def test_a_server_publishes_with_a_password_of_a_file(strict_broker: KafkaBroker, tmp_path: Path):
+def test_a_server_publishes_with_a_password_from_a_file(strict_broker: KafkaBroker, tmp_path: Path):
     password = tmp_path / "password"
     password.write_text("secret\n")
     options = kafka_options(
@@ -77,7 +77,7 @@ def test_a_server_publishes_with_a_password_of_a_file(strict_broker: KafkaBroker
         assert "secret" not in server.log
 
 
-def test_a_server_with_a_wrong_password_serves_and_says_so_once(strict_broker: KafkaBroker):
+def test_a_server_with_a_wrong_password_serves_and_logs_the_error_once(strict_broker: KafkaBroker):
     options = kafka_options(
         strict_broker,
         *("--kafka-security-protocol", "SASL_PLAINTEXT"),

@@ -938,7 +938,7 @@ ORDERS: Final = (
         "return prefix + start[1:], key_layout.end_of(prefix)",
         "return prefix + start[1:], self._prefixes[start[0] + 1]",
         "tests/storage/test_namespaces.py",
-        ["test_a_page_ends_with_its_slice"],
+        ["test_a_page_ends_with_its_namespace"],
     ),
     Fault(
         "an open namespace still counts as one that is being opened",

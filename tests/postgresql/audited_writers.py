@@ -1,7 +1,8 @@
-"""Writers whose commits are checked against what the store holds in the end.
+"""Writers whose commits are compared with the store's rows at the end.
 
-Each writer has a head of its own, a counter, and puts a row for each value of it. A commit that
-was acknowledged is there, one that was refused is not, and one of unknown outcome may be.
+Each writer has a head of its own, which is a counter, and puts a row for each value of the counter.
+The row of an acknowledged commit must exist, the row of a refused commit must not, and the row of a
+commit with an unknown outcome may exist.
 """
 
 from __future__ import annotations
@@ -13,29 +14,29 @@ from dynactor.storage.store import Conflict, Group, Store, StoreError, Unknown
 
 
 class AuditedWriters:
-    """Some writers. ``outcomes`` counts how their commits ended."""
+    """Concurrent writers. ``outcomes`` counts the outcomes of their commits."""
 
     def __init__(self, store: Store, count: int = 12) -> None:
         self.outcomes: Counter[str] = Counter()
         self._store = store
         self._count = count
         self._stopped = False
-        # By writer: the values that must be there, and those that may be.
+        # By writer: the values that must be stored, and those that may be stored.
         self._written: list[set[int]] = [set() for _ in range(count)]
         self._unknown: list[set[int]] = [set() for _ in range(count)]
 
     async def run(self) -> None:
-        """Write until ``stop``."""
+        """Write until ``stop`` is called."""
         async with asyncio.TaskGroup() as group:
             for writer in range(self._count):
                 group.create_task(self._write(writer))
 
     def stop(self) -> None:
-        """End the writers behind their present commits."""
+        """End each writer after its present commit."""
         self._stopped = True
 
     async def wait_written(self, commits: int) -> None:
-        """Wait until this number of further commits is acknowledged."""
+        """Wait until this many more commits are acknowledged."""
         target = self.outcomes["written"] + commits
         while self.outcomes["written"] < target:
             await asyncio.sleep(0)
@@ -54,7 +55,7 @@ class AuditedWriters:
                 self.outcomes["unknown"] += 1
                 head = await self._load_head(writer)
             except Conflict:
-                # A commit of unknown outcome was written late.
+                # An earlier commit with an unknown outcome was written meanwhile.
                 self.outcomes["conflict"] += 1
                 head = await self._load_head(writer)
             except StoreError as error:

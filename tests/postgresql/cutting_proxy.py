@@ -1,4 +1,4 @@
-"""A proxy between the store and PostgreSQL that cuts a connection at a boundary of messages."""
+"""A proxy between the store and PostgreSQL that closes a connection between two messages."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _TYPE_BYTES: Final = 1
 
 
 class CuttingProxy:
-    """Forwards whole messages. Once armed, it cuts at one of them, whichever side sent it."""
+    """Forwards whole messages. After ``arm`` it closes one connection before a message."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        # How many messages may still pass; None: all.
+        # The number of messages that are still forwarded; None if unlimited.
         self._left: int | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.cuts = 0
 
     def arm(self, messages: int) -> None:
-        """Let so many messages pass from now on, and then cut their connection once."""
+        """Forward this many more messages of either side, and then close the connection, once."""
         self._left = messages
 
     def disarm(self) -> bool:
-        """Let everything pass; returns whether nothing was cut."""
+        """Forward all messages again; return whether no connection was closed since ``arm``."""
         was_armed, self._left = self._left is not None, None
         return was_armed
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward a connection until one side ends it, or it is cut."""
+        """Forward a connection until one side or the proxy closes it."""
         server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._port)
         both = {writer, server_writer}
         self._writers |= both
@@ -55,7 +55,7 @@ class CuttingProxy:
     ) -> None:
         try:
             while True:
-                # The first message of a client has no type.
+                # The first message of a client has no type byte.
                 head = await reader.readexactly(_LENGTH.size + (_TYPE_BYTES if is_started else 0))
                 (length,) = _LENGTH.unpack(head[-_LENGTH.size :])
                 message = head + await reader.readexactly(length - _LENGTH.size)
@@ -80,14 +80,14 @@ class CuttingProxy:
         return True
 
     def close(self) -> None:
-        """Cut all connections."""
+        """Close all connections."""
         for writer in self._writers:
             writer.transport.abort()
 
 
 @asynccontextmanager
 async def cutting_proxy(port: int) -> AsyncIterator[tuple[CuttingProxy, int]]:
-    """A proxy to this port of loopback, and its own port."""
+    """A proxy to this loopback port, and the proxy's own port."""
     proxy = CuttingProxy(port)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     try:

@@ -1,4 +1,4 @@
-"""Sessions that call the function ``commit`` in transactions of their own, step by step."""
+"""Sessions that call the SQL function ``commit`` in separate transactions, step by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynactor.storage.store import Group
 
 
 class Session:
-    """A connection. A call is in an open transaction, unless it is committed at once."""
+    """A connection. A call after ``begin`` runs in that transaction; others commit at once."""
 
     def __init__(self, connection: Any, statements: Statements, observer: Any) -> None:
         self.connection = connection
@@ -37,14 +37,14 @@ class Session:
     async def commit(
         self, *calls: Group | Sequence[Group], batch: bytes | None = None, epoch: int = 0
     ) -> list[int]:
-        """Call ``commit`` with some calls; returns its verdicts."""
+        """Call the function ``commit`` with these groups; return the verdict on each group."""
         groups = [[call] if isinstance(call, Group) else call for call in calls]
         arguments = Arrays(map(CommitCall, groups)).arguments(epoch, batch or token_bytes(16))
         said: list[int] = await self.connection.fetchval(self._statements.commit, *arguments)
         return said
 
     async def start(self, *calls: Group, batch: bytes | None = None) -> None:
-        """Begin a call that has to wait for a lock; returns when it waits."""
+        """Start a call that must wait for a lock; return when the call waits."""
         self._calling = asyncio.create_task(self.commit(*calls, batch=batch))
         await self.wait_blocked()
 
@@ -58,7 +58,7 @@ class Session:
         raise AssertionError(f"it did not wait: {await self._calling}")
 
     async def finish(self) -> list[int]:
-        """The verdicts of the call that waited."""
+        """Wait for the call of ``start``; return its verdicts."""
         assert self._calling is not None
         return await self._calling
 
@@ -73,7 +73,7 @@ class Session:
 
 @asynccontextmanager
 async def sessions(url: str, count: int = 3) -> AsyncIterator[list[Session]]:
-    """So many sessions on a new schema."""
+    """Open this many sessions on a new schema."""
     address = parse_address(url)
     statements = Statements(address.schema)
     async with AsyncExitStack() as stack:

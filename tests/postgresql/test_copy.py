@@ -1,4 +1,4 @@
-"""A data directory is copied to PostgreSQL and back, with indexes, streams and backups."""
+"""Copying a data directory to PostgreSQL and back, with indexes, streams and backups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.tables.tables import definition, global_index
 TABLE = "copied"
 
 
-def test_a_directory_is_copied_there_and_back(
+def test_a_data_directory_is_copied_to_postgresql_and_back(
     postgresql: Postgresql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = postgresql.url()
@@ -32,7 +32,7 @@ def test_a_directory_is_copied_there_and_back(
             assert copied.returncode == 0, copied.stderr
             assert "copied and compared" in copied.stdout
             assert TABLE in copied.stdout
-            # Its data is the copy now: another copy would mix two.
+            # The target has data now; another copy would mix the rows of two stores.
             again = run_command("copy", "--from", places[source][1], "--to", places[target][1])
             assert again.returncode == 1
             assert "has data already" in again.stderr
@@ -44,7 +44,9 @@ def test_a_directory_is_copied_there_and_back(
     assert shown["first"] == shown["url"] == shown["back"]
 
 
-def test_a_copy_from_nothing_makes_nothing(postgresql: Postgresql, tmp_path: Path) -> None:
+def test_a_copy_of_a_missing_source_creates_no_target(
+    postgresql: Postgresql, tmp_path: Path
+) -> None:
     url = postgresql.url()
     ended = run_command("copy", "--from", str(tmp_path / "none"), "--to", url)
     assert ended.returncode == 1
@@ -66,7 +68,7 @@ def fill(server: Server) -> None:
 
 
 def everything(server: Server) -> dict[str, Any]:
-    """All that clients see: items, index entries, the stream's records, backups."""
+    """All data that clients see: items, index entries, stream records and backups."""
     with (
         closing(WireClient(server.endpoint)) as wire,
         closing(WireClient(server.endpoint, STREAMS_TARGET_PREFIX)) as streams,

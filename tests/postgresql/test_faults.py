@@ -1,4 +1,4 @@
-"""PostgreSQL is killed, restarted, stopped, slow, full, or loses connections during commits."""
+"""The store while PostgreSQL is killed, restarted, paused, slow, full, or drops connections."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.support.environment.left_out import leave_out
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.stores.store import postgresql_store
 
-# A commit takes 7 messages, 15 on a connection that has no statement yet.
+# A commit takes 7 messages, or 15 on a connection without prepared statements.
 MESSAGES = 24
 MIB = 1024 * 1024
 
 
 @pytest.fixture
 def own_postgresql() -> Iterator[Postgresql]:
-    """A PostgreSQL that a test may disturb."""
+    """A PostgreSQL server that a test may kill or pause."""
     with running_postgresql() as server:
         yield server
 
@@ -49,7 +49,8 @@ async def test_a_commit_survives_a_cut_at_every_message(
                 uncut += proxy.disarm()
                 found = await store.latest.load([head, *(key for key, _ in rows)])
                 assert found == [b"1", b"x", b"x", b"x"]
-                # A commit that was written twice, or not noticed, would refuse the next.
+                # If the commit had been written twice or overlooked, the next commit would be
+                # refused.
                 await store.commit([Group(head, b"1", b"2")])
             assert proxy.cuts == MESSAGES - uncut
             assert proxy.cuts >= 7
@@ -71,7 +72,7 @@ async def test_reads_survive_a_cut_at_every_message(postgresql: Postgresql) -> N
 
 
 @pytest.mark.parametrize("fault", ["kill", "fast stop", "sessions", "pause"])
-async def test_nothing_is_lost_or_half_written(own_postgresql: Postgresql, fault: str) -> None:
+async def test_no_commit_is_lost_or_written_in_part(own_postgresql: Postgresql, fault: str) -> None:
     async with postgresql_store(own_postgresql.url()) as store:
         writers = AuditedWriters(store)
         async with asyncio.TaskGroup() as group:
@@ -101,12 +102,12 @@ def disturb(server: Postgresql, fault: str) -> None:
             )
         case "pause":
             server.pause()
-            # The time that this takes is the pause.
+            # The duration of this process is the length of the pause.
             subprocess.run(["/usr/bin/env", "sleep", "0.5"], check=True)
             server.resume()
 
 
-async def test_a_store_without_postgresql_refuses_and_continues_by_itself(
+async def test_a_store_refuses_commits_while_postgresql_is_down_and_then_continues(
     own_postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("connections", "commits"):
@@ -152,7 +153,7 @@ async def test_a_full_disk_refuses_writes_until_there_is_space(
 
 
 async def fill(store: Store) -> int:
-    """Write until the disk is full; returns the number of groups."""
+    """Write until the disk is full; return the number of groups."""
     for number in range(200):
         try:
             await store.commit([large(number)])
@@ -162,7 +163,7 @@ async def fill(store: Store) -> int:
 
 
 def large(number: int) -> Group:
-    """A group of 1 MiB; all have one head."""
+    """The group of 1 MiB with this number; all groups have the same head."""
     before = b"%d" % number if number else None
     value = os.urandom(MIB)
     return Group(b"\x02", before, b"%d" % (number + 1), puts=[(b"\x03%04d" % number, value)])

@@ -1,4 +1,4 @@
-"""Two and three sessions on PostgreSQL, in fixed orders: lock waits, late commits, collisions."""
+"""Two or three sessions on PostgreSQL in fixed orders: lock waits, late commits, conflicts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from dynactor.storage.store import Group
 from tests.postgresql.sessions import Session, sessions
 from tests.support.servers.postgresql import Postgresql
 
-# Heads in the table of heads and in the table of rows, with short and long keys.
+# One head is in the table of heads; the others are in the table of rows, with a short and a long
+# key.
 HEADS = [b"\x02head", b"head", b"head" * 1_000]
 CLAIM = b"\x01claim"
 
@@ -25,13 +26,13 @@ async def three(postgresql: Postgresql) -> AsyncIterator[list[Session]]:
 
 
 def change(head: bytes, before: bytes | None, after: bytes, *rows: bytes, **more: object) -> Group:
-    """A group that moves a head and puts rows, whose values are the head's."""
+    """A group that changes a head, and puts rows whose values are the head's new value."""
     return Group(head, before, after, puts=[(row, after) for row in rows], **more)
 
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("ended", ["COMMIT", "ROLLBACK"])
-async def test_a_head_that_another_session_moves_is_waited_for(
+async def test_a_commit_waits_for_a_head_that_another_session_changes(
     three: list[Session], head: bytes, ended: str
 ) -> None:
     first, second, _ = three
@@ -47,7 +48,7 @@ async def test_a_head_that_another_session_moves_is_waited_for(
 
 
 @pytest.mark.parametrize("head", HEADS)
-async def test_a_head_that_another_session_makes_fails_the_statement(
+async def test_a_statement_fails_if_another_session_creates_its_head(
     three: list[Session], head: bytes
 ) -> None:
     first, second, _ = three
@@ -59,12 +60,12 @@ async def test_a_head_that_another_session_makes_fails_the_statement(
         await second.finish()
     assert raised.value.sqlstate == "DY001"
     assert await second.load(head, b"a", b"b", b"other", b"c") == [b"1", b"1", None, None, None]
-    # Each call on its own, as the engine does then.
+    # The engine then repeats each group in a call of its own.
     assert await second.commit(change(head, None, b"2", b"b")) == [CONFLICT]
 
 
 @pytest.mark.parametrize("head", HEADS)
-async def test_a_head_that_another_session_made_and_took_back_is_made(
+async def test_a_head_is_created_after_another_session_rolled_it_back(
     three: list[Session], head: bytes
 ) -> None:
     first, second, _ = three
@@ -76,7 +77,7 @@ async def test_a_head_that_another_session_made_and_took_back_is_made(
     assert await second.load(head, b"a", b"b") == [b"2", None, b"2"]
 
 
-async def test_a_claim_does_not_move_under_a_commit_that_it_guards(three: list[Session]) -> None:
+async def test_a_claim_does_not_change_during_a_commit_that_it_guards(three: list[Session]) -> None:
     home, other, _ = three
     await home.commit(change(CLAIM, None, b"home"))
     await home.begin()
@@ -90,19 +91,24 @@ async def test_a_claim_does_not_move_under_a_commit_that_it_guards(three: list[S
     assert await home.load(CLAIM, b"a", b"b") == [b"other", b"1", None]
 
 
-async def test_a_guarded_row_is_not_put_under_a_commit_that_it_guards(three: list[Session]) -> None:
+async def test_a_guarded_row_is_not_put_during_a_commit_that_requires_its_absence(
+    three: list[Session],
+) -> None:
     home, other, _ = three
     await home.commit(change(b"\x02owner", None, b"home", CLAIM))
     await home.begin()
     await home.commit(change(b"\x02p", None, b"1", b"a", guards=[(CLAIM, b"home")]))
-    # A plain row: the statement that puts it takes a weaker lock than one on a head.
+    # The claim is put as a plain row here, and that statement takes a weaker lock than one on a
+    # head.
     await other.start(change(b"\x02owner", b"home", b"other", CLAIM))
     await home.end()
     assert await other.finish() == [ACCEPTED]
 
 
 @pytest.mark.parametrize("ended", ["COMMIT", "ROLLBACK"])
-async def test_a_claim_that_is_moving_is_waited_for(three: list[Session], ended: str) -> None:
+async def test_a_commit_waits_for_a_claim_that_another_session_changes(
+    three: list[Session], ended: str
+) -> None:
     home, other, _ = three
     await home.commit(change(CLAIM, None, b"home"))
     await other.begin()
@@ -140,7 +146,9 @@ async def test_a_token_is_written_once(three: list[Session]) -> None:
     assert await second.load(token, b"\x02q") == [b"first", None]
 
 
-async def test_a_row_that_must_be_absent_is_not_made_meanwhile(three: list[Session]) -> None:
+async def test_a_row_that_must_be_absent_is_not_created_during_the_commit(
+    three: list[Session],
+) -> None:
     first, second, _ = three
     await first.begin()
     guarded = change(b"\x02p", None, b"1", b"a", guards=[(b"row", None)])
@@ -151,20 +159,22 @@ async def test_a_row_that_must_be_absent_is_not_made_meanwhile(three: list[Sessi
     assert await first.load(b"row", b"a") == [b"2", b"1"]
 
 
-async def test_a_range_is_deleted_with_the_row_that_was_waited_for(three: list[Session]) -> None:
+async def test_a_deleted_range_includes_a_row_committed_while_the_delete_waited(
+    three: list[Session],
+) -> None:
     first, second, _ = three
     head = b"\x02p"
     await first.commit(change(head, None, b"0", b"k1"))
     await first.begin()
     await first.commit(change(head, b"0", b"1", b"k2"))
-    # It is refused for its head if it does not see the row: it waits for the lock first.
+    # The second session first waits for the lock of the head. Its delete must then see the new row.
     await second.start(Group(head, b"1", b"2", range_deletes=[(b"k", b"l")]))
     await first.end()
     assert await second.finish() == [ACCEPTED]
     assert await first.load(head, b"k1", b"k2") == [b"2", None, None]
 
 
-async def test_the_refused_call_alone_is_left_out_after_a_wait(three: list[Session]) -> None:
+async def test_after_a_wait_only_the_refused_group_is_omitted(three: list[Session]) -> None:
     first, second, _ = three
     for head in (b"\x02a", b"\x02b", b"\x02c"):
         await first.commit(change(head, None, b"0"))
@@ -187,7 +197,8 @@ async def test_heads_are_locked_in_the_order_of_their_keys(three: list[Session])
         await first.commit(change(head, None, b"0"))
     await first.begin()
     await first.commit(change(b"\x02a", b"0", b"1"))
-    # Both name the heads in another order; the second holds none that the third could wait for.
+    # Both calls name the heads in reverse order. The second call waits for the lowest head, so it
+    # holds no lock that the third call needs.
     await second.start(*(change(head, b"0", b"2") for head in reversed(heads)))
     assert await third.commit(change(b"\x02c", b"0", b"3"), change(b"\x02b", b"0", b"3")) == [
         ACCEPTED,
@@ -219,12 +230,14 @@ async def test_a_server_that_takes_over_waits_for_commits_and_refuses_later_ones
     assert await new.commit(change(b"\x02p", b"1", b"2"), epoch=1) == [ACCEPTED]
 
 
-async def test_a_statement_that_is_sent_again_finds_itself(three: list[Session]) -> None:
+async def test_a_repeated_statement_finds_that_it_was_committed_before(
+    three: list[Session],
+) -> None:
     first, second, third = three
     call = change(b"\x02p", None, b"1", b"a")
     await first.begin()
     assert await first.commit(call, batch=b"ours") == [ACCEPTED]
-    # Its connection is lost, and PostgreSQL has not committed it yet.
+    # The first connection is lost before PostgreSQL has committed its statement.
     await second.start(call, batch=b"ours")
     await first.end()
     with pytest.raises(asyncpg.PostgresError, match="DY001"):

@@ -1,4 +1,4 @@
-"""The server tells each fault at its start in one sentence."""
+"""Each fault of PostgreSQL at the start of the server is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.stores.store import postgresql_store
 
 
 async def refusal(url: str) -> str:
-    """The message of a start that is refused."""
+    """The message with which opening this URL is refused."""
     with pytest.raises(CannotOpen) as raised:
         async with postgresql_store(url):
             pass
@@ -83,14 +83,14 @@ async def test_synchronous_commit_off_is_refused(postgresql: Postgresql) -> None
     assert "synchronous_commit is off" in told
 
 
-async def test_tables_of_another_program_are_left_alone(postgresql: Postgresql) -> None:
+async def test_a_schema_with_tables_of_another_program_is_refused(postgresql: Postgresql) -> None:
     postgresql.sql("CREATE SCHEMA theirs; CREATE TABLE theirs.rows (a int)")
     told = await refusal(postgresql.url("theirs"))
     assert "holds tables that dynactor did not make" in told
     assert postgresql.sql("SELECT count(*) FROM theirs.rows") == "0"
 
 
-async def test_an_empty_schema_is_taken(postgresql: Postgresql) -> None:
+async def test_an_empty_schema_is_accepted(postgresql: Postgresql) -> None:
     postgresql.sql("CREATE SCHEMA prepared")
     async with postgresql_store(postgresql.url("prepared")) as store:
         await store.commit([Group(b"\x00", None, b"1")])
@@ -105,7 +105,7 @@ async def test_a_schema_of_a_later_version_is_refused(postgresql: Postgresql) ->
     assert f"has format 99, this dynactor knows formats up to {FORMAT_VERSION}." in told
 
 
-async def test_the_schema_of_an_earlier_version_is_brought_to_this_one(
+async def test_the_schema_of_an_earlier_version_is_upgraded(
     postgresql: Postgresql,
 ) -> None:
     url = postgresql.url("earlier")
@@ -144,7 +144,7 @@ async def test_a_server_that_lost_its_lock_writes_nothing_beside_the_next(
     url = postgresql.url()
     async with postgresql_store(url) as first:
         await first.commit([Group(b"\x00", None, b"1")])
-        # The sessions end as if the network had been cut; the first server runs on.
+        # End the sessions as a broken network would; the first server continues to run.
         postgresql.sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE application_name = 'dynactor'"
@@ -158,7 +158,7 @@ async def test_a_server_that_lost_its_lock_writes_nothing_beside_the_next(
             assert await second.latest.load([b"\x00"]) == [b"2"]
 
 
-def test_the_server_says_it_and_ends(postgresql: Postgresql) -> None:
+def test_the_server_prints_the_fault_and_exits(postgresql: Postgresql) -> None:
     ended = run_command("serve", "--port", "0", "--store", postgresql.url(database="nowhere"))
     assert ended.returncode == 1
     assert ended.stderr.endswith(
@@ -166,7 +166,9 @@ def test_the_server_says_it_and_ends(postgresql: Postgresql) -> None:
     )
 
 
-def test_the_driver_is_an_extra(postgresql: Postgresql, tmp_path: Any) -> None:
+def test_without_the_optional_driver_the_error_names_the_extra(
+    postgresql: Postgresql, tmp_path: Any
+) -> None:
     (tmp_path / "asyncpg.py").write_text("raise ModuleNotFoundError(name='asyncpg')")
     ended = run_command(
         "serve", "--port", "0", "--store", postgresql.url(), PYTHONPATH=str(tmp_path)
@@ -175,14 +177,14 @@ def test_the_driver_is_an_extra(postgresql: Postgresql, tmp_path: Any) -> None:
     assert "--store needs asyncpg: install it by pip install 'dynactor[postgresql]'" in ended.stderr
 
 
-async def test_a_server_takes_its_lock_again_when_the_session_before_has_ended(
+async def test_a_server_takes_its_lock_when_the_previous_session_has_ended(
     postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynactor.storage.postgresql.ownership._BEAT_SECONDS", 0.01)
     monkeypatch.setattr("dynactor.storage.postgresql.ownership._LOCK_SECONDS", 0.0)
     url = postgresql.url("kept")
     async with asyncio.timeout(60), postgresql_store(url):
-        # A session that PostgreSQL still takes for the one that is gone.
+        # This session holds the lock, like a session of a server that is gone.
         statements = Statements("kept")
         lingering = await connect(parse_address(url))
         postgresql.sql(

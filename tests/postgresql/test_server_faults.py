@@ -1,4 +1,4 @@
-"""PostgreSQL is killed under a server with indexes and streams: nothing is lost, all goes on."""
+"""A server with indexes and streams loses nothing and continues when PostgreSQL is killed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from random import Random
 import pytest
 
 from tests.support.clients.wire import Answer, Connection
-from tests.support.crowds.crashes import address, connected
-from tests.support.crowds.indexed_database import IndexedDatabase
-from tests.support.crowds.writers import Crowd
 from tests.support.servers import server as servers
 from tests.support.servers.postgresql import Postgresql, running_postgresql
+from tests.support.writers.crashes import address, connected
+from tests.support.writers.indexed_database import IndexedDatabase
+from tests.support.writers.writers import Writers
 
 FEW_ROUNDS = 2
 ANSWERS = 600
@@ -22,13 +22,13 @@ ANSWERS = 600
 
 @pytest.fixture
 def own_postgresql(monkeypatch: pytest.MonkeyPatch) -> Iterator[Postgresql]:
-    """A PostgreSQL that a test may kill, with the data of all servers that are started."""
+    """A PostgreSQL server that a test may kill; the test's dynactor servers store data there."""
     with running_postgresql() as postgresql:
         monkeypatch.setattr(servers, "place_options", postgresql.place_options)
         yield postgresql
 
 
-async def test_indexes_and_streams_outlive_kills_of_postgresql(
+async def test_indexes_and_streams_survive_kills_of_postgresql(
     own_postgresql: Postgresql, tmp_path: Path, rounds: int | None
 ) -> None:
     draw = Random(1)
@@ -43,14 +43,14 @@ async def test_indexes_and_streams_outlive_kills_of_postgresql(
         with database.running() as server:
             async with connected(server) as connection:
                 assert await database.violations(connection) == []
-                crowd = Crowd(database.history, draw)
+                writers = Writers(database.history, draw)
                 async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(crowd.run(*address(server)))
-                    await crowd.wait_answers(draw.randrange(1, ANSWERS))
+                    tasks.create_task(writers.run(*address(server)))
+                    await writers.wait_answers(draw.randrange(1, ANSWERS))
                     await asyncio.to_thread(kill_and_start, own_postgresql)
-                    await crowd.wait_answers(crowd.answers + draw.randrange(1, ANSWERS))
-                    crowd.stopping = True
-                # The same server goes on, with all followers.
+                    await writers.wait_answers(writers.answers + draw.randrange(1, ANSWERS))
+                    writers.stopping = True
+                # The same server continues, with all its followers.
                 assert await database.violations(connection) == []
             assert "actor_given_up" not in server.log, server.log
             assert "Traceback" not in server.log, server.log
@@ -58,7 +58,7 @@ async def test_indexes_and_streams_outlive_kills_of_postgresql(
     assert await database.compare_all() == []
 
 
-async def test_a_server_without_postgresql_answers_errors_and_then_serves_again(
+async def test_a_server_answers_errors_while_postgresql_is_down_and_then_serves_again(
     own_postgresql: Postgresql, tmp_path: Path
 ) -> None:
     database = IndexedDatabase(tmp_path, Random(1))

@@ -1,4 +1,4 @@
-"""Concurrent long work: a backup is created while disk space is reclaimed."""
+"""A backup is created while the engine reclaims disk space."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = 1 << 30
 
 
 class HeldEngine(DiskEngine):
-    """An engine whose compactions and copies continue when the test or closing allows."""
+    """An engine whose compactions and checkpoints wait until the test or closing releases them."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(open_data_directory(directory), RocksOptions(longest_read_seconds=0.0))
@@ -93,7 +93,7 @@ async def test_a_checkpoint_does_not_wait_for_a_reclaim(
     assert await keys_in(tmp_path / "copies" / "copy") == [b"a"]
 
 
-async def test_closing_ends_both_and_leaves_a_whole_backup_or_none(
+async def test_closing_aborts_reclaim_and_checkpoint_and_leaves_a_complete_backup_or_none(
     store: Store, engine: HeldEngine, tmp_path: Path
 ) -> None:
     await put(store, b"a")
@@ -113,7 +113,7 @@ async def test_closing_ends_both_and_leaves_a_whole_backup_or_none(
     assert await keys_in(tmp_path / "data") == [b"a"]
 
 
-async def test_after_a_full_disk_the_engine_is_reopened_when_neither_is_running(
+async def test_after_a_full_disk_the_engine_is_reopened_once_reclaim_and_checkpoint_have_ended(
     store: Store, engine: HeldEngine, tmp_path: Path
 ) -> None:
     await put(store, b"a")
@@ -129,14 +129,14 @@ async def test_after_a_full_disk_the_engine_is_reopened_when_neither_is_running(
             await put(store, b"b")
         assert engine.reopened == 0
         ending.set()
-        # Both flush memory, which may hold changes that no sync covered.
+        # Both operations flush the memtable, which may have unsynced changes.
         with pytest.raises((Full, Retry)):
             await work
     await put(store, b"b")
     assert engine.reopened == 1
 
 
-async def test_copies_made_while_tables_are_compacted_away_are_whole(tmp_path: Path) -> None:
+async def test_checkpoints_made_during_compactions_are_complete(tmp_path: Path) -> None:
     value = bytes(range(256)) * 40
     async with disk_store(tmp_path / "data") as store:
         for row in range(2_000):

@@ -1,4 +1,4 @@
-"""The memory of the engine's block cache."""
+"""The size of the engine's block cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Group
 
 
-def test_it_has_its_size_whenever_the_database_is_opened(tmp_path: Path) -> None:
+def test_the_block_cache_has_the_configured_size_after_every_opening(tmp_path: Path) -> None:
     for size_bytes in (64 * MIB, 64 * MIB, 96 * MIB):
         options = RocksOptions(block_cache_bytes=size_bytes)
         with closing(DiskEngine(open_data_directory(tmp_path), options)) as engine:
@@ -21,7 +21,7 @@ def test_it_has_its_size_whenever_the_database_is_opened(tmp_path: Path) -> None
             assert found == size_bytes
 
 
-async def test_a_server_without_a_cache_reads_correctly(tmp_path: Path) -> None:
+async def test_a_server_without_a_block_cache_reads_correctly(tmp_path: Path) -> None:
     store = await open_rocks(tmp_path, RocksOptions(block_cache_bytes=0))
     await (await store.commit([Group(b"head", None, b"1", [(b"key", b"value")])]))
     await store.close()
@@ -30,6 +30,6 @@ async def test_a_server_without_a_cache_reads_correctly(tmp_path: Path) -> None:
     await store.close()
 
 
-def test_it_is_a_share_of_the_memory_unless_it_is_given() -> None:
+def test_the_block_cache_is_a_share_of_the_memory_by_default() -> None:
     assert RocksOptions(block_cache_bytes=5 * MIB).cache_bytes == 5 * MIB
     assert RocksOptions().cache_bytes <= memory_bytes() // 4

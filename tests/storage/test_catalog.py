@@ -1,4 +1,4 @@
-"""Catalog records of an unknown form."""
+"""Catalog records in an unknown format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.databases.databases import table_definition
 from tests.support.stores.store import memory_store
 
 
-async def test_a_table_in_an_unknown_form_is_named():
+async def test_the_error_for_a_table_record_in_an_unknown_format_names_the_table():
     record = TableRecord(table_definition(), (PartitionRange(1, b""),))
     unknown = msgpack.decode(catalog.encode_record(record))
     unknown["definition"]["status"] = "PAUSED"
@@ -24,7 +24,7 @@ async def test_a_table_in_an_unknown_form_is_named():
             await catalog.load(store.latest)
 
 
-async def test_a_head_in_an_unknown_form_is_damaged():
+async def test_a_head_in_an_unknown_format_is_reported_as_damaged():
     async with memory_store() as store:
         await (await store.commit([Group(key_layout.CATALOG_HEAD, None, b"\xc1")]))
         with pytest.raises(Damaged, match="The head of the catalog is in no form"):

@@ -1,4 +1,4 @@
-"""Closing the store ends long work in its thread, even after its caller was canceled."""
+"""Closing the store aborts a reclaim in its thread, even if the caller was canceled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SlowEngine(MemoryEngine):
         super().interrupt()
 
 
-async def test_closing_ends_a_reclaim_whose_caller_has_left() -> None:
+async def test_closing_aborts_a_reclaim_whose_caller_was_canceled() -> None:
     engine = SlowEngine()
     store = _RocksStore(engine, RocksOptions(), DiskReads())
     reclaims = [asyncio.ensure_future(store.reclaim(b"t", b"u")) for _ in range(3)]

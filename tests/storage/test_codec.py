@@ -1,4 +1,4 @@
-"""An item in a row's value, and invalid values."""
+"""Encoding of an item as the value of a row, and invalid values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_encoded_item_is_decoded_unchanged(stored):
 
 
 @pytest.mark.parametrize("value", [b"", b"\x01", b"\x01" * 12, b"\x00" * 20, b"\x02" * 20])
-def test_a_value_without_a_known_header_is_damaged(value):
+def test_a_value_with_an_unknown_header_is_reported_as_damaged(value):
     known = codec.encode(StoredItem(1, 2, b"{}"))
     with pytest.raises(Damaged, match="a format that this version knows"):
         codec.decode(value)

@@ -24,13 +24,13 @@ class FailingEngine(MemoryEngine):
         super().sync(sequence)
 
 
-async def test_it_answers_on_a_full_disk_too() -> None:
+async def test_an_empty_commit_completes_on_a_full_disk() -> None:
     engine = FailingEngine()
     store = _RocksStore(engine, RocksOptions())
     group = Group(b"head", None, b"1", puts=[(b"key", b"value")])
     try:
         durable = await store.commit([group])
-        # Another commit fails so while the first one's sync is in progress.
+        # Another commit fails with this error while the sync of the first one is in progress.
         store._end_writing(Exception("IO error: No space left on device"))
         behind = await store.commit([])
         assert not durable.done()
@@ -45,7 +45,7 @@ async def test_it_answers_on_a_full_disk_too() -> None:
         await store.commit([])
 
 
-async def test_it_is_refused_once_a_sync_has_failed() -> None:
+async def test_an_empty_commit_is_refused_once_a_sync_has_failed() -> None:
     engine = FailingEngine()
     store = _RocksStore(engine, RocksOptions())
     try:

@@ -1,4 +1,4 @@
-"""Damaged files: a clear error at the start or at the read, never a wrong answer."""
+"""Damaged files cause an error at the start or at a read, and never a wrong answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARK_SLOTS = (0, 4096)
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data directory of a killed process, with many durable commits in its log."""
+    """The data directory of a killed process, with many durable commits in its log."""
     with StoreProcess(tmp_path / "data") as process:
         for number in range(ROWS):
             process.ask("write", f"key-{number}", "value")
@@ -45,7 +45,7 @@ def contents(data: Path) -> dict[Path, bytes]:
     }
 
 
-async def test_a_whole_log_is_replayed(data: Path) -> None:
+async def test_an_undamaged_log_is_replayed(data: Path) -> None:
     store = await open_rocks(data)
     assert await store.durable().load([b"key-39"]) == [b"value"]
     await store.close()
@@ -71,7 +71,9 @@ async def test_a_missing_log_is_reported(data: Path) -> None:
 
 
 @pytest.mark.parametrize("lost_bytes", [1, 8, 30])
-async def test_a_durable_commit_cut_off_the_log_is_reported(data: Path, lost_bytes: int) -> None:
+async def test_a_log_without_its_last_durable_commit_is_reported(
+    data: Path, lost_bytes: int
+) -> None:
     log = log_of(data)
     os.truncate(log, log.stat().st_size - lost_bytes)
     with pytest.raises(Damaged):
@@ -79,7 +81,7 @@ async def test_a_durable_commit_cut_off_the_log_is_reported(data: Path, lost_byt
 
 
 @pytest.mark.parametrize("tail", [b"\x00" * 5000, b"\x17torn record\x01\x02\x03" * 9, b"\x00"])
-async def test_a_torn_tail_after_the_durable_commits_is_no_error(data: Path, tail: bytes) -> None:
+async def test_a_torn_record_after_the_durable_commits_is_no_error(data: Path, tail: bytes) -> None:
     with log_of(data).open("ab") as log:
         log.write(tail)
     store = await open_rocks(data)
@@ -123,7 +125,7 @@ async def test_a_damaged_manifest_of_the_engine_is_reported(
         await open_rocks(data)
 
 
-async def test_a_damaged_table_file_is_named_at_the_start_and_not_the_manifest(
+async def test_the_error_at_the_start_names_a_damaged_table_file_and_not_the_manifest(
     tmp_path: Path,
 ) -> None:
     store = await open_rocks(tmp_path)
@@ -147,7 +149,7 @@ async def test_a_damaged_table_file_is_named_at_the_start_and_not_the_manifest(
 
     assert len(refusals) > 10
     assert not [refusal for refusal in refusals if "MANIFEST" in refusal or ".." in refusal]
-    # For one kind of damage, the engine's message names no file.
+    # For one kind of damage, RocksDB's message names no file.
     unnamed = {refusal for refusal in refusals if table.name not in refusal}
     engine = tmp_path / "rocksdb"
     assert all(each.startswith(f"The files in {engine} can't be opened: ") for each in refusals)
@@ -171,7 +173,7 @@ async def test_a_flipped_byte_in_a_table_never_gives_a_wrong_answer(tmp_path: Pa
     whole = table.read_bytes()
     reported = 0
     for offset in range(0, len(whole), len(whole) // 150):
-        # A new file each time, because RocksDB's cache would have the old one.
+        # Create a new file each time, because RocksDB may have cached blocks of the old file.
         table.unlink()
         table.write_bytes(whole)
         flip(table, offset)

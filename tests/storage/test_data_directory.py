@@ -1,4 +1,4 @@
-"""Which directories are accepted, and the errors for others."""
+"""The data directories that a server accepts, and the errors for others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynactor.storage.store import CannotOpen, Damaged
 from tests.support.stores.store_process import StoreProcess
 
 
-async def test_a_missing_directory_is_made_with_its_parents(tmp_path: Path) -> None:
+async def test_a_missing_directory_is_created_with_its_parents(tmp_path: Path) -> None:
     store = await open_rocks(tmp_path / "a" / "b")
     await store.close()
     assert (tmp_path / "a" / "b" / "format").read_text() == format_line(FORMAT_VERSION)
@@ -44,14 +44,16 @@ async def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "format").read_text() == format_line(newer)
 
 
-async def test_an_older_format_is_raised_so_that_older_versions_refuse_it(tmp_path: Path) -> None:
+async def test_an_older_format_is_upgraded_so_that_older_versions_refuse_the_directory(
+    tmp_path: Path,
+) -> None:
     await (await open_rocks(tmp_path)).close()
     (tmp_path / "format").write_text(format_line(1))
     await (await open_rocks(tmp_path)).close()
     assert (tmp_path / "format").read_text() == format_line(FORMAT_VERSION)
 
 
-async def test_the_format_of_an_unusable_directory_stays(tmp_path: Path) -> None:
+async def test_the_format_of_an_unusable_directory_is_not_upgraded(tmp_path: Path) -> None:
     await (await open_rocks(tmp_path)).close()
     (tmp_path / "format").write_text(format_line(1))
     (tmp_path / "rocksdb" / "CURRENT").write_bytes(b"nonsense")
@@ -60,10 +62,10 @@ async def test_the_format_of_an_unusable_directory_stays(tmp_path: Path) -> None
     assert (tmp_path / "format").read_text() == format_line(1)
 
 
-async def test_a_format_that_can_not_be_raised_leaves_the_directory_free(tmp_path: Path) -> None:
+async def test_a_failed_format_upgrade_leaves_the_directory_unlocked(tmp_path: Path) -> None:
     await (await open_rocks(tmp_path)).close()
     (tmp_path / "format").write_text(format_line(1))
-    # Blocks the name of the file that would replace it.
+    # A directory of this name prevents writing the new format file.
     (tmp_path / "format.new").mkdir()
     for _attempt in range(2):
         with pytest.raises(CannotOpen, match="can't be used: Is a directory"):
@@ -79,29 +81,27 @@ async def test_a_damaged_format_is_refused(tmp_path: Path) -> None:
         await open_rocks(tmp_path)
 
 
-async def test_a_foreign_directory_is_refused_and_left_unchanged(tmp_path: Path) -> None:
+async def test_a_directory_of_another_program_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(CannotOpen, match="holds files and is not a data directory of dynactor"):
         await open_rocks(tmp_path)
     assert names_in(tmp_path) == ["thesis.txt"]
 
 
-async def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
+async def test_a_file_is_refused_as_data_directory(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     with pytest.raises(CannotOpen, match="can't be used: Not a directory"):
         await open_rocks(tmp_path / "data")
 
 
 @pytest.mark.parametrize("left_behind", ["lock", "format.new"])
-async def test_a_first_start_that_was_cut_short_is_begun_again(
-    tmp_path: Path, left_behind: str
-) -> None:
+async def test_an_interrupted_first_start_is_repeated(tmp_path: Path, left_behind: str) -> None:
     (tmp_path / left_behind).write_text("")
     store = await open_rocks(tmp_path)
     await store.close()
 
 
-async def test_a_failed_opening_leaves_the_directory_free(tmp_path: Path) -> None:
+async def test_a_failed_opening_leaves_the_directory_unlocked(tmp_path: Path) -> None:
     store = await open_rocks(tmp_path)
     await store.close()
     current = tmp_path / "rocksdb" / "CURRENT"

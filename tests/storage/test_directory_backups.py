@@ -1,4 +1,4 @@
-"""Backups of a store in use: complete directories, or none."""
+"""Backups of a running store: each is a complete directory, or does not exist."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_backup_has_the_durable_data_and_never_changes(
     assert names(tmp_path) == ["first", "second"]
 
 
-async def test_its_tables_are_links_and_take_no_space(
+async def test_the_table_files_of_a_backup_are_hard_links(
     store: Store, backups: Backups, tmp_path: Path
 ) -> None:
     await put(store, b"a")
@@ -73,7 +73,7 @@ async def test_its_tables_are_links_and_take_no_space(
 @pytest.mark.parametrize(
     "name", ["", ".", "..", ".hidden", "-rf", "a/b", "../a", "a b", "ä", "a\n", "a" * 201]
 )
-async def test_a_name_that_is_no_plain_one_is_refused(
+async def test_a_backup_name_with_special_characters_is_refused(
     backups: Backups, tmp_path: Path, name: str
 ) -> None:
     with pytest.raises(BadName):
@@ -81,7 +81,7 @@ async def test_a_name_that_is_no_plain_one_is_refused(
     assert not (tmp_path / "backups").exists()
 
 
-async def test_a_name_is_given_once(store: Store, backups: Backups) -> None:
+async def test_a_backup_name_can_be_used_once(store: Store, backups: Backups) -> None:
     await put(store, b"a")
     made = await backups.make("first")
     await put(store, b"b")
@@ -90,7 +90,7 @@ async def test_a_name_is_given_once(store: Store, backups: Backups) -> None:
     assert await keys_in(made.directory) == [b"a"]
 
 
-async def test_two_concurrent_backups_are_both_whole(
+async def test_two_concurrent_backups_are_both_complete(
     store: Store, backups: Backups, tmp_path: Path
 ) -> None:
     await put(store, b"a")
@@ -100,7 +100,7 @@ async def test_two_concurrent_backups_are_both_whole(
     assert len(names(tmp_path)) == 4
 
 
-async def test_the_remains_of_a_crash_are_removed_with_the_next_backup(
+async def test_an_incomplete_backup_of_a_crashed_server_is_removed_by_the_next_backup(
     store: Store, backups: Backups, tmp_path: Path
 ) -> None:
     left = tmp_path / "backups" / ".unfinished"
@@ -112,7 +112,7 @@ async def test_the_remains_of_a_crash_are_removed_with_the_next_backup(
     assert names(tmp_path) == ["first"]
 
 
-async def test_foreign_files_are_not_removed(backups: Backups, tmp_path: Path) -> None:
+async def test_files_of_other_programs_are_not_removed(backups: Backups, tmp_path: Path) -> None:
     theirs = tmp_path / "backups" / ".unfinished" / "thesis.txt"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("mine")
@@ -121,7 +121,7 @@ async def test_foreign_files_are_not_removed(backups: Backups, tmp_path: Path) -
     assert theirs.read_text() == "mine"
 
 
-async def test_a_concurrent_backup_of_another_server_is_left_alone(
+async def test_a_concurrent_backup_of_another_server_is_not_removed(
     store: Store, backups: Backups, tmp_path: Path
 ) -> None:
     await put(store, b"a")
@@ -149,7 +149,9 @@ async def test_a_backup_is_completed_after_its_caller_is_cancelled(
     assert await keys_in(tmp_path / "backups" / "first") == [b"a"]
 
 
-async def test_a_store_closed_meanwhile_leaves_a_whole_backup_or_none(tmp_path: Path) -> None:
+async def test_closing_the_store_during_a_backup_leaves_a_complete_backup_or_none(
+    tmp_path: Path,
+) -> None:
     async with disk_store(tmp_path / "data") as store:
         await put(store, b"a")
         waiting = asyncio.create_task(Backups(store, tmp_path / "backups").make("first"))
@@ -178,7 +180,7 @@ async def test_a_backup_has_the_permissions_of_the_data(backups: Backups, tmp_pa
     assert made.directory.stat().st_mode & 0o777 == 0o700
 
 
-async def test_a_place_that_can_not_be_written_to_is_explained(
+async def test_the_error_for_an_unwritable_backup_directory_says_why(
     store: Store, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -188,12 +190,12 @@ async def test_a_place_that_can_not_be_written_to_is_explained(
 
 @pytest.fixture
 def elsewhere() -> Iterator[Path]:
-    """A directory in memory, which every Linux system has."""
+    """A directory on another file system: Linux's /dev/shm in memory."""
     with TemporaryDirectory(dir="/dev/shm") as directory:
         yield Path(directory)
 
 
-async def test_another_file_system_is_refused_as_nothing_can_be_linked_into_it(
+async def test_a_backup_directory_on_another_file_system_is_refused(
     store: Store, elsewhere: Path
 ) -> None:
     await put(store, b"a")

@@ -1,4 +1,4 @@
-"""On a system where a sync only reaches the disk's cache, the cache is flushed, too."""
+"""On a system whose fsync leaves data in the disk's cache, a sync also flushes that cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.stores.store import disk_store
 
 
 class Disk:
-    """Counts the flushes of its cache, and may fail."""
+    """A fake disk that counts the flushes of its cache, and can fail."""
 
     FULL_SYNC = 51
 
@@ -35,7 +35,7 @@ class Disk:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """This system, with the properties of macOS."""
+    """Make this system look like macOS, where F_FULLFSYNC flushes the disk's cache."""
     disk = Disk()
     monkeypatch.setattr(disk_sync, "_FULL_SYNC", Disk.FULL_SYNC)
     monkeypatch.setattr(fcntl, "fcntl", disk.fcntl)
@@ -43,7 +43,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return disk
 
 
-async def test_each_durable_write_has_one(disk: Disk, tmp_path: Path) -> None:
+async def test_each_durable_write_flushes_the_cache_of_the_disk(disk: Disk, tmp_path: Path) -> None:
     async with disk_store(tmp_path) as store:
         for count in range(3):
             syncs = disk.syncs
@@ -55,7 +55,9 @@ async def test_each_durable_write_has_one(disk: Disk, tmp_path: Path) -> None:
         assert await store.latest.load([b"head"]) == [b"3"]
 
 
-async def test_without_it_a_write_is_not_answered(disk: Disk, tmp_path: Path) -> None:
+async def test_a_write_is_not_acknowledged_if_the_flush_of_the_cache_fails(
+    disk: Disk, tmp_path: Path
+) -> None:
     async with disk_store(tmp_path) as store:
         disk.fails = True
         with pytest.raises(Unknown, match="syncing the log failed"):

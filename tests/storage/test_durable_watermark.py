@@ -1,4 +1,4 @@
-"""The mark beside the log."""
+"""The mark: the file that says how far the log is durable."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "mark"
 
 
-def test_a_new_mark_names_no_change(path: Path) -> None:
+def test_a_new_mark_covers_no_change(path: Path) -> None:
     assert read(path) == (0, False)
 
 
-def test_a_mark_is_read_back_as_it_was_left(path: Path) -> None:
+def test_a_reopened_mark_has_the_values_that_were_written(path: Path) -> None:
     with closing(DurableMark(path)) as mark:
         mark.advance(7)
         mark.advance(2**40)
     assert read(path) == (2**40, False)
 
 
-def test_changes_that_must_not_come_back_are_marked_until_the_log_is_settled(path: Path) -> None:
+def test_the_mark_forbids_replay_of_unsynced_changes_until_the_log_is_cut(path: Path) -> None:
     with closing(DurableMark(path)) as mark:
         mark.advance(6)
         mark.keep_only_synced()
-        # A sync in progress succeeds.
+        # A sync that was in progress succeeds.
         mark.advance(7)
     with closing(DurableMark(path)) as mark:
         assert (mark.sequence, mark.only_synced) == (7, True)
@@ -67,7 +67,7 @@ class WatchedMark(DurableMark):
         self.durable = self.path.read_bytes()
 
 
-def test_a_mark_that_cuts_the_log_keeps_acknowledged_changes(path: Path) -> None:
+def test_a_mark_that_requires_a_cut_of_the_log_keeps_acknowledged_changes(path: Path) -> None:
     with closing(WatchedMark(path)) as mark:
         mark.advance(6)
         mark.keep_only_synced()
@@ -77,7 +77,9 @@ def test_a_mark_that_cuts_the_log_keeps_acknowledged_changes(path: Path) -> None
 
 
 @pytest.mark.parametrize("at", OFFSETS)
-def test_acknowledged_changes_are_kept_if_such_a_mark_is_damaged(path: Path, at: int) -> None:
+def test_acknowledged_changes_are_kept_if_a_mark_that_requires_a_cut_is_damaged(
+    path: Path, at: int
+) -> None:
     with closing(DurableMark(path)) as mark:
         mark.keep_only_synced()
         mark.advance(7)
@@ -88,7 +90,7 @@ def test_acknowledged_changes_are_kept_if_such_a_mark_is_damaged(path: Path, at:
 
 
 class FullMark(DurableMark):
-    """A mark on a disk that is full after this many more syncs."""
+    """A mark on a disk that is full after ``syncs_left`` more syncs."""
 
     syncs_left = 1_000
 
@@ -100,7 +102,9 @@ class FullMark(DurableMark):
 
 
 @pytest.mark.parametrize("slots", [0, 1])
-def test_a_change_that_was_noted_in_part_does_not_come_back(path: Path, slots: int) -> None:
+def test_a_change_whose_mark_was_written_to_one_slot_is_not_replayed(
+    path: Path, slots: int
+) -> None:
     with closing(FullMark(path)) as mark:
         mark.advance(6)
         mark.keep_only_synced()
@@ -115,7 +119,7 @@ def test_a_change_that_was_noted_in_part_does_not_come_back(path: Path, slots: i
 
 
 @pytest.mark.parametrize("slots", [0, 1])
-def test_the_log_is_not_to_be_cut_before_both_slots_say_where(path: Path, slots: int) -> None:
+def test_the_log_is_not_cut_before_both_slots_have_the_position(path: Path, slots: int) -> None:
     with closing(FullMark(path)) as mark:
         mark.advance(6)
         assert not mark.is_kept
@@ -133,7 +137,7 @@ def test_the_log_is_not_to_be_cut_before_both_slots_say_where(path: Path, slots:
 
 
 @pytest.mark.parametrize("slots", [0, 1])
-def test_a_log_that_was_settled_in_part_is_still_cut(path: Path, slots: int) -> None:
+def test_the_log_is_still_cut_if_one_slot_requires_it(path: Path, slots: int) -> None:
     with closing(FullMark(path)) as mark:
         mark.advance(6)
         mark.keep_only_synced()
@@ -146,7 +150,7 @@ def test_a_log_that_was_settled_in_part_is_still_cut(path: Path, slots: int) -> 
 
 @pytest.mark.parametrize("written_bytes", range(SLOT_BYTES + 1))
 @pytest.mark.parametrize("advances", [1, 2, 3])
-def test_a_torn_write_leaves_the_mark_before_it_or_the_new_one(
+def test_a_torn_write_leaves_the_old_mark_or_the_new_one(
     path: Path, advances: int, written_bytes: int
 ) -> None:
     with closing(DurableMark(path)) as mark:
@@ -170,7 +174,7 @@ def test_a_torn_write_leaves_the_mark_before_it_or_the_new_one(
         assert found != (5, False)
 
 
-def test_a_slot_is_left_alone_while_the_other_one_is_not_durable(path: Path) -> None:
+def test_a_slot_is_not_written_while_the_other_slot_is_not_durable(path: Path) -> None:
     with closing(DurableMark(path)) as mark:
         mark.settle(5)
         durable = path.read_bytes()
@@ -197,7 +201,7 @@ def test_both_slots_hold_the_flags_of_the_log(path: Path, at: int, keeps: bool) 
     assert read(path) == ((7, True) if keeps else (6, False))
 
 
-def test_a_flipped_bit_never_gives_another_mark_than_the_last_two(path: Path) -> None:
+def test_a_mark_with_a_flipped_bit_is_read_as_one_of_the_last_two_marks(path: Path) -> None:
     with closing(DurableMark(path)) as mark:
         mark.settle(6)
         mark.advance(7)
@@ -211,7 +215,7 @@ def test_a_flipped_bit_never_gives_another_mark_than_the_last_two(path: Path) ->
 
 
 @pytest.mark.parametrize("size_bytes", [0, 8, 15, 16, 17, 24, 4_120])
-def test_a_mark_without_a_whole_slot_is_damaged(path: Path, size_bytes: int) -> None:
+def test_a_mark_without_a_valid_slot_is_reported_as_damaged(path: Path, size_bytes: int) -> None:
     path.write_bytes(bytes(size_bytes))
     with pytest.raises(Damaged):
         DurableMark(path)
@@ -222,7 +226,7 @@ def test_a_mark_of_one_slot_is_read_and_gets_a_second_one(path: Path, flags: int
     path.write_bytes(one_slot(7, flags))
     with closing(DurableMark(path)) as mark:
         assert (mark.sequence, mark.only_synced) == (7, bool(flags))
-        # An older version may still have to read it.
+        # Keep one slot, because an older version may still have to read the mark.
         mark.advance(8)
         assert path.read_bytes() == one_slot(8, flags)
         mark.add_slot()
@@ -231,7 +235,7 @@ def test_a_mark_of_one_slot_is_read_and_gets_a_second_one(path: Path, flags: int
     assert read(path) == (9, bool(flags))
 
 
-def test_no_flipped_bit_of_a_mark_of_one_slot_goes_unnoticed(path: Path) -> None:
+def test_every_flipped_bit_in_a_mark_of_one_slot_is_detected(path: Path) -> None:
     whole = one_slot(7)
     for bit in range(8 * len(whole)):
         content = bytearray(whole)
@@ -241,7 +245,7 @@ def test_no_flipped_bit_of_a_mark_of_one_slot_goes_unnoticed(path: Path) -> None
             DurableMark(path)
 
 
-def test_a_second_slot_is_added_to_one_mark_once(path: Path) -> None:
+def test_a_second_slot_is_added_only_once(path: Path) -> None:
     path.write_bytes(one_slot(7))
     with closing(DurableMark(path)) as mark:
         mark.add_slot()

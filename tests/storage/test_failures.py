@@ -1,4 +1,4 @@
-"""A disk that is slow, fails or is full, mostly with a store in a separate process."""
+"""Disks that are slow, fail or are full, mostly with a store in a separate process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynactor.storage.store import Closed, Full, Group, Store
 from tests.support.stores.power_loss import PowerLoss
 from tests.support.stores.store_process import StoreProcess
 
-# Other processes write to the same disk, but hardly half of this.
+# Large enough that other processes, which write to the same disk, don't use up the freed space.
 BALLAST_BYTES = 128 * MIB
 
 
@@ -115,7 +115,7 @@ def test_a_commit_refused_by_a_full_disk_is_missing_after_a_restart(
 
 
 @pytest.mark.parametrize("rows", [0, 20])
-def test_writing_comes_back_when_the_engine_itself_found_the_disk_full(
+def test_writes_resume_after_the_engine_itself_found_the_disk_full(
     power: PowerLoss, data: Path, rows: int
 ) -> None:
     with StoreProcess(data, power) as process:
@@ -152,7 +152,7 @@ def test_a_view_held_for_long_does_not_prevent_writes_from_resuming(
         assert process.ask("durable", "key") == "newer"
 
 
-def test_a_commit_whose_sync_meets_a_full_disk_is_unknown_and_never_seen(
+def test_a_commit_whose_sync_finds_a_full_disk_is_unknown_and_never_visible(
     power: PowerLoss, data: Path
 ) -> None:
     with StoreProcess(data, power) as process:
@@ -171,12 +171,13 @@ def test_a_commit_whose_sync_meets_a_full_disk_is_unknown_and_never_seen(
         assert process.ask("durable", "other") == "-"
 
 
-def test_a_stalled_engine_asks_for_patience_and_stops_nothing_else(
+def test_a_stalled_engine_refuses_commits_for_retry_and_reads_continue(
     power: PowerLoss, data: Path
 ) -> None:
     with StoreProcess(data, power, memtable_bytes=1 << 16) as process:
         put(process, "key", "old")
-        # Memtables that can't be flushed to a synced table file fill up one by one.
+        # While syncs are blocked, no memtable can be flushed to a synced table file, so all fill
+        # up.
         power.hold_syncs()
         while (answer := process.ask("pour", "row", 10)) == "accepted":
             pass
@@ -189,15 +190,15 @@ def test_a_stalled_engine_asks_for_patience_and_stops_nothing_else(
 
 
 def wait_until(process: StoreProcess, answer: str) -> None:
-    """Write until this is the answer, because the disk's space is checked only now and then."""
+    """Repeat a write until this is the answer; free space is not checked for every write."""
     while not put(process, "probe", "x").startswith(answer):
         pass
 
 
-async def test_an_error_that_the_engine_repeats_after_a_full_disk_leaves_it_a_full_disk(
+async def test_an_error_that_the_engine_repeats_after_a_full_disk_is_still_reported_as_a_full_disk(
     data: Path,
 ) -> None:
-    # Which of the two a sync meets depends on microseconds.
+    # After a full disk RocksDB repeats an error, and timing decides which of the two a sync gets.
     store = await open_rocks(data)
     try:
         store._end_writing(Exception("IO error: No space left on device"))
@@ -213,7 +214,7 @@ async def test_an_error_that_the_engine_repeats_after_a_full_disk_leaves_it_a_fu
 
 @asynccontextmanager
 async def store_in_reserve(directory: Path) -> AsyncIterator[Store]:
-    """A store on a disk without space above the reserve until ``ballast`` is deleted."""
+    """A store whose disk has only the reserve free, until the file ``ballast`` is deleted."""
     with (directory / "ballast").open("wb") as ballast:
         os.posix_fallocate(ballast.fileno(), 0, BALLAST_BYTES)
     disk = os.statvfs(directory)
@@ -225,7 +226,7 @@ async def store_in_reserve(directory: Path) -> AsyncIterator[Store]:
         await store.close()
 
 
-async def test_the_reserve_is_logged_once_when_it_is_reached_and_once_when_it_is_free(
+async def test_reaching_and_leaving_the_reserve_are_each_logged_once(
     tmp_path: Path,
 ):
     async with store_in_reserve(tmp_path) as store:

@@ -1,4 +1,4 @@
-"""The fake store that other tests use keeps its promises."""
+"""The fake stores of ``faulty_store`` behave as their docstrings say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def write(value: bytes, expected_head: bytes | None = None) -> Group:
     return Group(b"head", expected_head, value, puts=[(b"key", value)])
 
 
-async def test_held_commits_are_accepted_and_neither_answered_nor_shown() -> None:
+async def test_held_commits_are_accepted_but_neither_completed_nor_visible() -> None:
     async with memory_store() as inner:
         store = FaultyStore(inner)
         await (await store.commit([write(b"1")]))

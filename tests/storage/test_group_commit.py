@@ -1,4 +1,4 @@
-"""The commits that a sync covers, with a disk that the test controls."""
+"""Which commits a sync covers, with a fake disk that the test controls."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dynactor.storage.store import Unknown
 
 
 class Mark:
-    """The number of accepted commits when a sync started."""
+    """The number of commits that were accepted when a sync started."""
 
     def __init__(self, accepted: int) -> None:
         self.accepted = accepted
 
 
 class Disk:
-    """Syncs that end when and as the test says."""
+    """A fake disk whose syncs end when the test says so, with success or a failure."""
 
     def __init__(self) -> None:
         self.accepted = 0
@@ -105,7 +105,7 @@ async def test_covered_changes_are_published_before_their_commits_complete() -> 
         assert seen == [1]
 
 
-async def test_a_cancelled_waiter_takes_no_other_along() -> None:
+async def test_a_canceled_waiter_cancels_no_other_waiter() -> None:
     async with disk() as it:
         first, second = it.commit(), it.commit()
         first.cancel()
@@ -128,7 +128,7 @@ async def test_a_failed_sync_leaves_every_waiting_commit_unknown() -> None:
 
 
 @pytest.mark.parametrize("failure", [None, OSError("the disk is gone")])
-async def test_a_mark_is_released_without_garbage_collection(
+async def test_a_mark_is_freed_without_garbage_collection(
     failure: OSError | None,
 ) -> None:
     gc.disable()
@@ -143,7 +143,7 @@ async def test_a_mark_is_released_without_garbage_collection(
         gc.enable()
 
 
-async def test_waiting_for_accepted_commits_waits_for_their_sync_and_causes_none() -> None:
+async def test_waiting_for_accepted_commits_waits_for_their_sync_and_starts_no_sync() -> None:
     async with disk() as disk_:
         group_commit = disk_.synchronizer
         assert group_commit.behind_accepted().done()
@@ -183,7 +183,7 @@ async def test_waiting_for_accepted_commits_reports_a_failed_sync() -> None:
                 await future
 
 
-async def test_the_next_sync_waits_while_turns_of_the_loop_bring_commits(
+async def test_the_next_sync_waits_while_each_turn_of_the_loop_brings_commits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(group_commit, "_LONGEST_SECONDS", 3_600.0)
@@ -215,7 +215,7 @@ async def test_continuous_commits_do_not_delay_a_sync_for_long() -> None:
         it.end_sync()
 
 
-async def test_a_sync_begins_when_turns_of_the_loop_bring_no_more_commits(
+async def test_a_sync_starts_when_a_turn_of_the_loop_brings_no_commit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(group_commit, "_LONGEST_SECONDS", 3_600.0)
@@ -240,7 +240,7 @@ async def test_a_single_writer_does_not_wait() -> None:
             await alone
 
 
-async def test_after_commits_that_shared_a_sync_more_of_them_are_waited_for(
+async def test_after_commits_shared_a_sync_the_next_sync_waits_for_more_commits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(group_commit, "_LONGEST_SECONDS", 3_600.0)
@@ -258,7 +258,7 @@ async def test_after_commits_that_shared_a_sync_more_of_them_are_waited_for(
         assert it.started == [2, 7]
 
 
-async def test_more_of_them_are_not_waited_for_long() -> None:
+async def test_the_next_sync_does_not_wait_long_for_more_commits() -> None:
     async with disk() as it:
         shared = [it.commit(), it.commit()]
         it.end_sync()
@@ -271,7 +271,7 @@ async def test_more_of_them_are_not_waited_for_long() -> None:
         it.end_sync()
 
 
-async def test_a_writer_left_alone_waits_once() -> None:
+async def test_a_writer_whose_companions_stopped_waits_for_them_once() -> None:
     async with disk() as it:
         shared = [it.commit(), it.commit()]
         it.end_sync()

@@ -1,4 +1,4 @@
-"""A long-lived view, such as for copying a table, does not grow with later writes."""
+"""A long-lived view, such as one for copying a table, uses no more memory for later writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYS = [b"k%d" % number for number in range(20)]
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Store]:
-    """A store in which every read counts as too long."""
+    """A store in which every view counts as long-lived at once."""
     store = await open_rocks_in_memory(RocksOptions(longest_read_seconds=0.0))
     try:
         yield store
@@ -34,12 +34,12 @@ async def write(store: Store, counter: int, value: bytes = b"new") -> None:
 
 
 def accounts() -> int:
-    """The number of lists of changes kept after a state."""
+    """The number of lists that record changes for older views."""
     gc.collect()
     return sum(isinstance(each, ChangedKeys) for each in gc.get_objects())
 
 
-async def test_changes_are_not_recorded_for_it() -> None:
+async def test_changes_are_not_recorded_for_a_long_lived_view() -> None:
     async with opened() as store:
         await write(store, 0)
         view = store.durable()
@@ -50,7 +50,7 @@ async def test_changes_are_not_recorded_for_it() -> None:
         assert await view.load(KEYS) == VALUES
 
 
-async def test_it_still_shows_its_state() -> None:
+async def test_a_long_lived_view_does_not_show_later_changes() -> None:
     async with opened() as store:
         await write(store, 0)
         view = store.durable()

@@ -1,4 +1,4 @@
-"""Cutting a log after a known change, compared with RocksDB's own reading of it."""
+"""Cutting a log after a given change; RocksDB then reads the log, to check the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rocksdict import AccessType, Rdict, WriteBatch
 from dynactor.storage.log_files import cut_after, log_files, logged_bytes
 from dynactor.storage.rocks.options import RocksOptions, engine_options
 
-# Sizes around a record's header, a block's end and several blocks.
+# Sizes of values for which a record ends near a header, a block's end, or after several blocks.
 SIZES = [0, 1, 5, 40, 300, 32_700, 32_734, 32_735, 32_741, 32_768, 100_000]
 
 
@@ -23,7 +23,7 @@ def sequence_read_from(directory: Path) -> int:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_after_a_cut_the_log_ends_with_the_named_change(tmp_path: Path, seed: int) -> None:
+def test_after_a_cut_the_log_ends_with_the_given_change(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     rows = Rdict(str(tmp_path / "whole"), engine_options(RocksOptions()))
     ends = [0]
@@ -58,7 +58,7 @@ def test_logs_after_a_cut_one_are_emptied(tmp_path: Path) -> None:
     rows.close()
 
 
-def test_a_log_that_is_deleted_meanwhile_counts_for_nothing(tmp_path: Path) -> None:
+def test_a_log_that_is_deleted_meanwhile_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "000001.log").symlink_to(tmp_path / "deleted")
     (tmp_path / "000002.log").write_bytes(bytes(100))
     assert logged_bytes(tmp_path) == 100

@@ -1,4 +1,4 @@
-"""The memory available to the process, by the machine and by control groups of either version."""
+"""The memory available to the process: the machine's, or the limit of a control group (v1, v2)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ def write(path: Path, text: str) -> None:
             },
             2 << 20,
         ),
-        # Within a container, the group is the root, and its own name does not exist.
+        # In a container, the process's control group is mounted as the root, and its path doesn't
+        # exist.
         ("4:memory:/docker/1234\n", {"memory/memory.limit_in_bytes": "1048576"}, 1 << 20),
         ("3:cpu:/a\n", {"a/memory.max": "1048576"}, None),
         ("0::/a\n", {"a/memory.max": "max"}, None),
     ],
 )
-def test_the_tightest_limit_counts(
+def test_the_lowest_limit_is_used(
     tmp_path: Path, own: str, limits: dict[str, str], least: int | None
 ) -> None:
     write(tmp_path / "own", own)
@@ -46,5 +47,5 @@ def test_the_tightest_limit_counts(
     assert found == (least or memory_bytes(tmp_path / "none", tmp_path / "none"))
 
 
-def test_a_machine_without_control_groups_has_its_own_memory(tmp_path: Path) -> None:
+def test_without_control_groups_the_memory_is_the_machines(tmp_path: Path) -> None:
     assert memory_bytes(tmp_path / "none", tmp_path / "none") > GIB // 4

@@ -1,4 +1,4 @@
-"""Slices of a store: each is a store of its own, independent of the others."""
+"""Namespaces of a store: each behaves like a separate store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynactor.storage.namespaces import (
 from dynactor.storage.store import CannotOpen, Conflict, Group, Store, View
 from tests.support.stores.store import memory_store
 
-# Names that are prefixes of others, and a region with two keys.
+# Some names are prefixes of others, and one region has two access keys.
 NAMESPACES = [
     Namespace("us"),
     Namespace("us-east-1"),
@@ -25,7 +25,7 @@ NAMESPACES = [
     Namespace("us-east-1", "key2"),
     Namespace("us-east-10"),
 ]
-# Keys at the start, in the middle and at the end of one kind of keys and of all possible keys.
+# Keys at the start, in the middle and at the end of one key range, and of all possible keys.
 KEYS = [b"\x02", b"\x02\x00", b"\x02a", b"\x02a/\x00b", b"\x02\xff\xff", b"\x03", b"\x03\xff"]
 KIND = (b"\x02", b"\x03")
 MANY = 1 << 30
@@ -39,7 +39,10 @@ async def store() -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def filled(store: Store) -> list[Store]:
-    """The store itself and its slices; each holds its number under every key."""
+    """The store itself and its namespaces.
+
+    In each, every key has the namespace's number as value.
+    """
     stores = [store, *(StoreSlice(store, namespace) for namespace in NAMESPACES)]
     for number, each in enumerate(stores):
         value = b"%d" % number
@@ -53,7 +56,7 @@ async def keys_of(view: View, start: bytes, end: bytes, **options: bool) -> list
     return [row.key for row in page]
 
 
-async def test_a_key_has_a_value_in_each_slice(filled: list[Store]) -> None:
+async def test_a_key_has_a_separate_value_in_each_namespace(filled: list[Store]) -> None:
     for number, each in enumerate(filled):
         expected = [b"%d" % number] * len(KEYS)
         assert await each.latest.load(KEYS) == expected
@@ -64,7 +67,7 @@ async def test_a_key_has_a_value_in_each_slice(filled: list[Store]) -> None:
         snapshot.release()
 
 
-async def test_a_page_ends_with_its_slice(filled: list[Store]) -> None:
+async def test_a_page_ends_with_its_namespace(filled: list[Store]) -> None:
     of_kind = [key for key in KEYS if key[:1] == b"\x02"]
     for number, each in enumerate(filled):
         page = await each.latest.page(*KIND, max_rows=MANY, max_bytes=MANY)
@@ -74,7 +77,7 @@ async def test_a_page_ends_with_its_slice(filled: list[Store]) -> None:
         assert await keys_of(each.latest, b"\x02b", b"\x02b") == []
 
 
-async def test_a_range_is_deleted_and_reclaimed_in_one_slice(filled: list[Store]) -> None:
+async def test_a_range_is_deleted_and_reclaimed_in_one_namespace(filled: list[Store]) -> None:
     for number, each in enumerate(filled):
         group = Group(b"\x01", None, b"1", deletes=[b"\x03"], range_deletes=[KIND])
         await (await each.commit([group]))
@@ -89,7 +92,7 @@ async def test_a_range_is_deleted_and_reclaimed_in_one_slice(filled: list[Store]
             assert found == left
 
 
-async def test_a_head_belongs_to_its_slice(filled: list[Store]) -> None:
+async def test_a_head_belongs_to_its_namespace(filled: list[Store]) -> None:
     group = Group(key_layout.CATALOG_HEAD, b"0", b"moved")
     for each in filled[1:]:
         with pytest.raises(Conflict):
@@ -109,7 +112,7 @@ def test_a_key_contains_its_namespace() -> None:
 
 
 @pytest.mark.parametrize("separation", ["shared", "region", "access key"])
-async def test_an_empty_store_takes_any_separation_and_keeps_it(
+async def test_an_empty_store_accepts_any_separation_and_keeps_it(
     store: Store, separation: Separation
 ) -> None:
     assert await settle_separation(store, separation, "home") == "home"
@@ -126,7 +129,7 @@ async def test_an_empty_store_takes_any_separation_and_keeps_it(
         ("access key", "region"),
     ],
 )
-async def test_a_separation_that_would_overlook_tables_is_refused(
+async def test_a_separation_that_would_hide_tables_is_refused(
     store: Store, before: Separation, after: Separation
 ) -> None:
     await settle_separation(store, before, "home")
@@ -134,7 +137,9 @@ async def test_a_separation_that_would_overlook_tables_is_refused(
         await settle_separation(store, after, "home")
 
 
-async def test_shared_tables_become_the_homes_and_no_keys(store: Store) -> None:
+async def test_shared_tables_become_tables_of_the_home_region_and_of_no_access_key(
+    store: Store,
+) -> None:
     await (await store.commit([Group(key_layout.CATALOG_HEAD, None, b"1")]))
     with pytest.raises(CannotOpen):
         await settle_separation(store, "access key", "home")

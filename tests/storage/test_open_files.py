@@ -23,7 +23,7 @@ print(before, open_files_limit())
 """
 
 
-def test_the_limit_that_a_shell_gave_is_raised():
+def test_the_soft_limit_of_the_shell_is_raised():
     _, hard = getrlimit(RLIMIT_NOFILE)
     command = (sys.executable, "-c", _RAISE)
     shown = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
@@ -32,6 +32,8 @@ def test_the_limit_that_a_shell_gave_is_raised():
     assert after >= 10_240 or after == hard
 
 
-def test_no_limit_at_all_is_a_number_that_the_engine_takes(monkeypatch: pytest.MonkeyPatch):
+def test_an_unlimited_number_of_files_is_a_number_that_the_engine_accepts(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (RLIM_INFINITY, RLIM_INFINITY))
     assert open_files_limit() == 1 << 20

@@ -1,4 +1,4 @@
-"""The simulator of power cuts, verified by writes with and without a sync."""
+"""The simulator of power cuts, tested with synced and unsynced writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def power(tmp_path: Path) -> PowerLoss:
 
 
 def run(power: PowerLoss, data: Path, *lines: str) -> None:
-    """Run this code in a process with the simulator, in the data directory."""
+    """Run this Python code in the data directory, in a process with the simulator's library."""
     code = "\n".join(["import os", *lines])
     environment = {**os.environ, **power.environment()}
     subprocess.run([sys.executable, "-c", code], cwd=data, env=environment, check=True)
@@ -34,19 +34,19 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_a_synced_file_with_a_synced_name_stays(power: PowerLoss, data: Path) -> None:
+def test_a_synced_file_with_a_synced_name_is_kept(power: PowerLoss, data: Path) -> None:
     run(power, data, "f = open('a', 'w', 1)", "f.write('whole\\n')", "os.fsync(f)", SYNC_NAMES)
     power.cut()
     assert (data / "a").read_text() == "whole\n"
 
 
-def test_a_file_whose_name_was_not_synced_is_gone(power: PowerLoss, data: Path) -> None:
+def test_a_file_whose_name_was_not_synced_is_lost(power: PowerLoss, data: Path) -> None:
     run(power, data, "f = open('a', 'w', 1)", "f.write('whole\\n')", "os.fsync(f)")
     power.cut()
     assert not (data / "a").exists()
 
 
-def test_a_file_is_cut_to_what_its_last_sync_covered(power: PowerLoss, data: Path) -> None:
+def test_a_file_is_cut_to_its_length_at_the_last_sync(power: PowerLoss, data: Path) -> None:
     write = ["f = open('a', 'w', 1)", "f.write('whole\\n')", "os.fdatasync(f)", SYNC_NAMES]
     run(power, data, *write, "f.write('torn\\n')")
     assert (data / "a").read_text() == "whole\ntorn\n"
@@ -65,7 +65,7 @@ def test_in_place_writes_are_reverted_to_the_last_sync(data: Path) -> None:
     assert (data / "a").read_text() == "ABCD456789"
 
 
-def test_a_random_cut_may_leave_the_first_in_place_writes(data: Path) -> None:
+def test_a_random_cut_may_keep_the_first_in_place_writes(data: Path) -> None:
     data.mkdir()
     found = set()
     for seed in range(30):
@@ -99,7 +99,7 @@ def test_the_later_of_two_concurrent_syncs_counts_even_if_the_other_ends_last(
     assert (data / "b").exists()
 
 
-def test_a_rename_that_was_not_synced_is_taken_back(power: PowerLoss, data: Path) -> None:
+def test_an_unsynced_rename_is_undone(power: PowerLoss, data: Path) -> None:
     write = ["f = open('a', 'w', 1)", "f.write('old\\n')", "os.fsync(f)", SYNC_NAMES]
     replace = ["f = open('b', 'w', 1)", "f.write('new\\n')", "os.fsync(f)", "os.rename('b', 'a')"]
     run(power, data, *write, *replace)
@@ -121,7 +121,7 @@ def test_a_deleted_file_comes_back_until_its_directory_is_synced(
     assert not (data / "a").exists()
 
 
-def test_a_random_cut_may_leave_a_part_of_unsynced_writes(power: PowerLoss, data: Path) -> None:
+def test_a_random_cut_may_keep_a_part_of_unsynced_writes(power: PowerLoss, data: Path) -> None:
     lengths = set()
     for seed in range(20):
         (data / "a").write_text("")
@@ -133,10 +133,9 @@ def test_a_random_cut_may_leave_a_part_of_unsynced_writes(power: PowerLoss, data
     assert len(lengths) > 3
 
 
-def test_every_answered_write_outlives_a_power_cut(power: PowerLoss, data: Path) -> None:
+def test_every_acknowledged_write_survives_a_power_cut(power: PowerLoss, data: Path) -> None:
     for seed in range(10):
-        # Small memtables, so logs are switched, and table files flushed and compacted, all the
-        # time.
+        # With small memtables the engine often switches logs, and flushes and compacts table files.
         with StoreProcess(data, power, memtable_bytes=1 << 16) as process:
             assert process.opening == "open"
             for earlier in range(seed):

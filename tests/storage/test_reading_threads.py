@@ -1,4 +1,4 @@
-"""A fast disk is read by few threads with full batches, a slow one by all threads."""
+"""Few threads with large batches read from a fast disk, all threads from a slow one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOW_SECONDS = 0.02
 
 
 class Disk:
-    """Rows whose reads complete when the test says so."""
+    """A fake disk whose reads complete when the test says so."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
@@ -42,11 +42,12 @@ async def reading() -> AsyncIterator[tuple[Any, DiskReads]]:
 
 
 async def in_progress(disk: Disk, reads: DiskReads, count: int) -> list[int]:
-    """The number of reads in each thread while the disk completes none of them."""
+    """Start this many reads while the disk is blocked; return the size of each thread's batch."""
     disk.asked.clear()
     disk.gives.clear()
     loads = [asyncio.create_task(reads.load(disk, [b"key"])) for _ in range(count)]
-    # They are distributed within a few turns of the loop, and threads take them when scheduled.
+    # The event loop distributes the reads within a few turns; the threads start them a little
+    # later.
     for _ in range(5):
         await asyncio.sleep(0)
     dealt = reads.busy_threads
@@ -58,7 +59,7 @@ async def in_progress(disk: Disk, reads: DiskReads, count: int) -> list[int]:
     return asked
 
 
-async def test_few_threads_read_of_a_quick_disk_and_all_of_a_slow_one() -> None:
+async def test_few_threads_read_from_a_fast_disk_and_all_threads_from_a_slow_one() -> None:
     async with reading() as (disk, reads):
         assert await in_progress(disk, reads, 64) == [16] * 4
         assert await in_progress(disk, reads, 2) == [1, 1]

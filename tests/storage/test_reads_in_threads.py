@@ -1,7 +1,7 @@
-"""Rows that threads read, because the disk would block the event loop.
+"""Reads in threads, which the store uses because a disk read would block the event loop.
 
-The rows are in files whose blocks no cache keeps, and the threads answer when the test says so.
-Commits accepted meanwhile must not show in an older view, in whole or in part.
+The rows are in files whose blocks are not cached, and the reads complete when the test says so. An
+older view must show no part of a commit that is accepted meanwhile.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import NOT_CACHED, Closed, Damaged, Group, Store, View
 
 STORED = 50
-# Each row fills a separate block.
+# Large enough that each row is in a separate block.
 OLD = b"old" * 2_000
 
 
 class HeldReads(DiskReads):
-    """Reads as from a slow disk, held before and after a moment that the test chooses."""
+    """Reads as from a slow disk. While held, reads neither start nor complete."""
 
     def __init__(self) -> None:
         super().__init__(lambda: 0)
@@ -38,12 +38,12 @@ class HeldReads(DiskReads):
         self.release()
 
     def hold(self) -> None:
-        """New reads neither begin nor end from now on."""
+        """Let no read start or complete from now on."""
         self.begin.clear()
         self.end.clear()
 
     def release(self) -> None:
-        """All reads continue."""
+        """Let all reads start and complete."""
         self.begin.set()
         self.end.set()
 
@@ -84,7 +84,7 @@ class Writer:
 
 @asynccontextmanager
 async def stored_rows(directory: Path, reads: DiskReads) -> AsyncIterator[tuple[Store, Writer]]:
-    """A store whose rows are not in the engine's memory."""
+    """A store whose rows are on disk and not cached by the engine."""
     store = await open_rocks(directory)
     writer = Writer(store)
     await (await writer.write({key(number): OLD for number in range(STORED)}))
@@ -105,14 +105,14 @@ async def turns(count: int = 20) -> None:
 async def begun(
     reads: HeldReads, view: View, keys: list[bytes]
 ) -> asyncio.Task[list[bytes | None]]:
-    """A load that waits for its thread."""
+    """Start a load, and wait until it is held."""
     task = asyncio.create_task(view.load(keys))
     await turns()
     assert reads.asked
     return task
 
 
-async def test_a_value_outside_memory_is_not_cached_and_can_be_loaded(tmp_path: Path) -> None:
+async def test_a_value_on_disk_is_not_cached_and_can_be_loaded(tmp_path: Path) -> None:
     async with stored_rows(tmp_path, HeldReads()) as (store, writer):
         for view, number in ((store.latest, 10), (store.durable(), 20)):
             one, other = key(number), key(number + 1)
@@ -150,20 +150,20 @@ async def test_a_read_in_a_thread_shows_nothing_that_was_accepted_after_its_view
         ]
 
 
-async def test_the_owner_sees_each_commit_whole_or_not_at_all(tmp_path: Path) -> None:
+async def test_the_owner_sees_either_all_or_nothing_of_a_commit(tmp_path: Path) -> None:
     reads = HeldReads()
     async with stored_rows(tmp_path, reads) as (store, writer):
         await writer.write({key(0): b"first"})
         assert store.latest.cached(key(0)) == b"first"
         reads.hold()
-        # The first is in memory, the second in a file.
+        # The first row is in memory, the second in a file.
         read = await begun(reads, store.latest, [key(0), key(1)])
         await writer.write({key(0): b"second", key(1): b"second"})
         reads.release()
         assert await read == [b"second", b"second"]
 
 
-async def test_a_view_that_was_replaced_often_still_shows_its_state(tmp_path: Path) -> None:
+async def test_an_old_view_shows_no_later_commit(tmp_path: Path) -> None:
     reads = HeldReads()
     async with stored_rows(tmp_path, reads) as (store, writer):
         views = []
@@ -223,7 +223,7 @@ async def test_every_load_shows_the_state_of_its_view(tmp_path: Path, seed: int)
             assert await load == expected
 
 
-async def test_closing_waits_for_no_reader_and_fails_each(tmp_path: Path) -> None:
+async def test_closing_does_not_wait_for_reads_and_fails_them(tmp_path: Path) -> None:
     reads = HeldReads()
     async with stored_rows(tmp_path, reads) as (store, _):
         reads.hold()
@@ -268,7 +268,9 @@ async def test_a_cancelled_reader_does_not_affect_others(tmp_path: Path) -> None
         assert await second == [OLD]
 
 
-async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_path: Path) -> None:
+async def test_the_event_loop_reads_without_threads_until_a_read_waited_for_the_disk(
+    tmp_path: Path,
+) -> None:
     blocks = 0
     reads = DiskReads(lambda: blocks)
     async with stored_rows(tmp_path, reads) as (store, _):
@@ -277,7 +279,7 @@ async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_pa
         assert not reads.waits, "it waited for its turn alone"
         async with asyncio.timeout(60):
             while not reads.waits:
-                # Its threads are created first.
+                # The threads are created only after the first such read.
                 blocks += 8
                 reads.note_wait()
                 await asyncio.sleep(0)
@@ -290,7 +292,7 @@ async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_pa
         assert store.durable().cached(key(2)) == OLD
 
 
-async def test_closing_does_not_wait_for_threads_that_are_being_made(tmp_path: Path) -> None:
+async def test_closing_does_not_wait_for_threads_that_are_starting(tmp_path: Path) -> None:
     blocks = 0
     reads = DiskReads(lambda: blocks)
     async with stored_rows(tmp_path, reads):
@@ -298,7 +300,7 @@ async def test_closing_does_not_wait_for_threads_that_are_being_made(tmp_path: P
         reads.note_wait()
 
 
-async def test_slices_are_shorter_while_they_take_long() -> None:
+async def test_slices_of_a_page_are_shorter_while_reads_are_slow() -> None:
     reads = DiskReads()
     most = reads.slice_rows
     for _ in range(20):

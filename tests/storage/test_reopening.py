@@ -1,4 +1,4 @@
-"""The disk is full again while the engine is reopened: reads continue, and writes resume."""
+"""Reopening the engine while the disk is full again: reads continue, and writes resume later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = 1_000
 
 @pytest.fixture
 def _no_collector() -> Iterator[None]:
-    """Released objects must be freed without the garbage collector, which may run late or never."""
+    """Switch the garbage collector off: the store must free its views without it."""
     gc.disable()
     yield
     gc.enable()
@@ -56,7 +56,7 @@ async def refused_openings(store: Store, engine: FullEngine, count: int) -> None
 
 
 async def written(store: Store, key: bytes, value: bytes) -> None:
-    """Write until accepted."""
+    """Repeat a write until it is accepted."""
     while True:
         try:
             return await put(store, key, value)
@@ -65,7 +65,7 @@ async def written(store: Store, key: bytes, value: bytes) -> None:
 
 
 async def value(store: Store, key: bytes) -> tuple[bytes | None, bytes | None]:
-    """The value in both views."""
+    """The value in the owner's view and in the durable view."""
     (latest,) = await store.latest.load([key])
     (durable,) = await store.durable().load([key])
     return latest, durable
@@ -86,7 +86,7 @@ async def test_reads_continue_with_the_durable_rows(store: Store, engine: FullEn
             assert len(page) == ROWS
 
 
-async def test_writing_comes_back_with_the_space(store: Store, engine: FullEngine) -> None:
+async def test_writes_resume_once_the_disk_has_space(store: Store, engine: FullEngine) -> None:
     await put(store, b"key", b"old")
     for number in range(3):
         engine.is_full = True
@@ -97,7 +97,7 @@ async def test_writing_comes_back_with_the_space(store: Store, engine: FullEngin
         assert await value(store, b"other") == (None, None)
 
 
-async def test_refused_writes_are_gone_after_a_restart(
+async def test_refused_writes_are_missing_after_a_restart(
     store: Store, engine: FullEngine, tmp_path: Path
 ) -> None:
     await put(store, b"key", b"old")
@@ -111,7 +111,7 @@ async def test_refused_writes_are_gone_after_a_restart(
         await put(opened, b"key", b"newer")
 
 
-async def test_pages_that_have_begun_continue(store: Store, engine: FullEngine) -> None:
+async def test_started_pages_continue(store: Store, engine: FullEngine) -> None:
     await fill(store)
     view = store.durable()
     pages = [
@@ -130,7 +130,7 @@ async def test_pages_that_have_begun_continue(store: Store, engine: FullEngine) 
         assert len(await page) == ROWS
 
 
-async def test_a_held_view_delays_writing_for_at_most_the_longest_read(
+async def test_a_view_in_use_delays_writes_for_at_most_the_longest_read(
     tmp_path: Path,
 ) -> None:
     options = RocksOptions(longest_read_seconds=0.5)
@@ -149,7 +149,7 @@ async def test_a_held_view_delays_writing_for_at_most_the_longest_read(
             await held.load([b"key"])
 
 
-async def test_changes_without_a_sync_are_never_flushed(store: Store, engine: FullEngine) -> None:
+async def test_unsynced_changes_are_never_flushed(store: Store, engine: FullEngine) -> None:
     await put(store, b"key", b"old")
     engine.is_full = True
     with pytest.raises(Unknown):
@@ -161,10 +161,11 @@ async def test_changes_without_a_sync_are_never_flushed(store: Store, engine: Fu
     assert engine.flush()
 
 
-async def test_if_it_was_written_into_one_nothing_is_written_before_a_restart(
+async def test_after_a_flush_of_unsynced_changes_nothing_is_written_before_a_restart(
     store: Store, engine: FullEngine, tmp_path: Path
 ) -> None:
-    # Followers of the rows treat them as lost: all start again from the present state.
+    # The flushed change can't be removed. Only a restart makes all actors load their state again,
+    # so writes are refused until then.
     await put(store, b"key", b"old")
     engine.is_full = engine.flushes_before_sync = True
     with pytest.raises(Unknown):
@@ -179,7 +180,7 @@ async def test_if_it_was_written_into_one_nothing_is_written_before_a_restart(
         await put(opened, b"key", b"newer")
 
 
-async def test_work_that_a_failed_sync_stopped_may_be_tried_again(
+async def test_reclaims_and_checkpoints_stopped_by_a_failed_sync_may_be_retried(
     store: Store, engine: FullEngine, tmp_path: Path
 ) -> None:
     await put(store, b"key", b"old")
@@ -189,7 +190,7 @@ async def test_work_that_a_failed_sync_stopped_may_be_tried_again(
     assert not (tmp_path / "copy").exists()
 
 
-async def test_work_that_writes_fails_because_the_disk_is_full(
+async def test_reclaims_and_checkpoints_fail_on_a_full_disk(
     store: Store, engine: FullEngine, tmp_path: Path
 ) -> None:
     engine.is_full = True
@@ -201,7 +202,7 @@ async def test_work_that_writes_fails_because_the_disk_is_full(
     assert not (tmp_path / "copy").exists()
 
 
-async def test_a_disk_that_fails_otherwise_ends_writing_and_reads_continue(
+async def test_another_disk_error_ends_writing_and_reads_continue(
     store: Store, engine: FullEngine
 ) -> None:
     await put(store, b"key", b"old")
@@ -216,13 +217,14 @@ async def test_a_disk_that_fails_otherwise_ends_writing_and_reads_continue(
         assert await value(store, b"key") == (b"old", b"old")
 
 
-async def test_the_engine_keeps_no_file_of_its_settings(tmp_path: Path) -> None:
-    # Each opening would write it, even for reading, and a full disk refuses that.
+async def test_the_engine_writes_no_file_with_its_settings(tmp_path: Path) -> None:
+    # RocksDB's wrapper would write the file at each opening, even for reading, and fail on a full
+    # disk.
     settings = tmp_path / "data" / "rocksdb" / "rocksdict-config.json"
     for _ in range(2):
         async with disk_store(tmp_path / "data") as store:
             await put(store, b"key", b"new")
             assert settings.read_bytes() == b""
-        # The state that an older version leaves.
+        # An older version leaves this file.
         settings.unlink()
         settings.write_bytes(b"{}")

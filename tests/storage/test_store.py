@@ -1,4 +1,4 @@
-"""The promises of the port, on disk and in memory."""
+"""The contract of the storage port, on disk and in memory."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_a_reopened_store_holds_the_written_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-async def test_a_long_page_lets_others_work_and_is_consistent_in_itself(
+async def test_other_tasks_run_during_a_long_page_and_the_page_shows_one_state(
     store: Store, reverse: bool
 ) -> None:
     await put(store, {b"k%05d" % number: b"old" for number in range(2000)})
@@ -84,7 +84,7 @@ async def test_a_long_page_lets_others_work_and_is_consistent_in_itself(
     assert len(page) == 2000
 
 
-async def test_a_deleted_range_gives_its_disk_space_back(tmp_path: Path) -> None:
+async def test_deleting_a_range_frees_its_disk_space(tmp_path: Path) -> None:
     async with disk_store(tmp_path) as store:
         value = bytes(range(256)) * 40
         for batch in range(20):
@@ -96,7 +96,7 @@ async def test_a_deleted_range_gives_its_disk_space_back(tmp_path: Path) -> None
         await store.reclaim(b"t", b"u")
         assert before_bytes > 100_000
         async with asyncio.timeout(60):
-            # RocksDB deletes files in the background.
+            # RocksDB deletes files in the background, so poll.
             while await asyncio.to_thread(size_bytes, tmp_path, "*.sst") > before_bytes / 20:
                 pass
         assert await keys_between(store, b"t", b"u") == []
@@ -116,7 +116,7 @@ async def test_closing_does_not_wait_for_a_reclaim_to_finish(tmp_path: Path) -> 
         assert len(await keys_between(store, b"t", b"u")) == 10_000
 
 
-async def test_a_checkpoint_is_a_data_directory_of_its_own(store: Store, tmp_path: Path) -> None:
+async def test_a_checkpoint_is_an_independent_data_directory(store: Store, tmp_path: Path) -> None:
     await put(store, {b"a": b"1"})
     await store.checkpoint(tmp_path / "some" / "copy")
     await put(store, {b"b": b"1"})
@@ -126,7 +126,7 @@ async def test_a_checkpoint_is_a_data_directory_of_its_own(store: Store, tmp_pat
     assert await keys_between(store, b"a", b"z") == [b"a", b"b"]
 
 
-async def test_a_checkpoint_goes_into_an_empty_place_only(store: Store, tmp_path: Path) -> None:
+async def test_a_checkpoint_needs_an_empty_directory(store: Store, tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "thesis.txt").write_text("mine")
     with pytest.raises(CannotOpen):
@@ -136,7 +136,7 @@ async def test_a_checkpoint_goes_into_an_empty_place_only(store: Store, tmp_path
 async def test_a_start_takes_well_under_a_second(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     took_seconds = []
-    # A busy machine may delay any of them.
+    # A busy machine may delay a start, so the fastest of up to 20 counts.
     while not took_seconds or (min(took_seconds) >= 1 and len(took_seconds) < 20):
         began = loop.time()
         store = await open_rocks(tmp_path)
@@ -148,7 +148,7 @@ async def test_a_start_takes_well_under_a_second(tmp_path: Path) -> None:
 def size_bytes(directory: Path, pattern: str) -> int:
     total_bytes = 0
     for path in directory.rglob(pattern):
-        # RocksDB may delete it in between.
+        # RocksDB may delete the file after it was listed.
         with suppress(FileNotFoundError):
             total_bytes += path.stat().st_size
     return total_bytes

@@ -1,4 +1,4 @@
-"""The durable view shows one state through point reads and pages: the durable one."""
+"""Point reads and pages of a durable view show one durable state."""
 
 import asyncio
 
@@ -24,9 +24,10 @@ async def rows(view: View, *, reverse: bool = False) -> list[Row]:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-async def test_a_view_keeps_to_its_state_while_rows_are_put_changed_and_deleted(reverse):
+async def test_a_view_does_not_change_while_rows_are_put_changed_and_deleted(reverse):
     async with memory_store() as store:
-        # More rows than one slice, so other work runs between slices.
+        # The store reads a page in slices, between which other tasks run; these rows need several
+        # slices.
         before = [(b"k%04d" % at, b"old") for at in range(0, 1000, 2)]
         await (await store.commit([group(0, before)]))
         view = store.durable()
@@ -57,7 +58,7 @@ async def test_pages_on_one_view_at_the_same_time_do_not_disturb_each_other():
         assert len(first) == 1000
 
 
-async def test_changes_without_a_sync_are_on_no_page():
+async def test_unsynced_changes_are_on_no_page():
     async with memory_store() as real:
         store = HeldStore(real)
         await (await store.commit([group(0, [(b"k1", b"old")])]))

@@ -17,7 +17,7 @@ from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.published import relay_settings
 from tests.support.kafka.fake_broker import FakeBroker
-from tests.support.servers.in_process import Asked
+from tests.support.servers.in_process import InProcessClient
 from tests.support.servers.upgraded import Written, in_order
 
 # The topics' partition count as created, and the present default.
@@ -82,7 +82,7 @@ async def test_published_changes_are_not_published_again(written: Written, direc
     again = FakeBroker()
     async with publishing(written, directory, again) as database:
         item = {"id": {"S": "event-0"}, "n": {"N": "99"}}
-        await Asked(database)("PutItem", {"TableName": "Events", "Item": item})
+        await InProcessClient(database)("PutItem", {"TableName": "Events", "Item": item})
         messages = await again.wait_messages("events", 1)
     assert numbers_in(messages) == [99]
 

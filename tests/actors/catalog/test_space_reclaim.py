@@ -209,7 +209,7 @@ async def test_the_logs_kept_for_a_cut_off_destination_are_reclaimed_after_a_res
     store: WatchedStore,
 ) -> None:
     broker, relays = FakeBroker(), relay_settings(retention_bytes=20_000)
-    with broker.away():
+    with broker.unreachable():
         async with running_database(store, broker=broker, relays=relays) as database:
             table = await published_table(database)
             number = 0

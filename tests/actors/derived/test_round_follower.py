@@ -83,7 +83,7 @@ def mirror(sender: MirrorSender) -> dict[bytes, object]:
     """A consumer's final items; it skips messages that are not newer than its state."""
     key_schema = table_definition().key_schema
     latest: dict[bytes, tuple[int, bytes | None]] = {}
-    for key, version, image in sender.told:
+    for key, version, image in sender.delivered:
         if not key and image is None:
             latest.clear()
             continue

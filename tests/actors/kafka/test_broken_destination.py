@@ -97,7 +97,7 @@ async def test_writes_continue_and_the_logs_stay_small_when_it_is_cut_off(relays
         table = await published_table(database)
         await write_threads(table, range(10))
         await broker.wait_messages(TOPIC, 10)
-        with broker.away():
+        with broker.unreachable():
             await cut_off(table)
             destination = destination_of(table)
             assert destination.status_description is not None
@@ -120,7 +120,7 @@ async def test_an_answer_that_the_client_library_cancels_does_not_end_the_waitin
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
-        with broker.away():
+        with broker.unreachable():
             await cut_off(table)
             broker.cancelled_answers = 3
             while broker.cancelled_answers:
@@ -136,7 +136,7 @@ async def test_its_consumer_gets_the_gap_and_ends_with_the_table(relays):
         table = await published_table(database)
         await write_threads(table, range(100), of_items=100)
         await broker.wait_messages(TOPIC, 100)
-        with broker.away():
+        with broker.unreachable():
             await cut_off(table)
             for number in range(50):
                 item = item_of(number, 100)
@@ -164,7 +164,7 @@ async def test_a_snapshot_continues_where_the_broker_failed(relays):
         table = await published_table(database)
         await write_threads(table, range(1_000), of_items=1_000)
         await broker.wait_messages(TOPIC, 1_000)
-        with broker.away():
+        with broker.unreachable():
             await cut_off(table)
         while database.actor._destinations.relay(table, destination_of(table)) is None:
             await asyncio.sleep(0)
@@ -178,7 +178,7 @@ async def test_a_snapshot_continues_where_the_broker_failed(relays):
 async def test_it_is_still_cut_off_after_a_restart_and_made_whole_then(relays):
     broker = FakeBroker()
     async with memory_store() as store:
-        with broker.away():
+        with broker.unreachable():
             async with running_database(store, broker=broker, relays=relays) as database:
                 table = await published_table(database)
                 await cut_off(table)
@@ -203,7 +203,7 @@ async def test_it_is_cut_off_by_age_too():
         table = await published_table(database)
         while destination_of(table).status != "ACTIVE":
             await asyncio.sleep(0)
-        with broker.away():
+        with broker.unreachable():
             await write_threads(table, range(3))
             clock.step(3_000)
             await write_threads(table, range(3))
@@ -219,7 +219,7 @@ async def test_one_that_is_cut_off_can_be_disabled(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
-        with broker.away():
+        with broker.unreachable():
             await cut_off(table)
             await database.change_destination(DisableDestination("Thread", TOPIC))
             while destination_of(table).status != "DISABLED":

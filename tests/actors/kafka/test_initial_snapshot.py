@@ -9,7 +9,7 @@ import pytest
 from dynactor.actors.catalog.destination_phases import EnableDestination
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.published import TOPIC, published_table, relay_settings, write_threads
-from tests.support.databases.replays import Told, items_of
+from tests.support.databases.replays import ConsumedTable, items_of
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.store import memory_store
 
@@ -36,17 +36,17 @@ async def test_a_topic_of_a_table_with_data_begins_with_every_item(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await filled_table(database)
-        with broker.away():
+        with broker.unreachable():
             await database.change_destination(EnableDestination("Thread", TOPIC))
             await write_threads(table, range(1_000, 1_100))
         await write_threads(table, range(1_100, 1_200))
         await wait_active(table)
         assert not table.definition.destinations[0].needs_snapshot
         await write_threads(table, range(1_200, 1_210))
-        while (told := Told.by(broker, TOPIC)).items != await items_of(table):
+        while (consumed := ConsumedTable.of(broker, TOPIC)).items != await items_of(table):
             await asyncio.sleep(0)
-        assert len(told.snapshot) == 300
-        assert told.gaps == 3
+        assert len(consumed.snapshot) == 300
+        assert consumed.gaps == 3
 
 
 async def test_one_of_a_table_that_was_never_written_to_begins_with_the_first_change(relays):
@@ -55,9 +55,9 @@ async def test_one_of_a_table_that_was_never_written_to_begins_with_the_first_ch
         table = await published_table(database)
         await write_threads(table, range(50))
         await broker.wait_messages(TOPIC, 50)
-        told = Told.by(broker, TOPIC)
-        assert (told.gaps, told.snapshot) == (0, {})
-        assert told.items == await items_of(table)
+        consumed = ConsumedTable.of(broker, TOPIC)
+        assert (consumed.gaps, consumed.snapshot) == (0, {})
+        assert consumed.items == await items_of(table)
 
 
 async def test_a_snapshot_that_a_restart_interrupts_starts_over(relays):
@@ -73,9 +73,9 @@ async def test_a_snapshot_that_a_restart_interrupts_starts_over(relays):
             table = database.table("Thread")
             await write_threads(table, range(1_000, 1_050))
             await wait_active(table)
-            while (told := Told.by(broker, TOPIC)).items != await items_of(table):
+            while (consumed := ConsumedTable.of(broker, TOPIC)).items != await items_of(table):
                 await asyncio.sleep(0)
-            assert told.gaps == 6
+            assert consumed.gaps == 6
 
 
 async def test_by_default_a_topic_begins_with_new_changes():
@@ -85,4 +85,4 @@ async def test_by_default_a_topic_begins_with_new_changes():
         await database.change_destination(EnableDestination("Thread", TOPIC))
         await write_threads(table, range(1_000, 1_010))
         await broker.wait_messages(TOPIC, 10)
-        assert Told.by(broker, TOPIC).gaps == 0
+        assert ConsumedTable.of(broker, TOPIC).gaps == 0

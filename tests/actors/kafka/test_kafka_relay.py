@@ -54,7 +54,7 @@ async def test_changes_of_an_item_arrive_in_their_order_in_one_partition(relays)
 async def test_the_destination_is_active_once_its_topic_is_there(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
-        with broker.away():
+        with broker.unreachable():
             table = await published_table(database)
             assert table.definition.destinations[0].status == "ENABLING"
         while table.definition.destinations[0].status != "ACTIVE":
@@ -69,7 +69,7 @@ async def test_writes_while_the_broker_is_away_are_published_later(relays):
         table = await published_table(database)
         await write_threads(table, range(10))
         await broker.wait_messages(TOPIC, 10)
-        with broker.away():
+        with broker.unreachable():
             await write_threads(table, range(10, 100))
             assert relay_of(database, table).lag_records == 90
         messages = await broker.wait_messages(TOPIC, 100)
@@ -271,7 +271,7 @@ async def test_acknowledged_records_of_a_round_are_not_sent_again():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         table = await published_table(database)
-        with broker.away():
+        with broker.unreachable():
             await asyncio.gather(*(write_threads(table, [n], of_items=90) for n in range(90)))
         await broker.wait_messages(TOPIC, 1)
         broker.failures = 1
@@ -377,7 +377,7 @@ async def test_after_a_restart_it_continues_where_it_was(relays):
 async def test_changes_that_a_stopped_server_did_not_publish_are_published_by_the_next_one(relays):
     broker = FakeBroker()
     async with memory_store() as store:
-        with broker.away():
+        with broker.unreachable():
             async with running_database(store, broker=broker, relays=relays) as database:
                 await write_threads(await published_table(database), range(30))
         async with running_database(store, broker=broker, relays=relays):
@@ -424,7 +424,7 @@ async def test_batches_become_smaller_where_the_broker_takes_no_large_ones(relay
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
-        with broker.away():
+        with broker.unreachable():
             await asyncio.gather(*(write_threads(table, [n], of_items=200) for n in range(200)))
         broker.max_batch_bytes = 3_000
         messages = await broker.wait_messages(TOPIC, 200)
@@ -435,7 +435,7 @@ async def test_batches_become_smaller_where_the_broker_takes_no_large_ones(relay
 async def test_a_refusal_is_reported_and_retried():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
-        with broker.away(Refused("who are you")):
+        with broker.unreachable(Refused("who are you")):
             table = await published_table(database)
             relay = relay_of(database, table)
             while relay.problem is None:
@@ -515,7 +515,7 @@ async def test_a_table_is_deleted_though_the_broker_is_away(relays):
         table = await published_table(database)
         await write_threads(table, range(10))
         await broker.wait_messages(TOPIC, 10)
-        with broker.away():
+        with broker.unreachable():
             await write_threads(table, range(10, 20))
             while relay_of(database, table).problem is None:
                 await asyncio.sleep(0)

@@ -27,7 +27,7 @@ from tests.support.databases.published import (
     without_duplicates,
     write_threads,
 )
-from tests.support.databases.replays import Told, items_of
+from tests.support.databases.replays import ConsumedTable, items_of
 from tests.support.databases.splitting import halve, splitting
 from tests.support.databases.transacting import stepped, transact
 from tests.support.kafka.fake_broker import FakeBroker
@@ -81,7 +81,7 @@ async def test_changes_of_an_item_arrive_in_order_over_splits_and_outages(relays
         async with splitting(database, table, 24):
             for first in range(0, 1_800, 300):
                 await write_threads(table, range(first, first + 150), of_items=ITEMS)
-                with broker.away():
+                with broker.unreachable():
                     await write_threads(table, range(first + 150, first + 200), of_items=ITEMS)
                 broker.failures = 2
                 await write_threads(table, range(first + 200, first + 300), of_items=ITEMS)
@@ -113,7 +113,7 @@ async def test_a_split_after_a_decision_that_a_full_disk_followed_leaves_the_ord
 
             stepped(database, fill)
             numbers = range(ITEMS, 2 * ITEMS)
-            with broker.away():
+            with broker.unreachable():
                 await transact(database, *((table, put(item_of(each, ITEMS))) for each in numbers))
                 store.allow_commits()
                 # The partitions could not confirm that the change is durable, and get no more
@@ -132,7 +132,7 @@ async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(rel
             table = await active_table(database)
             await write_threads(table, range(100), of_items=ITEMS)
             await broker.wait_messages(TOPIC, 100)
-        with broker.away():
+        with broker.unreachable():
             async with running_database(store, **settings) as database:
                 table = database.table("Thread")
                 # More than one read of a log.
@@ -161,7 +161,7 @@ async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
     async with memory_store() as store:
         async with running_database(store, **settings) as database:
             table = await active_table(database)
-            with broker.away():
+            with broker.unreachable():
                 await write_threads(table, range(900), of_items=ITEMS)
                 for _ in range(3):
                     await halve_all(database, table)
@@ -171,7 +171,7 @@ async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
                 assert len(table.record.ended_logs) == 7
             await all_published(database, table)
             assert_in_order(without_duplicates(broker.messages(TOPIC)), 1_800)
-            with broker.away():
+            with broker.unreachable():
                 await write_threads(table, range(1_800, 2_700), of_items=ITEMS)
                 for _ in range(2):
                     await halve_all(database, table)
@@ -237,10 +237,10 @@ async def test_splits_while_a_snapshot_is_published_leave_no_gap():
             async with splitting(database, table, 16):
                 await write_threads(table, range(600, 1_000), of_items=600)
             await all_published(database, table)
-            told = Told.by(broker, TOPIC)
-            assert told.gaps == 3
-            assert told.items == await items_of(table)
-            assert len(told.snapshot) == 600
+            consumed = ConsumedTable.of(broker, TOPIC)
+            assert consumed.gaps == 3
+            assert consumed.items == await items_of(table)
+            assert len(consumed.snapshot) == 600
 
 
 @pytest.mark.parametrize("snapshot", ["initial", "never"])
@@ -260,12 +260,12 @@ async def test_a_table_with_items_is_no_new_one_though_all_its_partitions_are(sn
         await active_again(database)
         await write_threads(table, range(100, 110), of_items=ITEMS)
         await all_published(database, table)
-        told = Told.by(broker, TOPIC)
+        consumed = ConsumedTable.of(broker, TOPIC)
         if snapshot == "initial":
-            assert (told.gaps, len(told.snapshot)) == (3, ITEMS)
-            assert told.items == await items_of(table)
+            assert (consumed.gaps, len(consumed.snapshot)) == (3, ITEMS)
+            assert consumed.items == await items_of(table)
         else:
-            assert (told.gaps, len(told.snapshot)) == (0, 0)
+            assert (consumed.gaps, len(consumed.snapshot)) == (0, 0)
 
 
 async def test_records_of_ended_logs_count_to_the_bound():
@@ -275,7 +275,7 @@ async def test_records_of_ended_logs_count_to_the_bound():
         table = await active_table(database)
         await write_threads(table, range(100), of_items=ITEMS)
         await broker.wait_messages(TOPIC, 100)
-        with broker.away():
+        with broker.unreachable():
             first = 1_000
             while table.definition.destinations[0].status != "BROKEN":
                 first += 10
@@ -293,10 +293,10 @@ async def test_records_of_ended_logs_count_to_the_bound():
             await asyncio.sleep(0)
         await write_threads(table, range(30), of_items=ITEMS)
         await all_published(database, table)
-        told = Told.by(broker, TOPIC)
-        assert told.gaps == 3
-        assert told.items == await items_of(table)
-        assert len(told.snapshot) == ITEMS
+        consumed = ConsumedTable.of(broker, TOPIC)
+        assert consumed.gaps == 3
+        assert consumed.items == await items_of(table)
+        assert len(consumed.snapshot) == ITEMS
 
 
 async def test_a_destination_that_was_cut_off_is_not_notified_of_ended_logs(relays):
@@ -307,7 +307,7 @@ async def test_a_destination_that_was_cut_off_is_not_notified_of_ended_logs(rela
         stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
         await database.create_table(structs.replace(table_definition(), stream=stream))
         table = await active_again(database)
-        with broker.away():
+        with broker.unreachable():
             number = 0
             while table.definition.destinations[0].status != "BROKEN":
                 await write_threads(table, [number], of_items=ITEMS)
@@ -319,15 +319,15 @@ async def test_a_destination_that_was_cut_off_is_not_notified_of_ended_logs(rela
         assert len(table.record.ended_logs) == 4
         await write_threads(table, range(100, 130), of_items=ITEMS)
         await all_published(database, table)
-        told = Told.by(broker, TOPIC)
-        assert told.items == await items_of(table)
-        assert sum(map(len, told.changes.values())) == 30
+        consumed = ConsumedTable.of(broker, TOPIC)
+        assert consumed.items == await items_of(table)
+        assert sum(map(len, consumed.changes.values())) == 30
 
 
 async def test_a_destination_that_is_disabled_gets_what_ended_logs_hold(relays):
     broker = FakeBroker()
     async with memory_store() as store:
-        with broker.away():
+        with broker.unreachable():
             async with running_database(store, broker=broker, relays=relays) as database:
                 table = await published_table(database)
         async with running_database(store, broker=broker, relays=relays) as database:

@@ -31,7 +31,7 @@ from tests.support.databases.replays import (
     BEGINNING,
     COPY,
     SNAPSHOT,
-    Told,
+    ConsumedTable,
     items_of,
     replay,
     wait_done,
@@ -95,12 +95,12 @@ async def test_a_snapshot_and_what_follows_it_leave_no_gap_and_no_overlap():
             await wait_state(database, started.replay_id, "FOLLOWING")
             await wait_written(count, 500)
         await all_published(database, started.replay_id)
-        told = Told.by(broker)
-        assert told.items == await items_of(table)
+        consumed = ConsumedTable.of(broker)
+        assert consumed.items == await items_of(table)
         progress = database.replays.find(started.replay_id)
-        assert (told.gaps, progress.snapshots, progress.missing_changes) == (3, 1, 0)
-        assert len(told.snapshot) == progress.items
-        changes = sum(map(len, told.changes.values()))
+        assert (consumed.gaps, progress.snapshots, progress.missing_changes) == (3, 1, 0)
+        assert len(consumed.snapshot) == progress.items
+        changes = sum(map(len, consumed.changes.values()))
         assert changes == progress.changes == progress.changes_total
         assert changes >= 400
         await database.cancel_replay(started.replay_id)
@@ -114,10 +114,10 @@ async def test_without_follow_it_ends_with_the_changes_until_the_end_of_the_snap
         async with writing(table) as count:
             started = await replay(database, SNAPSHOT)
             await wait_done(database, started.replay_id)
-            told = Told.by(broker)
-            assert len(told.snapshot) >= 200
+            consumed = ConsumedTable.of(broker)
+            assert len(consumed.snapshot) >= 200
             await wait_written(count, 50)
-        assert Told.by(broker).changes == told.changes
+        assert ConsumedTable.of(broker).changes == consumed.changes
         await stopped_recording(table)
 
 
@@ -127,10 +127,10 @@ async def test_every_item_is_in_the_snapshot_of_a_quiet_table():
         table = await filled_table(database, items=1_000)
         started = await replay(database, SNAPSHOT)
         progress = await wait_done(database, started.replay_id)
-        told = Told.by(broker)
-        assert told.items == await items_of(table)
+        consumed = ConsumedTable.of(broker)
+        assert consumed.items == await items_of(table)
         assert (progress.items, progress.items_total, progress.changes) == (1_000, 1_000, 0)
-        assert not told.changes
+        assert not consumed.changes
         assert progress.is_whole
 
 
@@ -152,9 +152,9 @@ async def test_a_snapshot_that_was_given_up_starts_over_after_a_gap():
                         await wait_written(count, 1)
             await wait_state(database, started.replay_id, "FOLLOWING")
         await all_published(database, started.replay_id)
-        told = Told.by(broker)
-        assert told.items == await items_of(table)
-        assert told.gaps == 9
+        consumed = ConsumedTable.of(broker)
+        assert consumed.items == await items_of(table)
+        assert consumed.gaps == 9
         # If it were discarded, its records could come late, after the next snapshot.
         assert broker.opened == 1
 
@@ -177,9 +177,9 @@ async def test_a_crash_in_the_midst_of_a_snapshot_begins_another_one(monkeypatch
             await wait_state(database, started.replay_id, "FOLLOWING")
         await all_published(database, started.replay_id)
         assert database.replays.find(started.replay_id).snapshots == 3
-        told = Told.by(broker)
-        assert told.items == await items_of(table)
-        assert told.gaps == 9
+        consumed = ConsumedTable.of(broker)
+        assert consumed.items == await items_of(table)
+        assert consumed.gaps == 9
 
 
 async def test_a_job_that_crashes_on_and_on_fails_and_holds_nothing(monkeypatch):
@@ -208,10 +208,10 @@ async def test_records_that_the_broker_refuses_are_sent_again():
         await broker.wait_messages(COPY, 10)
         broker.failures = 5
         await write_threads(table, range(100))
-        with broker.away():
+        with broker.unreachable():
             await write_threads(table, range(100, 200))
         await all_published(database, started.replay_id)
-        assert Told.by(broker).items == await items_of(table)
+        assert ConsumedTable.of(broker).items == await items_of(table)
         assert len(broker.open_publishers) == 1
 
 
@@ -226,7 +226,7 @@ async def test_records_that_the_client_library_cancels_are_sent_again():
             while broker.cancelled_answers:
                 await asyncio.sleep(0.001)
         await all_published(database, started.replay_id)
-        assert Told.by(broker).items == await items_of(table)
+        assert ConsumedTable.of(broker).items == await items_of(table)
         (progress,) = database.replays.all()
         assert progress.snapshots == 1
 
@@ -239,10 +239,10 @@ async def test_the_recorded_changes_are_published_again_in_their_order():
         started = await replay(database, BEGINNING)
         progress = await wait_done(database, started.replay_id)
         assert (progress.changes, progress.changes_total, progress.is_whole) == (100, 100, True)
-        told = Told.by(broker)
-        assert told.items == await items_of(table)
-        assert sum(map(len, told.changes.values())) == 100
-        assert told.gaps == 0
+        consumed = ConsumedTable.of(broker)
+        assert consumed.items == await items_of(table)
+        assert sum(map(len, consumed.changes.values())) == 100
+        assert consumed.gaps == 0
 
 
 async def test_it_begins_with_a_time():
@@ -257,7 +257,7 @@ async def test_it_begins_with_a_time():
         started = await replay(database, ReplayStart("time", from_20_us))
         progress = await wait_done(database, started.replay_id)
         assert (progress.changes, progress.is_whole) == (40, False)
-        images = [image["n"]["N"] for image in Told.by(broker).items.values()]
+        images = [image["n"]["N"] for image in ConsumedTable.of(broker).items.values()]
         assert sorted(map(int, images)) == list(range(53, 60))
 
 
@@ -278,7 +278,7 @@ async def test_it_begins_with_a_change_and_with_what_others_did_from_then_on():
         started = await replay(database, ReplayStart("sequence-number", number))
         progress = await wait_done(database, started.replay_id)
         expected = {one for one, made_ms in numbers.items() if made_ms >= at_ms}
-        replayed = {one for of_key in Told.by(broker).changes.values() for one in of_key}
+        replayed = {one for of_key in ConsumedTable.of(broker).changes.values() for one in of_key}
         assert replayed == expected
         assert progress.changes == len(expected)
 
@@ -338,14 +338,14 @@ async def test_the_logs_are_kept_for_a_job_and_trimmed_after_it():
     settings = {"keep_streams_seconds": 1_000, "relays": RELAYS}
     async with running_database(broker=broker, **settings) as database:
         table = await filled_table(database, items=20)
-        with broker.away():
+        with broker.unreachable():
             started = await replay(database, SNAPSHOT, follows=True)
             before = await begins(table)
             await write_threads(table, range(100, 300))
             await database.actor.keep_streams()
             assert await begins(table) == before
         await all_published(database, started.replay_id)
-        assert Told.by(broker).items == await items_of(table)
+        assert ConsumedTable.of(broker).items == await items_of(table)
         await database.actor.keep_streams()
         assert sum((await begins(table)).values()) == sum(before.values()) + 200
         await database.cancel_replay(started.replay_id)
@@ -389,7 +389,7 @@ async def test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is
             keys += [key_layout.checkpoint(subscriber, each) for each in children]
             assert [row.key async for row in rows_of(store, begin, end)] == keys
         await all_published(database, started.replay_id)
-        assert Told.by(broker).items == await items_of(table)
+        assert ConsumedTable.of(broker).items == await items_of(table)
         await database.cancel_replay(started.replay_id)
         await stopped_recording(table)
         assert not [row async for row in rows_of(store, begin, end)]
@@ -432,7 +432,7 @@ async def test_a_broker_that_refuses_ends_it_and_says_why():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database, items=5)
-        with broker.away(Refused("who are you")):
+        with broker.unreachable(Refused("who are you")):
             started = await replay(database, SNAPSHOT)
             while database.replays.find(started.replay_id).state != "FAILED":
                 await asyncio.sleep(0)
@@ -444,13 +444,13 @@ async def test_an_unreachable_broker_is_awaited_and_reported():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database, items=5)
-        with broker.away():
+        with broker.unreachable():
             started = await replay(database, SNAPSHOT)
             while database.replays.find(started.replay_id).problem is None:
                 await asyncio.sleep(0)
         progress = await wait_done(database, started.replay_id)
         assert progress.problem is None
-        assert Told.by(broker).items == await items_of(table)
+        assert ConsumedTable.of(broker).items == await items_of(table)
 
 
 async def test_a_record_that_is_too_large_comes_without_images():

@@ -31,7 +31,7 @@ from tests.support.databases.replays import (
     BEGINNING,
     COPY,
     SNAPSHOT,
-    Told,
+    ConsumedTable,
     items_of,
     replay,
     wait_done,
@@ -83,9 +83,9 @@ async def test_a_snapshot_and_what_follows_it_are_whole_over_splits():
             await write_beside(table, 2_000)
         await write_beside(table, 400)
         await all_followed(database, started.replay_id)
-        told = Told.by(broker)
-        assert told.items == await items_of(table)
-        assert told.gaps == 3
+        consumed = ConsumedTable.of(broker)
+        assert consumed.items == await items_of(table)
+        assert consumed.gaps == 3
         await database.actor.keep_streams()
         assert table.record.ended_logs == ()
 
@@ -108,7 +108,7 @@ async def test_a_split_between_a_snapshot_and_its_positions_loses_nothing(monkey
         monkeypatch.setattr(TableSnapshot, "take", split_behind)
         started = await replay(database, SNAPSHOT)
         assert (await wait_done(database, started.replay_id)).changes == 100
-        assert Told.by(broker).items == await items_of(table)
+        assert ConsumedTable.of(broker).items == await items_of(table)
 
 
 async def test_a_finished_snapshot_has_all_earlier_changes_over_splits():
@@ -123,7 +123,7 @@ async def test_a_finished_snapshot_has_all_earlier_changes_over_splits():
                 started = await replay(database, SNAPSHOT, topic)
                 await write_beside(table, 800)
             await wait_done(database, started.replay_id)
-            assert Told.by(broker, topic).gaps == 3
+            assert ConsumedTable.of(broker, topic).gaps == 3
 
 
 @pytest.mark.parametrize("follows", [True, False])
@@ -145,9 +145,9 @@ async def test_all_changes_are_published_again_parents_before_children(follows: 
         progress = database.replays.find(started.replay_id)
         assert (progress.changes, progress.is_whole) == (2_200, True)
         assert progress.missing_changes == 0
-        told = Told.by(broker)
-        assert told.items == await items_of(table)
-        assert sum(map(len, told.changes.values())) == 2_200
+        consumed = ConsumedTable.of(broker)
+        assert consumed.items == await items_of(table)
+        assert sum(map(len, consumed.changes.values())) == 2_200
 
 
 async def test_it_begins_with_a_time_or_a_change_before_a_split_or_after_it():
@@ -181,7 +181,7 @@ async def test_it_begins_with_a_time_or_a_change_before_a_split_or_after_it():
                 topic = f"{start.origin}-{at}"
                 started = await replay(database, start, topic)
                 await wait_done(database, started.replay_id)
-                changes = Told.by(broker, topic).changes
+                changes = ConsumedTable.of(broker, topic).changes
                 assert {one for of_key in changes.values() for one in of_key} == expected
 
 
@@ -198,14 +198,14 @@ async def test_the_logs_that_ended_are_kept_for_a_job_and_released_after_it():
         await write_threads(table, range(200, 400), of_items=ITEMS)
         while relay_of(database, table).lag_records:
             await asyncio.sleep(0)
-        with broker.away():
+        with broker.unreachable():
             started = await replay(database, BEGINNING)
             while database.replays.find(started.replay_id).problem is None:
                 await asyncio.sleep(0)
             await database.actor.keep_streams()
             assert len(table.record.ended_logs) == 4
         await wait_done(database, started.replay_id)
-        assert sum(map(len, Told.by(broker).changes.values())) == 400
+        assert sum(map(len, ConsumedTable.of(broker).changes.values())) == 400
         await database.actor.keep_streams()
         assert table.record.ended_logs == ()
 

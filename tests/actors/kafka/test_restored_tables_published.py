@@ -16,7 +16,7 @@ from tests.support.databases.backed_up import (
 )
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.published import relay_settings, write_threads
-from tests.support.databases.replays import Told, items_of
+from tests.support.databases.replays import ConsumedTable, items_of
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.store import memory_store
 
@@ -49,9 +49,9 @@ async def test_the_topic_of_a_restored_table_begins_with_its_first_change(indexe
         # A write at once is not missed.
         await write_threads(table, range(1_000, 1_010), of_items=10)
         await broker.wait_messages(topic, 10)
-        told = Told.by(broker, topic)
-        assert len(told.items) == 10
-        assert told.snapshot == {}
+        consumed = ConsumedTable.of(broker, topic)
+        assert len(consumed.items) == 10
+        assert consumed.snapshot == {}
 
 
 async def test_a_topic_that_begins_with_a_snapshot_has_the_restored_items() -> None:
@@ -65,9 +65,9 @@ async def test_a_topic_that_begins_with_a_snapshot_has_the_restored_items() -> N
         await begin_restore(database, await back_up(database))
         table = await wait_restored(database)
         topic = await wait_active(table)
-        told = Told.by(broker, topic)
-        assert len(told.snapshot) == ITEMS
-        assert told.items == await items_of(table)
+        consumed = ConsumedTable.of(broker, topic)
+        assert len(consumed.snapshot) == ITEMS
+        assert consumed.items == await items_of(table)
 
 
 async def test_a_table_that_is_restored_after_a_restart_gets_its_topic() -> None:
@@ -83,4 +83,4 @@ async def test_a_table_that_is_restored_after_a_restart_gets_its_topic() -> None
             topic = await wait_active(table)
             await write_threads(table, range(1_000, 1_005))
             await broker.wait_messages(topic, 5)
-            assert Told.by(broker, topic).snapshot == {}
+            assert ConsumedTable.of(broker, topic).snapshot == {}

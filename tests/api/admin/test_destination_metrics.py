@@ -61,7 +61,7 @@ async def test_a_destination_that_keeps_up():
 async def test_a_destination_whose_broker_is_away():
     broker, clock = FakeBroker(), SetClock()
     async with running_database(clock=clock, broker=broker, relays=relay_settings()) as database:
-        with broker.away():
+        with broker.unreachable():
             table = await published_table(database)
             await write_threads(table, range(4))
             clock.step(90)
@@ -80,7 +80,7 @@ async def test_a_destination_whose_broker_is_away():
 async def test_how_much_is_kept_is_known_after_a_restart():
     broker = FakeBroker()
     async with memory_store() as store:
-        with broker.away():
+        with broker.unreachable():
             async with running_database(store, broker=broker, relays=relay_settings()) as database:
                 await write_threads(await published_table(database), range(10))
                 before = await scrape(database)
@@ -94,7 +94,7 @@ async def test_a_destination_that_was_cut_off():
     broker = FakeBroker()
     relays = relay_settings(retention_bytes=1_000)
     async with running_database(broker=broker, relays=relays) as database:
-        with broker.away():
+        with broker.unreachable():
             table = await published_table(database)
             await write_threads(table, range(20))
             while table.definition.destinations[0].status != "BROKEN":

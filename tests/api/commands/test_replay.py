@@ -263,7 +263,7 @@ async def test_the_command_counts_the_items_of_a_snapshot():
 async def test_bars_are_on_a_terminal_and_show_an_unreachable_broker():
     async with running_admin() as admin:
         ours, its = os.openpty()
-        with admin.broker.away(Unreachable("nobody is there")):
+        with admin.broker.unreachable(Unreachable("nobody is there")):
             process = await admin.command("--from", "snapshot", stderr=its)
             os.close(its)
             shown = b""
@@ -318,7 +318,7 @@ async def test_a_refusal_by_the_server_ends_the_command():
         code, stdout, stderr = await admin.run("--from", "yesterday")
         assert (code, stdout) == (1, "")
         assert stderr.startswith("dynactor: 'yesterday' is not a start")
-        with admin.broker.away(Unreachable("nobody is there")):
+        with admin.broker.unreachable(Unreachable("nobody is there")):
             process = await admin.command("--from", "beginning")
             while not admin.database.replays.all():
                 await asyncio.sleep(0)

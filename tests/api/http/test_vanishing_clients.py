@@ -36,13 +36,13 @@ from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection
 from tests.support.clients.vanishing_clients import (
     INDEXES,
     TABLES,
-    Told,
+    ClientLog,
     VanishingClient,
     table_definitions,
 )
 from tests.support.databases.databases import running_database
 from tests.support.databases.splitting import splitting
-from tests.support.servers.in_process import Asked
+from tests.support.servers.in_process import InProcessClient
 from tests.support.stores.history_store import DelayedStore, Delays
 from tests.support.stores.store import memory_store
 
@@ -169,14 +169,14 @@ async def slow_database(real: Store, seed: int) -> AsyncIterator[tuple[Store, Da
 class Clients:
     """All clients."""
 
-    def __init__(self, served: Served, iterators: list[str], told: Told, draw: Random) -> None:
+    def __init__(self, served: Served, iterators: list[str], log: ClientLog, draw: Random) -> None:
         self._clients = [
             VanishingClient(
                 f"{draw.random()}",
                 served.endpoint,
                 served.admin_endpoint,
                 iterators,
-                told=told,
+                log=log,
                 draw=Random(draw.random()),
             )
             for _ in range(CLIENTS)
@@ -188,14 +188,14 @@ class Clients:
                 group.create_task(client.run(requests))
 
 
-async def make_tables(ask: Asked) -> list[str]:
+async def make_tables(ask: InProcessClient) -> list[str]:
     """Create the tables; returns iterators of their streams."""
     iterators = []
     for definition in table_definitions():
         status, body = await ask("CreateTable", definition)
         assert status == 200, body
         arn = body["TableDescription"]["LatestStreamArn"]
-        streams = Asked(ask.database, "DynamoDBStreams")
+        streams = InProcessClient(ask.database, "DynamoDBStreams")
         _, described = await streams("DescribeStream", {"StreamArn": arn})
         for shard in described["StreamDescription"]["Shards"]:
             wanted = {"StreamArn": arn, "ShardId": shard["ShardId"]}
@@ -206,7 +206,7 @@ async def make_tables(ask: Asked) -> list[str]:
     return iterators
 
 
-async def rows(ask: Asked, **members: Any) -> list[dict[str, Any]]:
+async def rows(ask: InProcessClient, **members: Any) -> list[dict[str, Any]]:
     """All rows of a table or index, by key."""
     found: list[dict[str, Any]] = []
     more: dict[str, Any] = {}
@@ -219,9 +219,9 @@ async def rows(ask: Asked, **members: Any) -> list[dict[str, Any]]:
         more = {"ExclusiveStartKey": body["LastEvaluatedKey"]}
 
 
-async def assert_all_is_whole(database: Database, told: Told) -> None:
+async def assert_all_is_whole(database: Database, log: ClientLog) -> None:
     """Check that each acknowledged write is there, and no partial or unsent write."""
-    ask = Asked(database)
+    ask = InProcessClient(database)
     there = set()
     for name in TABLES:
         items = await rows(ask, TableName=name, ConsistentRead=True)
@@ -229,8 +229,8 @@ async def assert_all_is_whole(database: Database, told: Told) -> None:
         await caught_up(database.table(name))
         for index in INDEXES:
             assert await rows(ask, TableName=name, IndexName=index) == items
-    assert told.answered <= there <= told.tried
-    for written in told.transactions:
+    assert log.answered <= there <= log.tried
+    for written in log.transactions:
         assert len(there.intersection(written)) in (0, len(written))
 
 
@@ -245,29 +245,29 @@ async def assert_it_answers(served: Served) -> None:
         assert (await connection.ask("ListTables", b"{}", TO_PLAIN_LANE)).status == 200
 
 
-def assert_backups_are_whole(directory: Path, told: Told) -> None:
+def assert_backups_are_whole(directory: Path, log: ClientLog) -> None:
     made = {each.name for each in directory.iterdir() if each.name != ".lock"}
-    assert made.issuperset(told.backups)
+    assert made.issuperset(log.backups)
     assert all((directory / name / "rocksdb").is_dir() for name in made)
 
 
-class Arena(NamedTuple):
+class RestartingServer(NamedTuple):
     """A database with followers of its changes, and the answers to its clients."""
 
     database: Database
     admin_endpoint: str
     iterators: list[str]
-    told: Told
+    log: ClientLog
     draw: Random
 
     def clients(self, served: Served) -> Clients:
-        return Clients(served, self.iterators, self.told, self.draw)
+        return Clients(served, self.iterators, self.log, self.draw)
 
 
 @asynccontextmanager
-async def arena(directory: Path, seed: int) -> AsyncIterator[Arena]:
+async def arena(directory: Path, seed: int) -> AsyncIterator[RestartingServer]:
     """During splits of its partitions; at the end everything must be whole, and the log empty."""
-    draw, told = Random(seed), Told()
+    draw, log = Random(seed), ClientLog()
     unseen: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
     with structlog.testing.capture_logs() as logs:
@@ -276,7 +276,7 @@ async def arena(directory: Path, seed: int) -> AsyncIterator[Arena]:
             memory_store() as real,
             slow_database(real, seed) as (store, database),
         ):
-            iterators = await make_tables(Asked(database))
+            iterators = await make_tables(InProcessClient(database))
             protocol = Protocol(database, ())
             administered = Administered(store, protocol, Backups(store, directory))
             with listen("127.0.0.1", 0) as listener:
@@ -284,10 +284,10 @@ async def arena(directory: Path, seed: int) -> AsyncIterator[Arena]:
                     serving_admin(administered, Access(), listener) as admin,
                     splitting(database, database.table(TABLES[0]), PARTITIONS),
                 ):
-                    yield Arena(database, admin, iterators, told, draw)
-            await assert_all_is_whole(database, told)
-            assert_backups_are_whole(directory, told)
-            assert told.vanished > CLIENTS
+                    yield RestartingServer(database, admin, iterators, log, draw)
+            await assert_all_is_whole(database, log)
+            assert_backups_are_whole(directory, log)
+            assert log.vanished > CLIENTS
     gc.collect()
     assert unseen == []
     assert [entry for entry in logs if entry["log_level"] not in ("info", "debug")] == []
@@ -306,10 +306,10 @@ async def test_nor_do_requests_that_are_cancelled_as_the_server_stops(tmp_path: 
     async with arena(tmp_path, seed) as given:
         for _ in range(STOPS):
             async with asyncio.TaskGroup() as group, serving(*given[:2]) as served:
-                given.told.may_connect = True
+                given.log.may_connect = True
                 group.create_task(given.clients(served).run(REQUESTS))
-                await given.told.more_answers(given.draw.randrange(1, CLIENTS * 2))
-                given.told.may_connect = False
+                await given.log.more_answers(given.draw.randrange(1, CLIENTS * 2))
+                given.log.may_connect = False
                 for _ in range(TURNS_OF_AN_ACCEPT):
                     await asyncio.sleep(0)
             await assert_nothing_is_left(given.database, served)

@@ -12,7 +12,7 @@ from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store, StoreError
 from tests.support.databases.databases import HeldStore, running_database
 from tests.support.databases.transacting import until
-from tests.support.servers.in_process import Asked
+from tests.support.servers.in_process import InProcessClient
 from tests.support.stores.store import memory_store
 from tests.support.tables.tables import definition
 
@@ -35,7 +35,7 @@ class PartlyBrokenStore(HeldStore):
 class Served(NamedTuple):
     """Two tables, and their store."""
 
-    ask: Asked
+    ask: InProcessClient
     store: PartlyBrokenStore
 
     def break_tables(self, *names: str) -> None:
@@ -64,7 +64,7 @@ async def served() -> AsyncIterator[Served]:
     async with memory_store() as own:
         store = PartlyBrokenStore(own)
         async with running_database(store) as database:
-            ask = Asked(database)
+            ask = InProcessClient(database)
             for name in TABLES:
                 status, _ = await ask("CreateTable", definition("pk:S", name=name))
                 assert status == 200

@@ -64,7 +64,7 @@ async def test_a_reset_does_not_wait_for_a_broker_that_is_away(delivery: Deliver
     ):
         await publish(host.database, 5)
         await broker.wait_messages(TOPIC, 5)
-        with broker.away():
+        with broker.unreachable():
             await write_threads(host.database.table("Thread"), range(5))
             await host.reset()
             assert host.database.table_names() == []

@@ -1,4 +1,4 @@
-"""The engines for tests of the port."""
+"""Runs the tests of the storage port on each engine."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.support.stores.store import disk_store, memory_store, postgresql_stor
 
 
 class OpenStore(Protocol):
-    """Opens the same store each time, unless it is in memory."""
+    """Opens a store. Each call opens the same data, unless the store is in memory."""
 
     def __call__(self) -> AbstractAsyncContextManager[Store]: ...
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes ``engine_name`` on each engine, and on the fakes of its module."""
+    """Run a test with the parameter ``engine_name`` on each engine and each fake of its module."""
     if "engine_name" in metafunc.fixturenames:
         engines = ["disk", "memory", *getattr(metafunc.module, "FAKES", ())]
         if metafunc.config.getoption("--store") == "postgresql":

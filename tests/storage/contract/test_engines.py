@@ -1,6 +1,6 @@
-"""The promises of the port on every engine: on disk, in memory, and in PostgreSQL.
+"""The contract of the storage port, on every engine: on disk, in memory, and PostgreSQL.
 
-PostgreSQL takes part with ``--store postgresql``, as in ``make test-store``.
+The tests run on PostgreSQL with ``--store postgresql``, as in ``make test-store``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def test_groups_delete_rows_and_ranges_and_write_into_the_emptied_range(
         (b"k1", b"k3\x00", {"reverse": True}, [3, 2, 1]),
         (b"k", b"l", {"max_rows": 2}, [0, 1]),
         (b"k", b"l", {"reverse": True, "max_rows": 2}, [4, 3]),
-        # A row has 2 + 10 bytes; the row that reaches the bound is the last.
+        # A row has 2 + 10 bytes; the page ends with the row that reaches ``max_bytes``.
         (b"k", b"l", {"max_bytes": 24}, [0, 1]),
         (b"k", b"l", {"max_bytes": 25}, [0, 1, 2]),
         (b"k", b"l", {"max_bytes": 1}, [0]),
@@ -174,7 +174,7 @@ async def test_a_reopened_store_holds_the_written_rows(
             assert await keys_between(store, b"0", b"9") == [b"0", b"1", b"2"][: number + 1]
 
 
-async def test_a_snapshot_keeps_to_its_state(store: Store) -> None:
+async def test_a_snapshot_does_not_show_later_commits(store: Store) -> None:
     await put(store, {b"k%d" % number: b"old" for number in range(5)})
     first = await store.snapshot()
     later = await store.snapshot(is_long=True)
@@ -189,7 +189,7 @@ async def test_a_snapshot_keeps_to_its_state(store: Store) -> None:
     assert await keys_between(store, b"k", b"l") == [b"k0", b"k2", b"k3", b"k4", b"k9"]
 
 
-async def test_many_snapshots_are_taken_in_sequence(store: Store) -> None:
+async def test_many_snapshots_can_be_taken_one_after_another(store: Store) -> None:
     for number in range(40):
         await put(store, {b"k%d" % number: b"x"})
         kept = await store.snapshot()
@@ -216,7 +216,7 @@ async def test_a_page_may_have_very_many_rows(store: Store) -> None:
             assert [row.key for row in page] == [b"k%06d" % number for number in numbers]
 
 
-async def test_a_page_goes_over_all_kinds_of_keys(store: Store) -> None:
+async def test_a_page_spans_all_kinds_of_keys(store: Store) -> None:
     keys = [bytes([first]) + rest for first in range(255) for rest in (b"", b"x")]
     await (await store.commit([Group(b"\xff", None, b"1", puts=[(key, key) for key in keys])]))
     assert await keys_between(store, b"\x00", b"\xff") == keys
@@ -228,7 +228,7 @@ async def test_a_page_goes_over_all_kinds_of_keys(store: Store) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_long_keys_sort_as_short_ones_do(store: Store, seed: int) -> None:
+async def test_long_keys_are_sorted_like_short_keys(store: Store, seed: int) -> None:
     draw = Random(seed)
     keys = sorted({long_key(draw) for _ in range(120)})
     rows = {key: draw.randbytes(draw.choice((0, 5, 200))) for key in keys}
@@ -254,7 +254,7 @@ async def test_long_keys_sort_as_short_ones_do(store: Store, seed: int) -> None:
 
 
 def long_key(draw: Random) -> bytes:
-    """A key of up to 6.2 KB; many begin with the same 2,600 bytes."""
+    """A key of up to 6.2 KB; many keys start with the same 2,600 bytes."""
     prefix = b"k" + draw.choice((b"a", b"b")) * draw.choice((3, 2_598, 2_599, 2_600, 3_000))
     tail = bytes(draw.choice(b"\x00ab\xff") for _ in range(draw.choice((0, 0, 1, 2, 5))))
     return prefix + tail + b"z" * draw.choice((0, 0, 40, 3_000))
@@ -286,7 +286,7 @@ async def test_one_of_two_commits_under_one_head_is_written(store: Store) -> Non
     assert await store.latest.load([b"head"]) == written
 
 
-async def test_commits_at_one_time_are_written_or_refused_each_on_its_own(store: Store) -> None:
+async def test_concurrent_commits_succeed_or_fail_independently(store: Store) -> None:
     await put(store, {b"claim": b"ours"})
     groups = [
         Group(
@@ -309,7 +309,7 @@ async def test_commits_at_one_time_are_written_or_refused_each_on_its_own(store:
     assert await keys_between(store, b"k", b"l") == written
 
 
-async def test_a_commit_is_not_cancelled_with_its_caller(store: Store) -> None:
+async def test_a_commit_completes_even_if_its_caller_is_canceled(store: Store) -> None:
     async def commit() -> None:
         await store.commit([group({b"a": b"1"})])
         reached.append("behind the commit")

@@ -1,4 +1,4 @@
-"""A commit may require rows that it does not own: on every engine, and on the fakes."""
+"""Guards of a commit require rows of other owners, on every engine and on the fakes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def store(engine_name: str, open_store: OpenStore) -> AsyncIterator[Store]
 
 
 def group(name: bytes, *guards: tuple[bytes, bytes | None]) -> Group:
-    """A group that puts one row, under its first head."""
+    """The first group under the head ``~name``; it puts one row."""
     return Group(b"~" + name, None, b"1", puts=[(name, b"1")], guards=guards)
 
 
@@ -62,7 +62,7 @@ async def test_a_guard_that_fails_refuses_the_whole_commit(
     with pytest.raises(Fenced):
         await store.commit([group(b"a"), group(b"b", (b"absent", None), (CLAIM, required))])
     assert await store.latest.load([b"a", b"b", b"~a", b"~b"]) == [None] * 4
-    # The heads did not move, so the same groups are accepted without the guard.
+    # The heads are unchanged, so the same groups are accepted without the guard.
     await (await store.commit([group(b"a"), group(b"b")]))
 
 
@@ -81,7 +81,7 @@ async def test_a_guard_may_be_the_head_of_another_writer(store: Store) -> None:
         await store.commit([group(b"b", (CLAIM, b"1"))])
 
 
-async def test_a_row_that_must_be_absent_may_be_put_by_the_same_commit_once(store: Store) -> None:
+async def test_a_commit_may_put_a_row_that_its_guard_requires_to_be_absent(store: Store) -> None:
     def with_token(name: bytes) -> Group:
         puts = [(b"token", name)]
         return Group(b"~" + name, None, b"1", puts, guards=[(b"token", None)])
@@ -92,7 +92,7 @@ async def test_a_row_that_must_be_absent_may_be_put_by_the_same_commit_once(stor
     assert await store.latest.load([b"token"]) == [b"a"]
 
 
-async def test_a_failed_guard_comes_before_a_wrong_head_in_any_group(store: Store) -> None:
+async def test_a_failed_guard_is_reported_before_a_wrong_head_in_any_group(store: Store) -> None:
     await (await store.commit([group(b"a")]))
     with pytest.raises(Fenced):
         await store.commit([group(b"a"), group(b"b", (CLAIM, b"ours"))])

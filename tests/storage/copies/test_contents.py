@@ -1,4 +1,4 @@
-"""All rows of a store are read, deleted and replaced as a whole, in memory and on disk."""
+"""Reading, deleting and replacing all rows of a store at once, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def write(store: Store, rows: list[Row], head: bytes = b"head") -> None:
 
 
 @pytest.mark.parametrize("medium", ["memory", "disk"])
-async def test_the_rows_that_were_read_can_replace_everything(medium: str, tmp_path: Path):
+async def test_rows_that_were_read_can_replace_all_rows_of_a_store(medium: str, tmp_path: Path):
     async with a_store(medium, tmp_path / "data") as store:
         await write(store, ROWS)
         contents = await read_contents(store, 1_000_000)
@@ -43,7 +43,7 @@ async def test_the_rows_that_were_read_can_replace_everything(medium: str, tmp_p
 
 
 @pytest.mark.parametrize("medium", ["memory", "disk"])
-async def test_everything_is_deleted_but_the_head_of_the_catalog(medium: str, tmp_path: Path):
+async def test_all_rows_are_deleted_except_the_head_of_the_catalog(medium: str, tmp_path: Path):
     async with a_store(medium, tmp_path / "data") as store:
         for turn in range(3):
             await write(store, ROWS, b"head %d" % turn)
@@ -52,14 +52,14 @@ async def test_everything_is_deleted_but_the_head_of_the_catalog(medium: str, tm
             assert await store.durable().load([HEAD, ROWS[0].key]) == [b"head %d" % turn, None]
 
 
-async def test_contents_of_many_pages_are_replaced_as_a_whole():
+async def test_rows_of_many_pages_are_replaced_in_one_commit():
     rows = [Row(b"\x03%03d" % number, bytes(1024 * 1024)) for number in range(40)]
     async with memory_store() as store:
         await replace_contents(store, rows)
         assert list((await read_contents(store, 50 * 1024 * 1024)).rows) == rows
 
 
-async def test_contents_over_a_bound_are_not_read():
+async def test_rows_larger_than_the_limit_are_not_read():
     async with memory_store() as store:
         await write(store, ROWS)
         with pytest.raises(TooLarge):

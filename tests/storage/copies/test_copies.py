@@ -1,4 +1,4 @@
-"""A copy has every row of its source, continues after a failure, and is served at its end."""
+"""Copies of a store have every row, continue after a failure, and are served once complete."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_a_copy_has_all_rows(source: Store, target: Store) -> None:
     told: list[int] = []
     copied = await copy_rows(source, target, told.append)
     assert await rows(target) == await rows(source)
-    # Without the catalog's head.
+    # The catalog's head is not copied.
     assert sum(told) == sum(table.rows for table in copied) == len(await rows(source)) - 1
     assert [(table.name, table.rows) for table in copied if table.name == "Thread"] == [
         ("Thread", 60)
@@ -55,7 +55,7 @@ async def test_a_copy_has_all_rows(source: Store, target: Store) -> None:
     await refuse_unfinished_copy(target)
 
 
-async def test_a_copy_that_was_cut_short_is_not_served_and_continues(
+async def test_an_interrupted_copy_is_not_served_and_can_be_continued(
     source: Store, target: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copies, "_PAGE_ROWS", 10)
@@ -78,18 +78,20 @@ async def test_a_copy_that_was_cut_short_is_not_served_and_continues(
     assert await rows(target) == await rows(source)
 
 
-async def test_only_an_empty_store_is_copied_to(source: Store, target: Store) -> None:
+async def test_a_store_with_rows_is_refused_as_target(source: Store, target: Store) -> None:
     await (await target.commit([Group(b"\x03k", None, b"1")]))
     with pytest.raises(CannotOpen, match="has data already"):
         await copy_rows(source, target, nothing)
 
 
-async def test_an_empty_store_is_not_copied(source: Store, target: Store) -> None:
+async def test_an_empty_store_is_refused_as_source(source: Store, target: Store) -> None:
     with pytest.raises(CannotOpen, match="nothing to copy"):
         await copy_rows(target, source, nothing)
 
 
-async def test_a_copy_that_differs_is_noticed(source: Store, target: Store) -> None:
+async def test_a_copy_that_differs_from_its_source_is_reported(
+    source: Store, target: Store
+) -> None:
     cursor = Group(key_layout.COPY_CURSOR, None, b"\x02", puts=[(b"\x0dstray", b"")])
     await (await target.commit([cursor]))
     with pytest.raises(Damaged):

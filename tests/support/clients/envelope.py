@@ -12,6 +12,6 @@ def enveloped(message: str) -> str:
     return f"1 validation error detected: {message}"
 
 
-def told_by(operation: str, message: str) -> str:
+def as_reported_by(operation: str, message: str) -> str:
     """The message of a fault found before the table is read, as this operation reports it."""
     return enveloped(message) if operation in _SINGLE_WRITES else message

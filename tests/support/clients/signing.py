@@ -22,5 +22,5 @@ def signed_by_hand(
     made = f"AWS4{key[1]}".encode()
     for element in [*scope.split("/"), f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashed}"]:
         made = hmac.digest(made, element.encode(), "sha256")
-    told = f"Credential={key[0]}/{scope},SignedHeaders={names},Signature={made.hex()}"
-    return headers | {"authorization": f"AWS4-HMAC-SHA256 {told}"}
+    fields = f"Credential={key[0]}/{scope},SignedHeaders={names},Signature={made.hex()}"
+    return headers | {"authorization": f"AWS4-HMAC-SHA256 {fields}"}

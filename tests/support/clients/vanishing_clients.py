@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
     service: str = "DynamoDB"
 
 
-class Told:
+class ClientLog:
     """The answers to all clients, and the items that they tried to write."""
 
     def __init__(self) -> None:
@@ -94,14 +94,14 @@ class VanishingClient:
         admin_endpoint: str,
         iterators: list[str],
         *,
-        told: Told,
+        log: ClientLog,
         draw: Random,
     ) -> None:
         self._name = name
         self._endpoint = endpoint
         self._admin_endpoint = admin_endpoint
         self._iterators = iterators
-        self._told = told
+        self._log = log
         self._draw = draw
         self._made = 0
         self._kinds: list[Callable[[], Wanted]] = [
@@ -119,7 +119,7 @@ class VanishingClient:
     async def run(self, requests: int) -> None:
         """Send this many requests, or fewer if the server stops."""
         left = requests
-        while left > 0 and self._told.may_connect:
+        while left > 0 and self._log.may_connect:
             try:
                 async with raw_connection(self._endpoint) as connection:
                     stays = True
@@ -134,10 +134,10 @@ class VanishingClient:
 
     async def _ask(self, connection: RawConnection, wanted: Wanted) -> bool:
         """Send a request; return whether client and server keep the connection."""
-        told, draw = self._told, self._draw
-        told.tried.update(wanted.written)
+        log, draw = self._log, self._draw
+        log.tried.update(wanted.written)
         if wanted.is_whole:
-            told.transactions.append(wanted.written)
+            log.transactions.append(wanted.written)
         data = request_bytes(wanted.operation, encode(wanted.body), wanted.service)
         if draw.random() < 0.3:
             data = data.replace(b"\r\n", f"\r\n{TO_PLAIN_LANE}\r\n".encode(), 1)
@@ -157,7 +157,7 @@ class VanishingClient:
 
     async def _vanish(self, connection: RawConnection, data: bytes) -> bool:
         """Send a request or a part of it, and disconnect before or during the answer."""
-        self._told.vanished += 1
+        self._log.vanished += 1
         if self._draw.random() < 0.3:
             data = data[: self._draw.randrange(len(data))]
         elif self._draw.random() < 0.3:
@@ -187,14 +187,14 @@ class VanishingClient:
             except (asyncio.IncompleteReadError, ConnectionResetError):
                 return
         assert answer.status == 201, answer
-        self._told.backups.append(name)
+        self._log.backups.append(name)
 
     def _note(self, wanted: Wanted, answer: RawAnswer) -> None:
-        self._told.note_answer()
+        self._log.note_answer()
         if answer.status == 200:
             assert not answer.json.get("UnprocessedItems")
             assert not any("Error" in each for each in answer.json.get("Responses", ()))
-            self._told.answered.update(wanted.written)
+            self._log.answered.update(wanted.written)
             return
         assert answer.status == 400, answer
         kind = answer.json["__type"].partition("#")[2]

@@ -21,7 +21,7 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord
 
 
-class Told(NamedTuple):
+class MirrorMessage(NamedTuple):
     """A change of an item. Without an image the item is deleted, without a key all items are."""
 
     key: bytes
@@ -29,22 +29,24 @@ class Told(NamedTuple):
     image: bytes | None
 
 
-class Mirror(RoundSink[Told]):
+class Mirror(RoundSink[MirrorMessage]):
     """Sends each change, and each item of a snapshot."""
 
     contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
 
-    def add_change(self, current: Round[Told], record: ChangeRecord) -> None:
+    def add_change(self, current: Round[MirrorMessage], record: ChangeRecord) -> None:
         image = record.new.data if record.new else None
-        current.messages[0].append(Told(record.keys, record.sequence_number.packed(), image))
+        current.messages[0].append(
+            MirrorMessage(record.keys, record.sequence_number.packed(), image)
+        )
 
-    def add_item(self, current: Round[Told], item: StoredItem, taken_us: int) -> None:
+    def add_item(self, current: Round[MirrorMessage], item: StoredItem, taken_us: int) -> None:
         del taken_us
-        current.messages[0].append(Told(b"", item.version, item.data))
+        current.messages[0].append(MirrorMessage(b"", item.version, item.data))
 
-    def add_gap(self, current: Round[Told], now_us: int) -> None:
+    def add_gap(self, current: Round[MirrorMessage], now_us: int) -> None:
         del now_us
-        current.messages[0].append(Told(b"", 0, None))
+        current.messages[0].append(MirrorMessage(b"", 0, None))
 
 
 class MirrorSender:
@@ -57,7 +59,7 @@ class MirrorSender:
     is_answered = True
 
     def __init__(self, *, fails_every: int = 1 << 30, crashes: Sequence[int] = ()) -> None:
-        self.told: list[Told] = []
+        self.delivered: list[MirrorMessage] = []
         self.is_open = False
         self._deliveries = 0
         self._fails_every = fails_every
@@ -68,14 +70,14 @@ class MirrorSender:
         self.is_open = True
         return Opened({}, needs_snapshot=False)
 
-    async def deliver(self, current: Round[Told], stopped: asyncio.Future[None]) -> bool:
+    async def deliver(self, current: Round[MirrorMessage], stopped: asyncio.Future[None]) -> bool:
         del stopped
         await asyncio.sleep(0)
         self._deliveries += 1
         messages = current.messages[0]
         is_failure = self._deliveries % self._fails_every == 0
         taken = len(messages) // 2 if is_failure else len(messages)
-        self.told += messages[:taken]
+        self.delivered += messages[:taken]
         if self._deliveries in self._crashes:
             raise RuntimeError("played by a test")
         if is_failure:

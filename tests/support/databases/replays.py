@@ -54,7 +54,7 @@ async def items_of(table: Table) -> dict[bytes, Any]:
     return {items.encode(schema.key_of(item)): item for item in read}
 
 
-class Told:
+class ConsumedTable:
     """The items of a table as a consumer of a topic computes them, since the last gaps."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Told:
         self.gaps = 0
 
     @classmethod
-    def by(cls, broker: FakeBroker, topic: str = COPY) -> Told:
+    def of(cls, broker: FakeBroker, topic: str = COPY) -> ConsumedTable:
         """Apply all records of the topic.
 
         Raises:
@@ -73,10 +73,10 @@ class Told:
                 changes are
             out of order.
         """
-        told = cls()
+        consumed = cls()
         for number in range(broker.topics[topic].partition_count):
-            told._apply(broker.partition(topic, number))
-        return told
+            consumed._apply(broker.partition(topic, number))
+        return consumed
 
     def _apply(self, messages: Iterable[KafkaMessage]) -> None:
         of_partition: set[bytes] = set()

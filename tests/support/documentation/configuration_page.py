@@ -49,28 +49,30 @@ settings over the admin port.
 
 def page() -> str:
     """The text of the page."""
-    rooms = (ServeOptions, KafkaOptions, TraceOptions)
-    told = {name: text for room in rooms for name, text in _docstrings(room).items()}
+    option_classes = (ServeOptions, KafkaOptions, TraceOptions)
+    descriptions = {
+        name: text for options in option_classes for name, text in _docstrings(options).items()
+    }
     groups: dict[str, list[Argument]] = {}
     for argument in app["serve"].assemble_argument_collection():
         if argument.name.startswith("--"):
             groups.setdefault(_group(argument).name, []).append(argument)
     ordered = sorted(groups.values(), key=lambda of_group: _group(of_group[0]).sort_key)
-    return "\n".join((_HEAD, *(_section(of_group, told) for of_group in ordered)))
+    return "\n".join((_HEAD, *(_section(of_group, descriptions) for of_group in ordered)))
 
 
-def _section(arguments: list[Argument], told: dict[str, str]) -> str:
+def _section(arguments: list[Argument], descriptions: dict[str, str]) -> str:
     group = _group(arguments[0])
     lines = [f"## {group.name}", ""]
     if group.help:
         lines += [group.help, ""]
     lines += ["| Option | Default | Description |", "| --- | --- | --- |"]
-    lines += [_row(argument, told) for argument in arguments]
+    lines += [_row(argument, descriptions) for argument in arguments]
     return "\n".join((*lines, ""))
 
 
-def _row(argument: Argument, told: dict[str, str]) -> str:
-    description = _marked_up(told[argument.name.removeprefix("--").replace("-", "_")])
+def _row(argument: Argument, descriptions: dict[str, str]) -> str:
+    description = _marked_up(descriptions[argument.name.removeprefix("--").replace("-", "_")])
     choices = argument.get_choices()
     if choices:
         description += " One of " + ", ".join(f"`{choice}`" for choice in choices) + "."
@@ -117,9 +119,9 @@ def _fields_with_text(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
         match field, text:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(told))),
+                ast.Expr(value=ast.Constant(value=str(descriptions))),
             ):
-                yield name, " ".join(told.split())
+                yield name, " ".join(descriptions.split())
 
 
 if __name__ == "__main__":

@@ -235,7 +235,7 @@ def check_key(
     deepest = stack[0]
     while stack:
         done, state, logged, order = stack.pop()
-        looks = _all_that_only_look(operations, done, state, projections)
+        looks = _reads_and_refusals(operations, done, state, projections)
         done |= sum(1 << position for position in looks)
         order = (*order, *looks)[-_SHOWN:]
         if done & must == must and (log is None or logged == len(log)):
@@ -249,7 +249,7 @@ def check_key(
             continue
         before.append(used)
         shown = waiting.get(_token(state), 0)
-        for position in _last_tried_first(operations, done):
+        for position in _candidates(operations, done):
             explained, after = _step(operations[position], state, projections)
             if not explained:
                 continue
@@ -311,7 +311,7 @@ def _token(state: State) -> str | None:
     return token
 
 
-def _last_tried_first(operations: Sequence[Operation], done: int) -> list[int]:
+def _candidates(operations: Sequence[Operation], done: int) -> list[int]:
     """The operations that may come next; optional ones are tried last."""
     return sorted(
         _next(operations, done),
@@ -322,7 +322,7 @@ def _last_tried_first(operations: Sequence[Operation], done: int) -> list[int]:
     )
 
 
-def _all_that_only_look(
+def _reads_and_refusals(
     operations: Sequence[Operation],
     done: int,
     state: State,

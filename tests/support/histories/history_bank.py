@@ -13,13 +13,6 @@ from typing import Any, Final, TypeAlias
 
 from tests.support.clients.wire import Answer
 from tests.support.histories.history import Item
-from tests.support.histories.history_arena import (
-    CROWD_SIZE,
-    Arena,
-    ArenaClient,
-    Progress,
-    make_tables,
-)
 from tests.support.histories.history_bank_requests import (
     ACCOUNTS,
     BALANCE,
@@ -40,6 +33,13 @@ from tests.support.histories.history_bank_requests import (
 )
 from tests.support.histories.history_figures import count_overlapping
 from tests.support.histories.history_serial import SerialHistory, Transaction, Value, Write
+from tests.support.histories.restarting_server import (
+    CLIENT_COUNT,
+    Progress,
+    ReconnectingClient,
+    RestartingServer,
+    make_tables,
+)
 
 HOT: Final = "account0"
 TOTAL: Final = BALANCE * len(ACCOUNTS)
@@ -52,13 +52,15 @@ Actions: TypeAlias = list[dict[str, Any]]
 Attempt: TypeAlias = Callable[[], Awaitable[bool]]
 
 
-class BankCrowd:
+class BankClients:
     """Many clients with one history, which run until ``enough`` operations have succeeded.
 
     About ``hot_share`` of all operations use one account; ``get_share`` are single gets.
     """
 
-    def __init__(self, arena: Arena, enough: int, hot_share: float, get_share: float = 0.3) -> None:
+    def __init__(
+        self, server: RestartingServer, enough: int, hot_share: float, get_share: float = 0.3
+    ) -> None:
         self.history = SerialHistory(
             dict.fromkeys(ACCOUNTS, Value(number=BALANCE))
             | dict.fromkeys(REGISTERS, Value())
@@ -71,28 +73,28 @@ class BankCrowd:
         self.totals: list[int] = []
         self.conflicts = 0
         self.retries: list[int] = []
-        self.commits = dict.fromkeys(range(CROWD_SIZE), 0)
-        self._arena = arena
+        self.commits = dict.fromkeys(range(CLIENT_COUNT), 0)
+        self._server = server
 
     async def run(self, kills_at: Sequence[int] = (), quiet_rounds: int = 0) -> None:
         """Create the bank, run the clients, kill at these counts, and read everything at the end.
 
         In each of ``quiet_rounds``, a single client writes the hot account and reads it.
         """
-        client = ArenaClient(self._arena)
+        client = ReconnectingClient(self._server)
         try:
             await make_tables(client, list(TABLES))
             await self._fill(client)
             async with asyncio.TaskGroup() as tasks:
-                for number in range(CROWD_SIZE):
-                    draw = Random(self._arena.draw.random())
-                    tasks.create_task(_Client(self, self._arena, number, draw).run())
+                for number in range(CLIENT_COUNT):
+                    draw = Random(self._server.draw.random())
+                    tasks.create_task(_Client(self, self._server, number, draw).run())
                 for count in kills_at:
                     await self.progress.wait(count)
-                    await self._arena.kill_and_restart()
+                    await self._server.kill_and_restart()
         finally:
             await client.close()
-        last = _Client(self, self._arena, CROWD_SIZE, self._arena.draw)
+        last = _Client(self, self._server, CLIENT_COUNT, self._server.draw)
         await last.alternate(quiet_rounds)
         await last.read_all()
 
@@ -112,17 +114,19 @@ class BankCrowd:
         """Record that a transaction uses the hot account."""
         self._on_hot.append(transaction)
 
-    async def _fill(self, client: ArenaClient) -> None:
+    async def _fill(self, client: ReconnectingClient) -> None:
         for name, place in [*ITEMS.items(), (TICKET, TICKET_PLACES[0])]:
             item = item_of(place, self.history.initial[name])
             await client.must("PutItem", {"TableName": place.table, "Item": item})
 
 
 class _Client:
-    def __init__(self, crowd: BankCrowd, arena: Arena, number: int, draw: Random) -> None:
-        self._crowd = crowd
-        self._history = crowd.history
-        self._client = ArenaClient(arena)
+    def __init__(
+        self, clients: BankClients, server: RestartingServer, number: int, draw: Random
+    ) -> None:
+        self._clients = clients
+        self._history = clients.history
+        self._client = ReconnectingClient(server)
         self._number = number
         self._draw = draw
         self._names = 0
@@ -139,8 +143,8 @@ class _Client:
             self._move: 5,
         }
         try:
-            while not self._crowd.progress.is_enough or not self._crowd.commits[self._number]:
-                if self._draw.random() < self._crowd.get_share:
+            while not self._clients.progress.is_enough or not self._clients.commits[self._number]:
+                if self._draw.random() < self._clients.get_share:
                     step = self._get
                 else:
                     (step,) = self._draw.choices(list(steps), list(steps.values()))
@@ -150,7 +154,7 @@ class _Client:
 
     async def alternate(self, rounds: int) -> None:
         """Write the hot account and read it, in turn."""
-        self._crowd.hot_share = 1.0
+        self._clients.hot_share = 1.0
         for _ in range(rounds):
             await self._until_done(self._update())
             await self._until_done(self._get())
@@ -165,11 +169,11 @@ class _Client:
     async def _until_done(self, attempt: Attempt) -> None:
         retries = 0
         while await attempt():
-            self._crowd.conflicts += 1
+            self._clients.conflicts += 1
             longest = min(_FIRST_WAIT_SECONDS * 2**retries, _LONGEST_WAIT_SECONDS)
             await asyncio.sleep(self._draw.uniform(0, longest))
             retries += 1
-        self._crowd.retries.append(retries)
+        self._clients.retries.append(retries)
 
     # The operations. Each chooses its items at random once, for all its attempts.
 
@@ -244,7 +248,7 @@ class _Client:
                     reads[name] = _value_at(items, names.index(name))
             self._done(transaction, reads)
             if set(ACCOUNTS) <= set(names):
-                self._crowd.totals.append(sum(reads[name].number for name in ACCOUNTS))
+                self._clients.totals.append(sum(reads[name].number for name in ACCOUNTS))
             return False
 
         return attempt
@@ -347,7 +351,7 @@ class _Client:
         if self._is_refused(transaction, answer):
             return self._is_conflict(answer)
         self._done(transaction, reads)
-        self._crowd.commits[self._number] += 1
+        self._clients.commits[self._number] += 1
         return False
 
     async def _invoke(
@@ -356,12 +360,12 @@ class _Client:
         await self._client.ready()
         transaction = self._history.invoke(name, writes)
         if HOT in touched:
-            self._crowd.note_hot(transaction)
+            self._clients.note_hot(transaction)
         return transaction
 
     def _done(self, transaction: Transaction, reads: Mapping[str, Value]) -> None:
         self._history.done(transaction, reads)
-        self._crowd.progress.add()
+        self._clients.progress.add()
         self._seen |= reads
         for name, write in transaction.writes.items():
             if name in reads:
@@ -373,7 +377,7 @@ class _Client:
         """Record that a condition was false: nothing was written, and the answer has the items."""
         seen = {name: value_of(item) for name, item in shown.items() if item is not None}
         self._history.failed(transaction, seen)
-        self._crowd.progress.add()
+        self._clients.progress.add()
         for name in transaction.writes:
             self._seen.pop(name, None)
         self._seen |= seen
@@ -403,7 +407,7 @@ class _Client:
     def _draw_items(self, items: Mapping[str, Place], count: int, *, more: float = 1) -> list[str]:
         """Random items; the hot account is among them with the probability ``hot_share * more``."""
         names = self._draw.sample([name for name in items if name != HOT], count)
-        if self._draw.random() < self._crowd.hot_share * more:
+        if self._draw.random() < self._clients.hot_share * more:
             names[self._draw.randrange(count)] = HOT
         return names
 

@@ -68,9 +68,9 @@ class EarlyAnswers(DelayedStore):
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         await super().commit(groups)
-        told: Future[None] = asyncio.get_running_loop().create_future()
-        told.set_result(None)
-        return told
+        answered: Future[None] = asyncio.get_running_loop().create_future()
+        answered.set_result(None)
+        return answered
 
 
 class HalfTransactions(DelayedStore):
@@ -115,8 +115,8 @@ def answer_before_the_decision() -> None:
         _prepared.set(prepared)
         carried_out = asyncio.create_task(write(self, *what))
         _prepared.set(None)
-        _left_alone.add(carried_out)
-        carried_out.add_done_callback(_left_alone.discard)
+        _unfinished.add(carried_out)
+        carried_out.add_done_callback(_unfinished.discard)
         await asyncio.wait([prepared, carried_out], return_when=asyncio.FIRST_COMPLETED)
         return prepared.result() if prepared.done() else carried_out.result()
 
@@ -126,7 +126,7 @@ def answer_before_the_decision() -> None:
 
 _prepared: ContextVar[Future[list[Accepted]] | None] = ContextVar("prepared", default=None)
 # Tasks without a reference may be garbage-collected.
-_left_alone: set[asyncio.Task[list[Accepted]]] = set()
+_unfinished: set[asyncio.Task[list[Accepted]]] = set()
 
 
 def _replace(owner: object, name: str, function: object) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 
-class UnderWay(Protocol):
+class TimedOperation(Protocol):
     """An operation with the times of its request and its answer."""
 
     invoked: int
@@ -35,7 +35,7 @@ class Figures(Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-def count_overlapping(operations: Sequence[UnderWay]) -> int:
+def count_overlapping(operations: Sequence[TimedOperation]) -> int:
     """The number of operations that overlap another one."""
     moments = sorted(
         (moment, begins, position)

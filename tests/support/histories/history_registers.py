@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from tests.support.crowds.writers import is_refused, write_outcome, write_request
 from tests.support.histories.history import (
     TOKEN,
     Anything,
@@ -27,14 +26,15 @@ from tests.support.histories.history import (
     Unanswered,
     Update,
 )
-from tests.support.histories.history_arena import (
-    CROWD_SIZE,
-    Arena,
-    ArenaClient,
+from tests.support.histories.history_figures import count_overlapping
+from tests.support.histories.restarting_server import (
+    CLIENT_COUNT,
     Progress,
+    ReconnectingClient,
+    RestartingServer,
     make_tables,
 )
-from tests.support.histories.history_figures import count_overlapping
+from tests.support.writers.writers import is_refused, write_outcome, write_request
 
 TABLES: Final = ("registers-a", "registers-b")
 _ITEMS_PER_TABLE: Final = 6
@@ -49,14 +49,14 @@ class Register:
         self.key: Item = {"pk": {"S": pk}}
 
 
-class RegisterCrowd:
+class RegisterClients:
     """Many clients with one history, which run until ``enough`` operations have succeeded.
 
     ``hot_share`` of all operations are on one item, ``read_share`` of all are reads.
     """
 
     def __init__(
-        self, arena: Arena, enough: int, hot_share: float, read_share: float = 0.35
+        self, server: RestartingServer, enough: int, hot_share: float, read_share: float = 0.35
     ) -> None:
         self.history = History()
         self.progress = Progress(enough)
@@ -66,25 +66,25 @@ class RegisterCrowd:
         ]
         self.hot_share = hot_share
         self.read_share = read_share
-        self._arena = arena
+        self._server = server
 
     async def run(self, kills_at: Sequence[int] = (), quiet_rounds: int = 0) -> None:
         """Create the tables, run the clients, kill at these counts, and read everything at the end.
 
         In each of ``quiet_rounds``, a single client writes the hot item and reads it.
         """
-        client = ArenaClient(self._arena)
+        client = ReconnectingClient(self._server)
         try:
             await make_tables(client, list(TABLES))
             async with asyncio.TaskGroup() as tasks:
-                for number in range(CROWD_SIZE):
-                    draw = Random(self._arena.draw.random())
-                    tasks.create_task(_Client(self, self._arena, f"c{number}", draw).run())
+                for number in range(CLIENT_COUNT):
+                    draw = Random(self._server.draw.random())
+                    tasks.create_task(_Client(self, self._server, f"c{number}", draw).run())
                 for count in kills_at:
                     await self.progress.wait(count)
-                    await self._arena.kill_and_restart()
+                    await self._server.kill_and_restart()
             await client.close()
-            await _Client(self, self._arena, "quiet", self._arena.draw).alternate(quiet_rounds)
+            await _Client(self, self._server, "quiet", self._server.draw).alternate(quiet_rounds)
             for register in self.registers:
                 operation = self.history.invoke("last", register.name, Read())
                 body = {"TableName": register.table, "Key": register.key, "ConsistentRead": True}
@@ -104,9 +104,11 @@ class RegisterCrowd:
 
 
 class _Client:
-    def __init__(self, crowd: RegisterCrowd, arena: Arena, name: str, draw: Random) -> None:
-        self._crowd = crowd
-        self._client = ArenaClient(arena)
+    def __init__(
+        self, clients: RegisterClients, server: RestartingServer, name: str, draw: Random
+    ) -> None:
+        self._clients = clients
+        self._client = ReconnectingClient(server)
         self._name = name
         self._draw = draw
         self._writes = 0
@@ -115,7 +117,7 @@ class _Client:
 
     async def run(self) -> None:
         try:
-            while not self._crowd.progress.is_enough:
+            while not self._clients.progress.is_enough:
                 await self._step()
         finally:
             await self._client.close()
@@ -125,51 +127,51 @@ class _Client:
         try:
             for _ in range(rounds):
                 await self._client.ready()
-                await self._write(self._crowd.hot)
-                await self._read(self._crowd.hot)
+                await self._write(self._clients.hot)
+                await self._read(self._clients.hot)
         finally:
             await self._client.close()
 
     async def _step(self) -> None:
-        registers = self._crowd.registers
-        is_hot = self._draw.random() < self._crowd.hot_share
+        registers = self._clients.registers
+        is_hot = self._draw.random() < self._clients.hot_share
         register = registers[0] if is_hot else self._draw.choice(registers[1:])
         await self._client.ready()
-        if self._draw.random() < self._crowd.read_share:
+        if self._draw.random() < self._clients.read_share:
             await self._read(register)
         else:
             await self._write(register)
 
     async def _read(self, register: Register) -> None:
-        operation = self._crowd.history.invoke(self._name, register.name, Read())
+        operation = self._clients.history.invoke(self._name, register.name, Read())
         body = {"TableName": register.table, "Key": register.key, "ConsistentRead": True}
         answer = await self._client.ask("GetItem", body)
         if answer is None:
-            self._crowd.history.withdraw(register.name, operation)
+            self._clients.history.withdraw(register.name, operation)
             return
         assert answer.status == 200, answer
         outcome = Found(answer.body.get("Item"))
-        self._crowd.history.answer(operation, outcome)
-        self._crowd.progress.add()
+        self._clients.history.answer(operation, outcome)
+        self._clients.progress.add()
         self._see(register, outcome)
 
     async def _write(self, register: Register) -> None:
         write = self._draw_write(register)
         images = self._draw_images(write)
-        operation = self._crowd.history.invoke(self._name, register.name, write)
+        operation = self._clients.history.invoke(self._name, register.name, write)
         answer = await self._client.ask(*write_request(register.table, register.key, write, images))
         if answer is None:
-            self._crowd.unanswered += 1
+            self._clients.unanswered += 1
             return
         if is_refused(answer):
-            self._crowd.history.withdraw(register.name, operation)
+            self._clients.history.withdraw(register.name, operation)
             return
         outcome = write_outcome(answer, images)
-        self._crowd.history.answer(operation, outcome)
+        self._clients.history.answer(operation, outcome)
         if isinstance(outcome, Unanswered):
-            self._crowd.unanswered += 1
+            self._clients.unanswered += 1
             return
-        self._crowd.progress.add()
+        self._clients.progress.add()
         if isinstance(outcome, Refused):
             self._see(register, outcome)
         elif isinstance(write, Delete):

@@ -135,7 +135,7 @@ def check(history: SerialHistory) -> list[Anomaly]:
     graph = _Graph(committed, versions)
     order, rest = graph.sort()
     if rest:
-        return [Anomaly("circle", graph.short_circle(rest))]
+        return [Anomaly("cycle", graph.short_cycle(rest))]
     return list(_wrong_answers(history.initial, (committed[node] for node in order)))
 
 
@@ -265,16 +265,16 @@ class _Graph:
                     ready.append(after)
         return order, left
 
-    def short_circle(self, nodes: set[int]) -> str:
+    def short_cycle(self, nodes: set[int]) -> str:
         """A cycle within these nodes, as short as a quick search finds."""
         starts = sorted(node for node in nodes if node < len(self._committed))
-        circles = [self._circle_from(start, nodes) for start in starts[:_STARTS]]
-        some = [circle for circle in circles if circle] or [
-            circle for start in starts[_STARTS:] if (circle := self._circle_from(start, nodes))
+        cycles = [self._cycle_from(start, nodes) for start in starts[:_STARTS]]
+        some = [cycle for cycle in cycles if cycle] or [
+            cycle for start in starts[_STARTS:] if (cycle := self._cycle_from(start, nodes))
         ]
-        return self._told(min(some, key=len))
+        return self._described(min(some, key=len))
 
-    def _circle_from(self, start: int, nodes: set[int]) -> list[int]:
+    def _cycle_from(self, start: int, nodes: set[int]) -> list[int]:
         """The shortest path from a node to itself; empty if there is none."""
         came_from: dict[int, int] = {}
         waiting = deque([start])
@@ -291,13 +291,13 @@ class _Graph:
                     waiting.append(after)
         return []
 
-    def _told(self, circle: list[int]) -> str:
+    def _described(self, cycle: list[int]) -> str:
         parts = []
-        for node, after in zip(circle, [*circle[1:], circle[0]], strict=True):
+        for node, after in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
             if node < len(self._committed):
                 parts.append(self._committed[node].name)
                 parts.append(f"-{self._edges[node][after]}->")
-        return " ".join([*parts, self._committed[circle[0]].name])
+        return " ".join([*parts, self._committed[cycle[0]].name])
 
 
 def _wrong_answers(initial: Mapping[str, Value], order: Iterable[Transaction]) -> Iterator[Anomaly]:

@@ -104,7 +104,7 @@ class FakeBroker:
             self.answers.set()
 
     @contextmanager
-    def away(self, error: BrokerError | None = None) -> Iterator[None]:
+    def unreachable(self, error: BrokerError | None = None) -> Iterator[None]:
         """Refuse and close all connections within the context."""
         self.refusal = error or Unreachable("nobody is there")
         try:
@@ -115,16 +115,16 @@ class FakeBroker:
     # -- the port ---------------------------------------------------------------------------
 
     async def ensure_topic(self, topic: Topic) -> FoundTopic:
-        await self._let_in()
+        await self._admit()
         is_new = topic.name not in self.topics
         return FoundTopic(self.topics.setdefault(topic.name, topic).partition_count, is_new)
 
     async def is_empty(self, topic: str, partition_count: int) -> bool:
-        await self._let_in()
+        await self._admit()
         return not any(self._partitions[topic, number] for number in range(partition_count))
 
     async def open_publisher(self, transactional_id: str | None = None) -> FakePublisher:
-        await self._let_in()
+        await self._admit()
         if self.failing_opens:
             self.failing_opens -= 1
             raise Unreachable("no coordinator")
@@ -138,7 +138,7 @@ class FakeBroker:
         return publisher
 
     async def read_last(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        await self._let_in()
+        await self._admit()
         wanted = set(keys)
         return {
             message.key: message.value
@@ -146,15 +146,15 @@ class FakeBroker:
             if message.key in wanted and message.value is not None
         }
 
-    async def _let_in(self) -> None:
+    async def _admit(self) -> None:
         await self.answers.wait()
-        await self.give_up_answer()
+        await self.cancel_answer()
         if self.refusal is not None:
             raise self.refusal
 
     # -- for its publishers -----------------------------------------------------------------
 
-    async def give_up_answer(self) -> None:
+    async def cancel_answer(self) -> None:
         """Cancel the next answer if ``cancelled_answers`` is set; the caller is canceled."""
         if self.cancelled_answers:
             self.cancelled_answers -= 1
@@ -256,7 +256,7 @@ class FakePublisher:
                 future.cancel()
         if self._closed.is_set():
             raise DeliveryFailed("the publisher was discarded", delivered)
-        await self._broker.give_up_answer()
+        await self._broker.cancel_answer()
         if self._broker.refusal is not None or self._failed:
             self._failed = True
             raise DeliveryFailed("no connection", delivered)

@@ -25,7 +25,7 @@ Known = Item | Literal["omitted"]
 
 _SERVICE: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 _EVENT_NAMES: Final = {"c": "INSERT", "r": "INSERT", "u": "MODIFY", "d": "REMOVE", "t": "GAP"}
-_PATIENCE_SECONDS: Final = 60
+_TIMEOUT_SECONDS: Final = 60
 
 
 class Consumed(NamedTuple):
@@ -66,13 +66,13 @@ async def read_topic(
         consumer.assign(partitions)
         await consumer.seek_to_beginning(*partitions)
         ends = await consumer.end_offsets(partitions)
-        deadline = monotonic() + _PATIENCE_SECONDS
+        deadline = monotonic() + _TIMEOUT_SECONDS
         while [one for one in partitions if await consumer.position(one) < ends[one]]:
             read = await consumer.getmany(timeout_ms=200)
             for partition, records in read.items():
                 kept = found[partition.partition]
                 kept.extend(_consumed(record) for record in records)
-                deadline = monotonic() + _PATIENCE_SECONDS
+                deadline = monotonic() + _TIMEOUT_SECONDS
             assert monotonic() < deadline, f"{topic} is not read up to {ends}"
     finally:
         await consumer.stop()
@@ -224,9 +224,9 @@ def as_dynamodb(record: Consumed) -> Consumed:
     """
     if record.value is None:
         return record
-    told = msgspec.json.decode(record.value)
-    source, op = told["source"], told["op"]
-    assert (told["before"] is None, told["after"] is None) == {
+    value = msgspec.json.decode(record.value)
+    source, op = value["source"], value["op"]
+    assert (value["before"] is None, value["after"] is None) == {
         "c": (True, False),
         "r": (True, False),
         "u": (False, False),
@@ -234,7 +234,7 @@ def as_dynamodb(record: Consumed) -> Consumed:
         "t": (True, True),
     }[op], record
     assert (source["origin"] == record.headers["origin"]) or op in "rt", record
-    images = {"OldImage": told["before"], "NewImage": told["after"]}
+    images = {"OldImage": value["before"], "NewImage": value["after"]}
     value = {
         "eventName": _EVENT_NAMES[op],
         "eventID": record.headers["event-id"],

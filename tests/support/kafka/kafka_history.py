@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tests.support.crowds.expiring_crowd import EXPIRES, may_be_deleted, may_expire, place_name
 from tests.support.histories.history import (
     TOKEN,
     Commit,
@@ -24,6 +23,7 @@ from tests.support.histories.history import (
     check_key,
 )
 from tests.support.kafka.kafka_consumer import Consumed
+from tests.support.writers.expiring_writers import EXPIRES, may_be_deleted, may_expire, place_name
 
 _MILLISECONDS = 1_000
 
@@ -47,15 +47,15 @@ def changes_of(records: Iterable[Consumed]) -> list[Change]:
         if record.value is None or (record.key, record.sequence_number) in seen:
             continue
         seen.add((record.key, record.sequence_number))
-        told: dict[str, Any] = msgspec.json.decode(record.value)
-        images = told["dynamodb"]
+        value: dict[str, Any] = msgspec.json.decode(record.value)
+        images = value["dynamodb"]
         changes.append(
             Change(
                 images["Keys"],
                 int(images["SequenceNumber"]),
                 images.get("OldImage"),
                 images.get("NewImage"),
-                told["userIdentity"] is not None,
+                value["userIdentity"] is not None,
                 images["ApproximateCreationDateTime"],
             )
         )

@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.clients.wire import Connection
-from tests.support.crowds.crashes import address, connected
-from tests.support.crowds.expiring_crowd import EXPIRES, ExpiringCrowd, table_definition
-from tests.support.crowds.whole_database import scan
 from tests.support.histories.history import Item
 from tests.support.kafka.kafka_broker import KafkaBroker
 from tests.support.kafka.kafka_consumer import (
@@ -29,8 +26,11 @@ from tests.support.kafka.kafka_history import changes_of, violations
 from tests.support.kafka.kafka_server import kafka_options, lag_records
 from tests.support.servers.server import Server, running_server
 from tests.support.tables.tables import unique_name
+from tests.support.writers.crashes import address, connected
+from tests.support.writers.expiring_writers import EXPIRES, ExpiringWriters, table_definition
+from tests.support.writers.whole_database import scan
 
-PATIENCE_SECONDS = 300
+TIMEOUT_SECONDS = 300
 VISIBLE_SECONDS = 30
 POLL_SECONDS = 0.1
 
@@ -48,13 +48,13 @@ class Serving:
         running = running_server(*self._options, data_dir=self._directory)
         return self._stack.enter_context(running)
 
-    async def kill_and_start(self, crowd: ExpiringCrowd) -> None:
+    async def kill_and_start(self, writers: ExpiringWriters) -> None:
         """Kill the server while clients write, and start the next one."""
-        crowd.turn_to(None)
+        writers.use_server(None)
         self.server.kill()
         assert "Traceback" not in self.server.log, self.server.log
         self.server = await asyncio.to_thread(self._start)
-        crowd.turn_to(address(self.server))
+        writers.use_server(address(self.server))
 
 
 class Outcome(NamedTuple):
@@ -69,10 +69,11 @@ class Outcome(NamedTuple):
     found: list[str]
 
     def __str__(self) -> str:
-        told = ", ".join(f"{count} {' by '.join(of)}" for of, count in self.events.items())
+        events = ", ".join(f"{count} {' by '.join(of)}" for of, count in self.events.items())
         return (
             f"{self.writes} writes, {self.unanswered} without an answer, {self.records} records, "
-            f"{self.duplicates} duplicates, {self.gaps} gaps, {len(self.found)} violations ({told})"
+            f"{self.duplicates} duplicates, {self.gaps} gaps, "
+            f"{len(self.found)} violations ({events})"
         )
 
 
@@ -91,7 +92,7 @@ async def make_tables(connection: Connection) -> list[str]:
 
 async def active(connection: Connection, table: str) -> None:
     """Wait until the table's topic exists."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while True:
             body = {"TableName": table}
             answer = await connection.call("DescribeKinesisStreamingDestination", body)
@@ -102,18 +103,18 @@ async def active(connection: Connection, table: str) -> None:
 
 
 @asynccontextmanager
-async def writing(crowd: ExpiringCrowd, server: Server) -> AsyncIterator[None]:
+async def writing(writers: ExpiringWriters, server: Server) -> AsyncIterator[None]:
     """Let the clients write within the context."""
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(crowd.run())
-        crowd.turn_to(address(server))
+        tasks.create_task(writers.run())
+        writers.use_server(address(server))
         yield
-        crowd.stop()
+        writers.stop()
 
 
 async def wait_for(holds: Callable[[], object], what: str) -> None:
     """Poll in a thread until the condition holds."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not await asyncio.to_thread(holds):
         assert time.monotonic() < deadline, f"still waiting until {what}"
         await asyncio.sleep(POLL_SECONDS)
@@ -121,7 +122,7 @@ async def wait_for(holds: Callable[[], object], what: str) -> None:
 
 async def all_swept(connection: Connection, tables: list[str]) -> list[dict[str, Item]]:
     """Wait until all expiring items are deleted; return the remaining items of each table."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while True:
             shown = [await scan(connection, table) for table in tables]
             if not any(EXPIRES in item for items in shown for item in items):
@@ -164,7 +165,7 @@ async def run_round(
     directory: Path,
     options: tuple[str, ...],
     draw: random.Random,
-    trouble: Callable[[ExpiringCrowd, Serving], Awaitable[None]],
+    fault: Callable[[ExpiringWriters, Serving], Awaitable[None]],
 ) -> Outcome:
     """Write during the faults, wait until all changes are published, and compare.
 
@@ -179,9 +180,9 @@ async def run_round(
             if broker.is_running:
                 for table in tables:
                     await active(connection, table)
-        crowd = ExpiringCrowd(tables, draw)
-        async with writing(crowd, serving.server):
-            await trouble(crowd, serving)
+        writers = ExpiringWriters(tables, draw)
+        async with writing(writers, serving.server):
+            await fault(writers, serving)
         async with connected(serving.server) as connection:
             shown = await all_swept(connection, tables)
         server = serving.server
@@ -192,14 +193,14 @@ async def run_round(
         records, found = 0, list[str]()
         for table, items in zip(tables, shown, strict=True):
             read, replica = await read_until_equal(broker, table, items, isolation)
-            found += violations(crowd.history, table, changes_of(read), items)
+            found += violations(writers.history, table, changes_of(read), items)
             replicas.append(replica)
             records += len(read)
         assert server.stop() == 0, server.log
         assert "Traceback" not in server.log, server.log
     return Outcome(
-        crowd.writes,
-        crowd.unanswered,
+        writers.writes,
+        writers.unanswered,
         records,
         sum(replica.duplicates for replica in replicas),
         sum(replica.gaps for replica in replicas),

@@ -17,7 +17,7 @@ from tests.support.kafka.kafka_consumer import Isolation, Replica, by_key, read_
 from tests.support.servers.server import Server
 
 _METRICS = re.compile(r"Metrics on http://([^:/]+):([0-9]+)(\S+)")
-_PATIENCE_SECONDS = 120
+_TIMEOUT_SECONDS = 120
 _VISIBLE_SECONDS = 10
 _ITEMS = 40
 
@@ -67,7 +67,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
     Raises:
         AssertionError: the condition did not hold in time.
     """
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while not holds():
         assert time.monotonic() < deadline, f"still waiting until {what}"
 

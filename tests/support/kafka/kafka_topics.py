@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 from tests.support.kafka.kafka_broker import LARGEST_MESSAGE_BYTES, BrokerAddress
 from tests.support.tables.tables import unique_name
 
-_PATIENCE_SECONDS = 30
+_TIMEOUT_SECONDS = 30
 
 
 async def created_topic(
@@ -40,7 +40,7 @@ async def created_topic(
 async def partition_count(broker: BrokerAddress, topic: str) -> int:
     """The number of partitions of a topic; retries, because the broker may be starting."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + _PATIENCE_SECONDS
+    deadline = loop.time() + _TIMEOUT_SECONDS
     while True:
         try:
             async with admin(broker) as client:

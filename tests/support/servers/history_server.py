@@ -23,10 +23,10 @@ from tests.support.histories.history_bugs import STORES, Bug, answer_before_the_
 from tests.support.stores.history_store import DelayedStore, Delays
 
 MODULE: Final = "tests.support.servers.history_server"
-_VARIABLE: Final = "HISTORY_TROUBLE"
+_VARIABLE: Final = "HISTORY_FAULTS"
 
 
-class Trouble(Struct, frozen=True):
+class StoreFaults(Struct, frozen=True):
     """The faults of a server's store. The same seed gives the same sequence of delays."""
 
     seed: int
@@ -39,11 +39,11 @@ class Trouble(Struct, frozen=True):
 
 
 def _main() -> None:
-    trouble = msgspec.json.decode(os.environ[_VARIABLE], type=Trouble)
-    if trouble.bug == "answer before its decision":
+    faults = msgspec.json.decode(os.environ[_VARIABLE], type=StoreFaults)
+    if faults.bug == "answer before its decision":
         answer_before_the_decision()
-    kind = STORES.get(trouble.bug, DelayedStore) if trouble.bug else DelayedStore
-    delays = Delays(trouble.seed, trouble.most_delay_milliseconds / 1000)
+    kind = STORES.get(faults.bug, DelayedStore) if faults.bug else DelayedStore
+    delays = Delays(faults.seed, faults.most_delay_milliseconds / 1000)
 
     async def open_delayed(directory: Path, options: RocksOptions) -> Store:
         return kind(await open_rocks(directory, options), delays)

@@ -43,7 +43,7 @@ async def running_in_process(**settings: Any) -> AsyncIterator[tuple[str, int]]:
         yield listener.getsockname()[:2]
 
 
-class Asked:
+class InProcessClient:
     """Calls the operations of a database in the test's own process, without HTTP."""
 
     def __init__(self, database: Database, service: str = "DynamoDB") -> None:
@@ -67,7 +67,7 @@ class Crash(Exception):
     """Makes a follower or a backfill crash after it has put a message in a mailbox."""
 
 
-class Trouble:
+class MessageFaults:
     """Injects faults into the messages to the partitions of an index.
 
     It delays messages, duplicates them, and sends them again long after they were processed. It
@@ -87,9 +87,11 @@ class Trouble:
 
     def ask(self, actors: GlobalIndexActors, place: int, message: _Message) -> Asking:
         """Ask a partition with faults; a test replaces ``GlobalIndexActors.ask`` by this method."""
-        return asyncio.get_running_loop().create_task(self._disturb(actors, place, message))
+        return asyncio.get_running_loop().create_task(self._ask_with_faults(actors, place, message))
 
-    async def _disturb(self, actors: GlobalIndexActors, place: int, message: _Message) -> None:
+    async def _ask_with_faults(
+        self, actors: GlobalIndexActors, place: int, message: _Message
+    ) -> None:
         is_change = isinstance(message, ApplyChanges)
         longest = _MOST_SECONDS if is_change else self._backfill_seconds
         await asyncio.sleep(self._draw.uniform(0, longest))

@@ -20,7 +20,7 @@ _LISTENING = re.compile(r"Listening on (http://\S+)")
 # Long enough for a busy machine. If the process exits, the wait ends at once.
 _START_DEADLINE_SECONDS = 120
 _STOP_DEADLINE_SECONDS = 30
-_TOLD_LOG_CHARACTERS = 4000
+_SHOWN_LOG_CHARACTERS = 4000
 
 
 def _embedded(data_dir: Path | None) -> list[str]:
@@ -58,7 +58,7 @@ class Server:
         """Whether the server still runs, and its last log lines, for reports of failed tests."""
         code = self.process.poll()
         state = "still runs" if code is None else f"ended with {code}"
-        return f"the server {state}; its log ends with\n{self.log[-_TOLD_LOG_CHARACTERS:]}"
+        return f"the server {state}; its log ends with\n{self.log[-_SHOWN_LOG_CHARACTERS:]}"
 
     def stop(self) -> int:
         """Stop the process as an operator does, and return its exit code."""

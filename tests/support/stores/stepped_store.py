@@ -114,8 +114,8 @@ class Gate:
         self._error = None
         self._opened.set()
         held, self._held = self._held, []
-        for durable, told in held:
-            durable.add_done_callback(partial(_tell, told))
+        for durable, answered in held:
+            durable.add_done_callback(partial(_complete, answered))
 
     def fail(self, error: Exception) -> None:
         """Raise an error from waiting and later calls, until the gate is opened.
@@ -125,17 +125,17 @@ class Gate:
         self._error = error
         self._opened.set()
         held, self._held = self._held, []
-        for _, told in held:
-            told.set_exception(error)
+        for _, answered in held:
+            answered.set_exception(error)
 
     def hold(self, durable: Future[None]) -> Future[None]:
         """Return another future for a commit, which completes when the gate is open."""
         if self._opened.is_set():
             return durable
         self._reached.set()
-        told: Future[None] = asyncio.get_running_loop().create_future()
-        self._held.append((durable, told))
-        return told
+        answered: Future[None] = asyncio.get_running_loop().create_future()
+        self._held.append((durable, answered))
+        return answered
 
     async def arrive(self) -> None:
         """Wait at the gate, as a call of the store."""
@@ -145,9 +145,9 @@ class Gate:
             raise self._error
 
 
-def _tell(told: Future[None], durable: Future[None]) -> None:
-    if not told.done():
-        told.set_result(durable.result())
+def _complete(answered: Future[None], durable: Future[None]) -> None:
+    if not answered.done():
+        answered.set_result(durable.result())
 
 
 class SteppedStore(FaultyStore):

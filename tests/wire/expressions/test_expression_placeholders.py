@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients.clients import WireClient
-from tests.support.clients.envelope import told_by
+from tests.support.clients.envelope import as_reported_by
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
@@ -151,7 +151,7 @@ def test_placeholders_are_refused(
 ):
     place = {"Item": KEY} if operation == "PutItem" else {} if operation == "Scan" else {"Key": KEY}
     refusal = wire.refused(operation, {"TableName": simple, **place, **members})
-    assert refusal == ("ValidationException", told_by(operation, message))
+    assert refusal == ("ValidationException", as_reported_by(operation, message))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_expressions_and_legacy_parameters_do_not_mix(
     refusal = wire.refused(operation, {"TableName": simple, **place, **legacy, **expressions})
     assert refusal == (
         "ValidationException",
-        told_by(
+        as_reported_by(
             operation,
             "Can not use both expression and non-expression parameters in the same request: "
             f"Non-expression parameters: {{{', '.join(legacy)}}} "

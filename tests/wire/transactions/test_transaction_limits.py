@@ -13,7 +13,7 @@ from dynactor.model.writes.write import Put
 from tests.support.databases.databases import running_database
 from tests.support.databases.transacting import actions
 from tests.support.servers.capacity import CapacityServer, capacity_server, units
-from tests.support.servers.in_process import Asked
+from tests.support.servers.in_process import InProcessClient
 from tests.support.tables.partiql import statement, typed
 from tests.support.tables.tables import definition, global_index, unique_name
 from tests.support.tables.transactions import (
@@ -163,10 +163,10 @@ def test_a_refused_read_leaves_those_paid_that_were_read_with_it(
 
 
 @asynccontextmanager
-async def one_held_item() -> AsyncIterator[tuple[Asked, str]]:
+async def one_held_item() -> AsyncIterator[tuple[InProcessClient, str]]:
     """A table with a transaction that has locked the item ``a``, which does not exist."""
     async with running_database() as database:
-        ask = Asked(database)
+        ask = InProcessClient(database)
         name = unique_name()
         status, _ = await ask("CreateTable", definition("pk:S", name=name))
         assert status == 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.clients.wire import Connection
-from tests.support.crowds.writers import INDEXES, PROJECTIONS, TABLES, Place, table_item, table_key
 from tests.support.histories.history import History, Item, check, index_violations
+from tests.support.writers.writers import INDEXES, PROJECTIONS, TABLES, Place, table_item, table_key
 
 
 async def scan(

@@ -11,13 +11,13 @@ from time import monotonic
 from typing import Any
 
 from tests.support.clients.wire import Connection, ConnectionLost
-from tests.support.crowds.crashes import address, connected
-from tests.support.crowds.indexed_database import IndexedDatabase, make_indexed_tables
-from tests.support.crowds.writers import Crowd, Place
 from tests.support.histories.history import Done, Item, Put
 from tests.support.servers.server import Server
+from tests.support.writers.crashes import address, connected
+from tests.support.writers.indexed_database import IndexedDatabase, make_indexed_tables
+from tests.support.writers.writers import Place, Writers
 
-HEATED = "crash-a"
+SPLIT_TABLE = "crash-a"
 _SERVICE = "DynamoDBStreams"
 _COLLECTIONS = 48
 _ITEMS = 12
@@ -30,8 +30,8 @@ _POLL_SECONDS = 0.05
 _SPLIT = re.compile(r"partition_split\W.*?reason\W+(asked for|[a-z]+)")
 
 
-def _still(collection: int, number: int) -> Place:
-    return Place(HEATED, f"still{collection}", f"{number}")
+def _unchanged(collection: int, number: int) -> Place:
+    return Place(SPLIT_TABLE, f"still{collection}", f"{number}")
 
 
 class SplittingDatabase(IndexedDatabase):
@@ -57,7 +57,7 @@ class SplittingDatabase(IndexedDatabase):
             async with connected(server) as connection:
                 await make_indexed_tables(connection)
                 for collection in range(_COLLECTIONS):
-                    await self._put_still(connection, collection)
+                    await self._put_unchanged(connection, collection)
                 deadline = monotonic() + _SPLIT_SECONDS
                 while "size" not in _SPLIT.findall(server.log):
                     assert monotonic() < deadline, server.log
@@ -65,9 +65,9 @@ class SplittingDatabase(IndexedDatabase):
             assert server.stop() == 0, server.log
             self._count_splits(server)
 
-    async def _put_still(self, connection: Connection, collection: int) -> None:
+    async def _put_unchanged(self, connection: Connection, collection: int) -> None:
         for number in range(_ITEMS):
-            place = _still(collection, number)
+            place = _unchanged(collection, number)
             token = f"{place.pk}.{place.sk}"
             item: Item = {
                 **place.key,
@@ -76,12 +76,12 @@ class SplittingDatabase(IndexedDatabase):
                 "payload": {"S": token.ljust(_PAYLOAD_BYTES, "x")},
             }
             operation = self.history.invoke("still", place.name, Put(item))
-            body = {"TableName": HEATED, "Item": item}
+            body = {"TableName": SPLIT_TABLE, "Item": item}
             answer = await connection.call("PutItem", body)
             assert answer.status == 200, answer
             self.history.answer(operation, Done())
 
-    async def split_round(self, most_answers: int, *, politely: bool = False) -> list[str]:
+    async def split_round(self, most_answers: int, *, graceful: bool = False) -> list[str]:
         """Start a server, compare its data, write, query, scan, kill it; return the differences.
 
         The kill happens at a random moment. ``graceful``: instead of a kill, the server is stopped
@@ -90,20 +90,22 @@ class SplittingDatabase(IndexedDatabase):
         with self.running() as server:
             async with connected(server) as connection:
                 found = await self._comparison.violations(connection)
-                crowd = Crowd(self.history, self._draw)
+                writers = Writers(self.history, self._draw)
                 async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(crowd.run(*address(server)))
+                    tasks.create_task(writers.run(*address(server)))
                     tasks.create_task(self._scan_always(server, found))
                     for number in range(_READERS):
                         tasks.create_task(self._query_always(server, number, found))
-                    await crowd.wait_answers(self._draw.randrange(most_answers // 2, most_answers))
-                    if politely:
+                    await writers.wait_answers(
+                        self._draw.randrange(most_answers // 2, most_answers)
+                    )
+                    if graceful:
                         assert server.stop() == 0, server.log
                     else:
                         server.kill()
                 assert "error" not in server.log, server.log
-                self.answers += crowd.answers
-                self.refusals += crowd.refusals
+                self.answers += writers.answers
+                self.refusals += writers.refusals
                 self._count_splits(server)
         return found
 
@@ -133,8 +135,8 @@ class SplittingDatabase(IndexedDatabase):
         Each scan must return every unchanged item, and no item twice.
         """
         connections = [await Connection.open(*address(server)) for _ in range(_SEGMENTS)]
-        still = {
-            _still(collection, number).name
+        unchanged = {
+            _unchanged(collection, number).name
             for collection in range(_COLLECTIONS)
             for number in range(_ITEMS)
         }
@@ -151,7 +153,7 @@ class SplittingDatabase(IndexedDatabase):
                     names.update(segment)
                 self.scans += 1
                 found += [f"a scan saw {name} twice" for name, count in names.items() if count > 1]
-                found += [f"a scan did not see {name}" for name in still - names.keys()]
+                found += [f"a scan did not see {name}" for name in unchanged - names.keys()]
         except ConnectionLost:
             pass
         finally:
@@ -161,7 +163,7 @@ class SplittingDatabase(IndexedDatabase):
 
 def _query(collection: int) -> dict[str, Any]:
     return {
-        "TableName": HEATED,
+        "TableName": SPLIT_TABLE,
         "ConsistentRead": True,
         "KeyConditionExpression": "pk = :pk",
         "ExpressionAttributeValues": {":pk": {"S": f"still{collection}"}},
@@ -170,7 +172,7 @@ def _query(collection: int) -> dict[str, Any]:
 
 async def _segment(connection: Connection, segment: int) -> list[str]:
     body: dict[str, Any] = {
-        "TableName": HEATED,
+        "TableName": SPLIT_TABLE,
         "Segment": segment,
         "TotalSegments": _SEGMENTS,
         "Limit": _PAGE_ITEMS,
@@ -179,7 +181,7 @@ async def _segment(connection: Connection, segment: int) -> list[str]:
     while True:
         answer = await connection.call("Scan", body)
         assert answer.status == 200, answer
-        names += [Place(HEATED, i["pk"]["S"], i["sk"]["S"]).name for i in answer.body["Items"]]
+        names += [Place(SPLIT_TABLE, i["pk"]["S"], i["sk"]["S"]).name for i in answer.body["Items"]]
         if "LastEvaluatedKey" not in answer.body:
             return names
         body["ExclusiveStartKey"] = answer.body["LastEvaluatedKey"]
@@ -190,7 +192,7 @@ async def partition_count(database: IndexedDatabase) -> int:
     count = 0
     with database.running() as server:
         async with connected(server) as connection:
-            described = await connection.call("DescribeTable", {"TableName": HEATED})
+            described = await connection.call("DescribeTable", {"TableName": SPLIT_TABLE})
             request = {"StreamArn": described.body["Table"]["LatestStreamArn"]}
             while True:
                 answer = await connection.call("DescribeStream", request, _SERVICE)

@@ -11,12 +11,12 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from tests.support.clients.wire import Connection, ConnectionLost
-from tests.support.crowds.crashes import CrashingDatabase, address, connected
-from tests.support.crowds.whole_database import scan, violations
-from tests.support.crowds.writers import PROJECTIONS, TABLES, Crowd, Place, create_table
 from tests.support.histories.history import Done, History, Item, Put, State, index_violations
 from tests.support.servers.server import PROJECT, Server, running_server
 from tests.support.streams.stream_walk import Ledger, walk
+from tests.support.writers.crashes import CrashingDatabase, address, connected
+from tests.support.writers.whole_database import scan, violations
+from tests.support.writers.writers import PROJECTIONS, TABLES, Place, Writers, create_table
 
 # An index that needs longer than this to apply all changes is stuck.
 _CATCH_UP_SECONDS = 30.0
@@ -79,7 +79,7 @@ FIRST_INDEXES: dict[str, list[dict[str, Any]]] = {
     ],
 }
 # These are added and deleted while clients write.
-PASSING_INDEXES = [
+TEMPORARY_INDEXES = [
     global_index("added_of_title", ("title",), ("token",), "ALL"),
     global_index("added_of_mixed", ("mixed",), ("rank",), "INCLUDE", "n"),
     global_index("added_of_rank", ("rank", "title"), (), "KEYS_ONLY"),
@@ -192,7 +192,7 @@ async def _index_faults(connection: Connection, table: str, items: list[Item]) -
 
 
 async def global_index_violations(
-    connection: Connection, patience_seconds: float = _CATCH_UP_SECONDS
+    connection: Connection, timeout_seconds: float = _CATCH_UP_SECONDS
 ) -> list[str]:
     """The differences between each global index and one computed from the table's items.
 
@@ -202,7 +202,7 @@ async def global_index_violations(
     found: list[str] = []
     for table in TABLES:
         items = await scan(connection, table)
-        deadline = monotonic() + patience_seconds
+        deadline = monotonic() + timeout_seconds
         while faults := await _index_faults(connection, table, items):
             if monotonic() > deadline:
                 found += faults
@@ -219,7 +219,7 @@ class Comparison:
         self._ledgers = {table: Ledger(PROJECTIONS) for table in TABLES}
 
     async def violations(
-        self, connection: Connection, patience_seconds: float = _CATCH_UP_SECONDS
+        self, connection: Connection, timeout_seconds: float = _CATCH_UP_SECONDS
     ) -> list[str]:
         """The differences; the history then restarts from the present items.
 
@@ -245,7 +245,7 @@ class Comparison:
                     if name.startswith(of_table) and item is not None
                 },
             )
-        return found + await global_index_violations(connection, patience_seconds)
+        return found + await global_index_violations(connection, timeout_seconds)
 
 
 class IndexMaker:
@@ -254,11 +254,11 @@ class IndexMaker:
     With ``keep_indexes`` it never deletes one.
     """
 
-    def __init__(self, connection: Connection, draw: Random, *, keeping: bool = False) -> None:
+    def __init__(self, connection: Connection, draw: Random, *, keep_indexes: bool = False) -> None:
         self.stopping = False
         self.added = 0
         self._connection = connection
-        self._keeping = keeping
+        self._keep_indexes = keep_indexes
         self._draw = Random(draw.random())
         self._filling = asyncio.Event()
 
@@ -281,19 +281,19 @@ class IndexMaker:
             for index in await global_indexes(self._connection, table)
             if index.name.startswith("added")
         ]
-        if passing and not self._keeping:
+        if passing and not self._keep_indexes:
             name = self._draw.choice(passing)
             await self._update(table, {"Delete": {"IndexName": name}})
             while name in [each.name for each in await global_indexes(self._connection, table)]:
                 await asyncio.sleep(_POLL_SECONDS)
             return
-        index = self._draw.choice(PASSING_INDEXES)
+        index = self._draw.choice(TEMPORARY_INDEXES)
         if index["IndexName"] in passing:
             await asyncio.sleep(_POLL_SECONDS)
         elif await self._update(table, {"Create": index}):
             self.added += 1
             await self._watch(
-                table, index["IndexName"], patient=self._keeping or self._draw.random() < 0.7
+                table, index["IndexName"], patient=self._keep_indexes or self._draw.random() < 0.7
             )
 
     async def _update(self, table: str, change: dict[str, Any]) -> bool:
@@ -370,18 +370,18 @@ class IndexedDatabase(CrashingDatabase):
         with self.running() as server:
             async with connected(server) as connection, connected(server) as making:
                 found = await self._comparison.violations(connection)
-                crowd = Crowd(self.history, self._draw)
+                writers = Writers(self.history, self._draw)
                 maker = IndexMaker(making, self._draw)
                 async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(crowd.run(*address(server)))
+                    tasks.create_task(writers.run(*address(server)))
                     tasks.create_task(maker.run())
-                    await crowd.wait_answers(self._draw.randrange(1, most_answers))
+                    await writers.wait_answers(self._draw.randrange(1, most_answers))
                     if self._draw.random() < 0.5:
                         await maker.wait_filling()
-                        await crowd.wait_answers(crowd.answers + self._draw.randrange(1, 100))
+                        await writers.wait_answers(writers.answers + self._draw.randrange(1, 100))
                     server.kill()
                 assert "error" not in server.log, server.log
-                self.answers += crowd.answers
+                self.answers += writers.answers
                 self.added_indexes += maker.added
         return found
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random
 
 from tests.support.clients.wire import Connection
-from tests.support.crowds.whole_database import violations
-from tests.support.crowds.writers import Crowd, make_tables
 from tests.support.histories.history import History
 from tests.support.servers.server import PROJECT, Server, running_server, serve_command
 from tests.support.stores.power_loss import PowerLoss
+from tests.support.writers.whole_database import violations
+from tests.support.writers.writers import Writers, make_tables
 
 # The approximate duration of a start if the log is short.
 _START_SECONDS = 1.0
@@ -69,9 +69,9 @@ class CrashingDatabase:
     async def crash(
         self,
         most_answers: int = 1_000,
-        trouble: Callable[[], None] | None = None,
+        fault: Callable[[], None] | None = None,
         *,
-        politely: bool = False,
+        graceful: bool = False,
     ) -> list[str]:
         """Start a server, compare its data, write, kill it at random; return the differences.
 
@@ -81,22 +81,22 @@ class CrashingDatabase:
         with self.running() as server:
             async with connected(server) as connection:
                 found = await violations(connection, self.history)
-            crowd = Crowd(self.history, self._draw)
+            writers = Writers(self.history, self._draw)
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(crowd.run(*address(server)))
-                await crowd.wait_answers(self._draw.randrange(1, most_answers))
-                if trouble is not None:
-                    trouble()
+                tasks.create_task(writers.run(*address(server)))
+                await writers.wait_answers(self._draw.randrange(1, most_answers))
+                if fault is not None:
+                    fault()
                     more = self._draw.randrange(most_answers // 2, most_answers)
-                    await crowd.wait_answers(crowd.answers + more)
-                if politely:
+                    await writers.wait_answers(writers.answers + more)
+                if graceful:
                     assert server.stop() == 0, server.log
                     assert "error" not in server.log, server.log
                 else:
                     server.kill()
         return found
 
-    async def die_while_starting(self) -> None:
+    async def kill_while_starting(self) -> None:
         """Kill a server at a random moment of its start, possibly while it replays its log."""
         process = await asyncio.create_subprocess_exec(
             *serve_command(data_dir=self.data_directory),

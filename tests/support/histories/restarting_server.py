@@ -10,18 +10,18 @@ from random import Random
 from typing import Any, Final
 
 from tests.support.clients.wire import Answer, Connection, ConnectionLost
-from tests.support.servers.history_server import MODULE, Trouble
+from tests.support.servers.history_server import MODULE, StoreFaults
 from tests.support.servers.server import Server, running_server
 from tests.support.stores.power_loss import PowerLoss
 
-CROWD_SIZE: Final = 32
+CLIENT_COUNT: Final = 32
 
 # Much longer than any simulated delay, so a request that takes longer hangs.
-_PATIENCE_SECONDS: Final = 30.0
+_TIMEOUT_SECONDS: Final = 30.0
 _SOON_SECONDS: Final = (0.1, 0.4)
 
 
-class Arena:
+class RestartingServer:
     """One data directory, and its present server.
 
     With ``power``, a kill is a power cut: unsynced writes are lost. Syncs are blocked shortly
@@ -29,13 +29,13 @@ class Arena:
     """
 
     def __init__(
-        self, directory: Path, trouble: Trouble, *arguments: str, power: bool = False
+        self, directory: Path, faults: StoreFaults, *arguments: str, power: bool = False
     ) -> None:
         self.kills = 0
         self.timeouts = 0
-        self.draw = Random(trouble.seed)
+        self.draw = Random(faults.seed)
         self._data_directory = directory / "data"
-        self._trouble = trouble
+        self._faults = faults
         self._arguments = arguments
         self._power = PowerLoss(directory / "power", self._data_directory) if power else None
         self._is_up = asyncio.Event()
@@ -87,7 +87,7 @@ class Arena:
             running_server(
                 *self._arguments,
                 data_dir=self._data_directory,
-                environment={**self._trouble.environment(), **power},
+                environment={**self._faults.environment(), **power},
                 module=MODULE,
             )
         )
@@ -97,18 +97,18 @@ class Arena:
         self._life.close()
 
 
-class ArenaClient:
+class ReconnectingClient:
     """One client: one request at a time, reconnecting after a lost connection."""
 
-    def __init__(self, arena: Arena) -> None:
-        self._arena = arena
+    def __init__(self, server: RestartingServer) -> None:
+        self._server = server
         self._connection: Connection | None = None
 
     async def ready(self) -> None:
         """Connect if necessary; call this before recording the time of a request."""
         while self._connection is None:
             try:
-                self._connection = await self._arena.connect()
+                self._connection = await self._server.connect()
             except ConnectionLost:
                 # The server was killed meanwhile; connect to the next one.
                 continue
@@ -118,12 +118,12 @@ class ArenaClient:
         await self.ready()
         assert self._connection is not None
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 return await self._connection.call(operation, body)
         except ConnectionLost:
             await self.close()
         except TimeoutError:
-            self._arena.timeouts += 1
+            self._server.timeouts += 1
             await self.close()
         return None
 
@@ -166,7 +166,7 @@ class Progress:
             await self._milestones.setdefault(count, asyncio.Event()).wait()
 
 
-async def make_tables(client: ArenaClient, tables: list[str]) -> None:
+async def make_tables(client: ReconnectingClient, tables: list[str]) -> None:
     """Create on-demand tables with a string ``pk`` and several partitions each."""
     for table in tables:
         await client.must(

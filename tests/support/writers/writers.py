@@ -37,7 +37,7 @@ from tests.support.histories.history import (
 T = TypeVar("T")
 Write: TypeAlias = Put | Update | Delete
 
-CROWD_SIZE = 32
+WRITER_COUNT = 32
 _OWN_ITEMS = 6
 _SHARED_COLLECTIONS = 3
 _SHARED_ITEMS = 4
@@ -69,7 +69,7 @@ KEYS_ONLY = {"ProjectionType": "KEYS_ONLY"}
 SOME = {"ProjectionType": "INCLUDE", "NonKeyAttributes": [TOKEN, "n"]}
 
 TABLES = ("crash-a", "crash-b")
-PASSING_TABLES = ("passing-a", "passing-b", "passing-c")
+TEMPORARY_TABLES = ("passing-a", "passing-b", "passing-c")
 INDEXES = (
     Index("crash-a", "by_rank", "rank", "N", ALL),
     Index("crash-a", "by_title", "title", "S", SOME),
@@ -128,7 +128,7 @@ def _key_schema(sort: str) -> list[dict[str, str]]:
     ]
 
 
-def all_places(size: int = CROWD_SIZE) -> list[Place]:
+def all_places(size: int = WRITER_COUNT) -> list[Place]:
     """The places of all items that these writers may put."""
     collections = {f"writer{number}": _OWN_ITEMS for number in range(size)}
     collections |= {f"shared{number}": _SHARED_ITEMS for number in range(_SHARED_COLLECTIONS)}
@@ -140,11 +140,11 @@ def all_places(size: int = CROWD_SIZE) -> list[Place]:
     ]
 
 
-class Crowd:
+class Writers:
     """Many writers on one server, each on its own connection, until the server ends."""
 
     def __init__(
-        self, history: History, draw: Random, size: int = CROWD_SIZE, *, reads_only: bool = False
+        self, history: History, draw: Random, size: int = WRITER_COUNT, *, reads_only: bool = False
     ) -> None:
         self.history = history
         self.reads_only = reads_only
@@ -189,9 +189,9 @@ class Crowd:
 class _Writer:
     """One client: one request at a time, chosen at random."""
 
-    def __init__(self, crowd: Crowd, number: int, connection: Connection, draw: Random) -> None:
-        self._crowd = crowd
-        self._history = crowd.history
+    def __init__(self, writers: Writers, number: int, connection: Connection, draw: Random) -> None:
+        self._writers = writers
+        self._history = writers.history
         self._name = f"writer{number}"
         self._connection = connection
         self._draw = Random(draw.random())
@@ -206,9 +206,9 @@ class _Writer:
 
     async def run(self) -> None:
         steps = (self._get, self._query, self._query_index, self._write, self._batch)
-        weights = (8, 4, 4, 0, 0) if self._crowd.reads_only else (8, 4, 4, 80, 4)
+        weights = (8, 4, 4, 0, 0) if self._writers.reads_only else (8, 4, 4, 80, 4)
         try:
-            while not self._crowd.stopping:
+            while not self._writers.stopping:
                 (step,) = self._draw.choices(steps, weights)
                 await step()
         except ConnectionLost:
@@ -308,7 +308,7 @@ class _Writer:
         for place in places:
             self._seen.pop(place, None)
         answer = await self._connection.call("BatchWriteItem", {"RequestItems": {table: requests}})
-        self._crowd.count_answer(answer)
+        self._writers.count_answer(answer)
         if is_refused(answer):
             left = requests
         else:
@@ -357,7 +357,7 @@ class _Writer:
         if index is not None:
             body["IndexName"] = index.name
         answer = await self._connection.call("Query", body)
-        self._crowd.count_answer(answer)
+        self._writers.count_answer(answer)
         if is_refused(answer):
             for place, operation in zip(places, operations, strict=True):
                 self._history.withdraw(place.name, operation)
@@ -378,7 +378,7 @@ class _Writer:
         """Send a request on one item; the answer is None if the request had no effect."""
         noted = self._history.invoke(self._name, place.name, request)
         answer = await self._connection.call(operation, body)
-        self._crowd.count_answer(answer)
+        self._writers.count_answer(answer)
         if is_refused(answer):
             self._history.withdraw(place.name, noted)
             return noted, None
@@ -387,7 +387,7 @@ class _Writer:
     def _note(self, place: Place, operation: Operation, outcome: Outcome) -> None:
         self._history.answer(operation, outcome)
         if isinstance(outcome, Unanswered):
-            self._crowd.unknown_outcomes += 1
+            self._writers.unknown_outcomes += 1
             self._seen.pop(place, None)
 
     def _see(self, place: Place, item: State) -> None:
@@ -397,15 +397,15 @@ class _Writer:
 class _TableMaker:
     """One client that creates and deletes tables; the history records a table as an item."""
 
-    def __init__(self, crowd: Crowd, connection: Connection, draw: Random) -> None:
-        self._crowd = crowd
+    def __init__(self, writers: Writers, connection: Connection, draw: Random) -> None:
+        self._writers = writers
         self._connection = connection
         self._draw = Random(draw.random())
 
     async def run(self) -> None:
         try:
-            while not self._crowd.stopping:
-                await self._step(self._draw.choice(PASSING_TABLES))
+            while not self._writers.stopping:
+                await self._step(self._draw.choice(TEMPORARY_TABLES))
         except ConnectionLost:
             return
 
@@ -431,11 +431,11 @@ class _TableMaker:
         self, name: str, request: Put | Delete, operation: str, body: dict[str, Any]
     ) -> bool:
         """Send a request on a table; whether it succeeded."""
-        history = self._crowd.history
+        history = self._writers.history
         key = table_key(name)
         noted = history.invoke("tables", key, request)
         answer = await self._connection.call(operation, body)
-        self._crowd.count_answer(answer)
+        self._writers.count_answer(answer)
         if answer.status == 200:
             history.answer(noted, Done())
         elif answer.error in ("ResourceInUseException", "ResourceNotFoundException"):

@@ -29,12 +29,12 @@ from tests.support.histories.history import (
 from tests.support.kafka.kafka_consumer import canonical
 
 EXPIRES: Final = "expires"
-CROWD_SIZE: Final = 32
+WRITER_COUNT: Final = 32
 
 _OWN_ITEMS: Final = 6
 _SHARED_ITEMS: Final = 12
-_LEAVING: Final = "leaving"
-_STEADY: Final = "steady"
+_EXPIRE_ONLY: Final = "expire-only"
+_PERMANENT: Final = "permanent"
 
 _Write: TypeAlias = Put | Update | Delete
 
@@ -61,21 +61,21 @@ def place_name(table: str, keys: Item) -> str:
 
 def may_expire(keys: Item) -> bool:
     """Whether clients give the item an expiry time."""
-    return not keys["sk"]["S"].startswith(_STEADY)
+    return not keys["sk"]["S"].startswith(_PERMANENT)
 
 
 def may_be_deleted(keys: Item) -> bool:
     """Whether clients delete the item."""
-    return not keys["sk"]["S"].startswith(_LEAVING)
+    return not keys["sk"]["S"].startswith(_EXPIRE_ONLY)
 
 
-class ExpiringCrowd:
+class ExpiringWriters:
     """Many writers, each with its own connection, on the current server.
 
     ``writes`` counts the requests sent, answered or not; a batch counts as many as it has requests.
     """
 
-    def __init__(self, tables: Sequence[str], draw: Random, size: int = CROWD_SIZE) -> None:
+    def __init__(self, tables: Sequence[str], draw: Random, size: int = WRITER_COUNT) -> None:
         self.history = History()
         self.tables = tables
         self.writes = 0
@@ -93,7 +93,7 @@ class ExpiringCrowd:
             for number in range(self._size):
                 tasks.create_task(_Writer(self, number, Random(self._draw.random())).run())
 
-    def turn_to(self, address: tuple[str, int] | None) -> None:
+    def use_server(self, address: tuple[str, int] | None) -> None:
         """Set the address of the current server; None while no server runs."""
         self._address = address
         if address is None:
@@ -135,15 +135,15 @@ class ExpiringCrowd:
 class _Writer:
     """One client: one request at a time."""
 
-    def __init__(self, crowd: ExpiringCrowd, number: int, draw: Random) -> None:
-        self._crowd = crowd
-        self._history = crowd.history
+    def __init__(self, writers: ExpiringWriters, number: int, draw: Random) -> None:
+        self._writers = writers
+        self._history = writers.history
         self._name = f"client{number}"
         self._draw = draw
         self._tokens = 0
 
     async def run(self) -> None:
-        while address := await self._crowd.wait_server():
+        while address := await self._writers.wait_server():
             try:
                 connection = await Connection.open(*address)
             except ConnectionLost:
@@ -151,8 +151,10 @@ class _Writer:
                 await asyncio.sleep(0)
                 continue
             try:
-                while not self._crowd.is_stopping:
-                    (step,) = self._draw.choices((self._write, self._batch, self._leave), (8, 1, 1))
+                while not self._writers.is_stopping:
+                    (step,) = self._draw.choices(
+                        (self._write, self._batch, self._put_expire_only), (8, 1, 1)
+                    )
                     await step(connection)
             except ConnectionLost:
                 continue
@@ -178,11 +180,11 @@ class _Writer:
         answer = await self._ask(connection, operation, body, 1)
         self._note(place_name(table, keys), noted, answer, Done("ALL_OLD", _old_image(answer)))
 
-    async def _leave(self, connection: Connection) -> None:
+    async def _put_expire_only(self, connection: Connection) -> None:
         """Put an item that is expired or soon expires, and is never written again."""
-        table = self._draw.choice(self._crowd.tables)
+        table = self._draw.choice(self._writers.tables)
         token = self._token()
-        keys = {"pk": {"S": token}, "sk": {"S": _LEAVING}}
+        keys = {"pk": {"S": token}, "sk": {"S": _EXPIRE_ONLY}}
         write = Put({**keys, TOKEN: {"S": token}, EXPIRES: self._expiry()})
         noted = self._history.invoke(self._name, place_name(table, keys), write)
         body = {"TableName": table, "Item": write.item}
@@ -221,11 +223,11 @@ class _Writer:
     async def _ask(
         self, connection: Connection, operation: str, body: dict[str, Any], writes: int
     ) -> Answer:
-        self._crowd.count(writes)
+        self._writers.count(writes)
         try:
             return await connection.call(operation, body)
         except ConnectionLost:
-            self._crowd.unanswered += writes
+            self._writers.unanswered += writes
             raise
 
     def _note(self, name: str, operation: Operation, answer: Answer, outcome: Done) -> None:
@@ -233,7 +235,7 @@ class _Writer:
             self._history.answer(operation, outcome)
         elif answer.status == 500:
             assert "unknown" in answer.body["message"], answer
-            self._crowd.unanswered += 1
+            self._writers.unanswered += 1
             self._history.answer(operation, Unanswered())
         else:
             message = answer.body["message"]
@@ -241,12 +243,12 @@ class _Writer:
             self._history.withdraw(name, operation)
 
     def _place(self) -> tuple[str, Item]:
-        table = self._draw.choice(self._crowd.tables)
+        table = self._draw.choice(self._writers.tables)
         if self._draw.random() < 0.2:
             pk, number = "shared", self._draw.randrange(_SHARED_ITEMS)
         else:
             pk, number = self._name, self._draw.randrange(_OWN_ITEMS)
-        kind = _STEADY if number % 2 else "mixed"
+        kind = _PERMANENT if number % 2 else "mixed"
         return table, {"pk": {"S": pk}, "sk": {"S": f"{kind}{number}"}}
 
     def _attributes(self, keys: Item) -> Item:

@@ -20,13 +20,13 @@ from dynactor.model.values import item as items
 from dynactor.storage import key_layout
 from dynactor.storage.store import Store
 from tests.support.clients.wire import Connection, ConnectionLost
-from tests.support.crowds.crashes import connected
 from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.expiry import listed, rebuilt, rows_of, until_listed, until_status
 from tests.support.servers.admin import ServerClock, server_with_clock
 from tests.support.servers.server import Server
 from tests.support.stores.store import kept_store
 from tests.support.tables.tables import definition, global_index, local_index
+from tests.support.writers.crashes import connected
 
 Item = dict[str, Any]
 
