@@ -1,1 +1,1 @@
-"""Floor 3: the actors: partitions, tables, followers, the database."""
+"""Layer 3: the actors: partitions, tables, followers, the database."""

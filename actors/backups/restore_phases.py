@@ -130,7 +130,7 @@ class RestorePhases:
         )
         # By table id.
         self._fillings: dict[int, _Filling] = {}
-        # Ends the phase of tables whose indexes are being filled.
+        # By table id: the function that ends the phase INDEXES.
         self._indexes_over: dict[int, Callable[[], None]] = {}
         # The ids of tables whose next phase the store refused; the phase is retried.
         self._refused: set[int] = set()
@@ -181,7 +181,7 @@ class RestorePhases:
 
     @contextmanager
     def trying(self, table: Table) -> Iterator[None]:
-        """Note whether the next phase of a table or of an index is refused."""
+        """Note whether the store refuses the next phase of a table or of an index."""
         table_id = table.definition.table_id
         self._refused.discard(table_id)
         try:

@@ -1,8 +1,8 @@
 """The sink that copies a table's items into a backup.
 
 All items are read from one durable view, which contains every write that was answered before the
-request for the backup. The view does not survive a restart: then the copy is repeated, with the
-table's state of that time. It never mixes two states.
+request for the backup. The view does not survive a restart. The copy then starts over, with the
+table's state of that time, so a backup never mixes two states.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class _Copy:
 
 
 class TableBackups:
-    """Invariant: every known backup is durable.
+    """Creates, lists and deletes backups. Invariant: every backup in memory is durable.
 
     ``tell(seconds, message)`` puts a message into the mailbox of the database's actor.
     """
@@ -122,7 +122,7 @@ class TableBackups:
         self._backups: dict[TableBackupId, TableBackup] = {}
         self._copies: dict[TableBackupId, _Copy] = {}
 
-    # -- for all ----------------------------------------------------------------------------
+    # -- for requests -----------------------------------------------------------------------
 
     def find(self, backup_id: TableBackupId) -> TableBackup | None:
         """The backup with this id, if it exists."""
@@ -185,7 +185,7 @@ class TableBackups:
             raise BackupInUseException(f"Backup is being created: {message.arn}")
         if any(_reads(table.definition, backup) for table in self._tables.values()):
             raise BackupInUseException(f"Backup is being restored to a table: {message.arn}")
-        await self._take_away(backup)
+        await self._delete_rows(backup)
         return backup
 
     def check_deletable(self, table: Table) -> None:
@@ -258,7 +258,7 @@ class TableBackups:
                 backup=backup.name,
                 reason=copy.failure,
             )
-            await self._take_away(backup)
+            await self._delete_rows(backup)
             del self._copies[backup.backup_id]
             return GONE
         backup = structs.replace(
@@ -276,11 +276,11 @@ class TableBackups:
         return "AVAILABLE"
 
     def _is_being_made(self, backup: TableBackup) -> bool:
-        """Whether the backup is being created: not if its copy was given up."""
+        """Whether the backup is being created; False if the actor that copies it was abandoned."""
         copy = self._copies.get(backup.backup_id)
         return copy is not None and not copy.scan.mailbox.closed
 
-    async def _take_away(self, backup: TableBackup) -> None:
+    async def _delete_rows(self, backup: TableBackup) -> None:
         rows = key_layout.table_range(backup.rows_id)
         is_large = backup.size_bytes >= LARGE_BYTES
         await self._owner.change(

@@ -39,7 +39,7 @@ class RestoredItems(FillSink):
             for at in range(0, len(part), _MESSAGE_ROWS):
                 some = part[at : at + _MESSAGE_ROWS]
                 yield Send(partial(self._put, some), len(some) / len(rows))
-                # The partition carries out the message, then other tasks run.
+                # Let the partition carry out the message, and other tasks run.
                 yield Turn()
 
     def _put(self, rows: Sequence[Row]) -> Future[None]:

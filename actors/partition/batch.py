@@ -63,10 +63,10 @@ class Batch:
 
 
 class TableBatch(Batch):
-    """The reads and writes of one batch, over the stored rows.
+    """The items and collection sizes that a batch reads and writes.
 
-    Items by position, sizes of item collections by encoded partition key. The batch has one time,
-    which is read after its rows.
+    ``items`` are by position, ``collections`` are sizes by encoded partition key. All changes of a
+    batch have one time, which is read after its rows were loaded.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ class TableBatch(Batch):
         self.collections: dict[bytes, int] = {}
         self.records: list[ChangeRecord] = []
         self.now_epoch_seconds = 0.0
-        # The rows to load: these items first, then these collections.
+        # The items and then the collections whose rows are to be loaded.
         self.positions: list[bytes] = []
         self.unknown_collections: list[bytes] = []
         # Each write of an item collection and the size after it; on tables with local indexes.

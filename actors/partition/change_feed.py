@@ -1,4 +1,4 @@
-"""A partition's change feed: the durable end of its log, and the readers that wait for more.
+"""A partition's change feed: the tail and the recent records of its log, for its readers.
 
 The partition moves the tail when a batch is durable. A reader that keeps up reads recent changes
 from memory; a reader that is behind reads the log from the disk. No reader delays a write.
@@ -16,7 +16,7 @@ from dynactor.storage.store import Store
 from dynactor.streams import change_log
 from dynactor.streams.change_record import ChangeRecord
 
-# Limit of all feeds together.
+# Memory limit of the recent changes of all feeds together.
 _RECENT_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -81,8 +81,8 @@ class ChangeFeed:
     def begin(self, tail: int, logged_bytes: int = 0) -> None:
         """Start with the durable state, or catch up with durable changes that were not reported.
 
-        A partition that could not wait for its last changes reports them with the next ones, and
-        there may be no next ones.
+        A partition that could not wait until changes were durable reports them with the next ones.
+        Without next ones, only this call reports them.
         """
         self.begin_once(tail, logged_bytes)
         if tail > self.tail:
@@ -100,10 +100,11 @@ class ChangeFeed:
 
         ``logged_bytes`` is the total of the log up to there. The call may repeat an earlier one.
         """
-        # Records between the two were not reported; readers find them on the disk.
+        # Records between the old tail and ``before`` were not reported; readers read them from
+        # disk.
         before = records[0].sequence_number.counter - 1 if records else tail
-        was_told_of_all = before <= self.tail
-        if not was_told_of_all:
+        has_all_records = before <= self.tail
+        if not has_all_records:
             self._recent_after = before
         # A log's tail never goes back.
         self.tail = max(self.tail, tail)
@@ -113,7 +114,7 @@ class ChangeFeed:
             self._recent += records
             self._sizes_bytes += sizes_bytes
             self._memory.added(self, len(records), sum(sizes_bytes))
-        if records or not was_told_of_all:
+        if records or not has_all_records:
             self._wake()
 
     def end(self) -> None:

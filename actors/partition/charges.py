@@ -26,7 +26,7 @@ from dynactor.model.writes.change import Change, refused_change
 
 
 class Charges:
-    """The units of the batch in progress, by the reply or the action of each write.
+    """The units of the batch in progress, by payer: the reply of a write, or an action.
 
     The units of prepared transactions are kept by the transaction's id.
     """
@@ -115,7 +115,7 @@ class Charges:
                 kept.append(paid)
 
     def settle(self, transaction_id: bytes, *, gives_back: bool) -> None:
-        """Count the units of a prepared transaction as consumed, or give them back."""
+        """End a prepared transaction: count its units as consumed, or give them back."""
         for paid in self._prepared.pop(transaction_id, ()):
             if gives_back:
                 self._throttle.give_back(self._partition_number, paid)

@@ -63,7 +63,7 @@ class EntryBatch(Batch):
 class IndexCore:
     """The core of an index's partition.
 
-    Invariant: no entry belongs to an item above ``_filled_up_to``, unless that is unknown.
+    Invariant: no entry belongs to an item above ``_filled_up_to``. None means unknown.
     """
 
     def __init__(self, index_id: int, row_prefix: bytes) -> None:
@@ -79,7 +79,7 @@ class IndexCore:
         """Do nothing: messages are decided on stored rows alone."""
 
     def open(self, head: PartitionHead, messages: Sequence[Message[Any]]) -> EntryBatch:
-        """Return a batch that wants the sizes that are not in the messages."""
+        """Return a batch that lists the entries whose sizes are not in the messages."""
         batch = EntryBatch(head)
         positions = batch.positions
         for message in messages:
@@ -92,7 +92,7 @@ class IndexCore:
         return batch
 
     def _is_first_to_fill(self, items: tuple[bytes, bytes] | None) -> bool:
-        """Whether no entry of the items between these two can exist; from now on one may."""
+        """Whether the index has no entries of these items yet; record that it may have some now."""
         filled_up_to = self._filled_up_to
         if filled_up_to is None or items is None:
             return False
@@ -101,12 +101,12 @@ class IndexCore:
         return first > filled_up_to
 
     def row_keys(self, batch: EntryBatch) -> list[bytes]:
-        """Return the keys of the entries whose sizes a batch wants."""
+        """Return the keys of the entries whose sizes a batch needs."""
         prefix = self._row_prefix
         return [prefix + position for position in batch.positions]
 
     def fill(self, batch: EntryBatch, values: Sequence[bytes | None]) -> None:
-        """Give a batch the entries whose sizes it wants."""
+        """Add the loaded sizes of entries to a batch."""
         for position, value in zip(batch.positions, values, strict=True):
             batch.sizes[position] = None if value is None else codec.size_bytes(value)
 

@@ -8,10 +8,10 @@ says whether they were committed, and releases the locks if so. *Release* ends a
 a commit: it releases the locks, and gives back the units if the server failed. Locks are kept in
 memory only, so a restarted partition has no locks.
 
-A transaction on one partition is one message, *Transact*, and part of its batch.
+A transaction on one partition is one message, *Transact*, in a batch of the partition.
 
-Structs of many transactions in flight are not tracked by the garbage collector, which would walk
-them repeatedly; they are part of no reference cycle.
+The structs have ``gc=False``, because the garbage collector would walk those of transactions in
+flight repeatedly. They are part of no reference cycle.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Accepted(Struct, frozen=True, gc=False):
 
 
 class Joined(Struct, frozen=True, gc=False):
-    """The group to commit."""
+    """A partition's group of a round, to be committed with the other groups."""
 
     group: Group
 
@@ -88,7 +88,7 @@ def actions_of(message: Message[Any]) -> tuple[Action, ...]:
 
 
 class Join(Message[Joined | None], frozen=True):
-    """Make one group of prepared transactions; None if one of them is unknown.
+    """Make one group of prepared transactions; the reply is None if one is not prepared.
 
     ``rows`` are other rows of these transactions.
     """

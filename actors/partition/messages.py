@@ -24,7 +24,7 @@ class Written(Struct, frozen=True):
 
 
 class WriteItem(Message[Written], frozen=True):
-    """Carry out a write on the item at a position, its encoded key: both keys together."""
+    """Carry out a write of the item at a position: ``partition_key`` and ``sort_key``, encoded."""
 
     partition_key: bytes
     sort_key: bytes
@@ -33,7 +33,7 @@ class WriteItem(Message[Written], frozen=True):
 
 
 class Expired(Struct, frozen=True):
-    """Number of deleted items, and the counter of the last change that they saw or made.
+    """Number of deleted items, and the partition's counter after their deletion.
 
     ``held`` are the positions that were skipped because a transaction has locked them.
     """

@@ -49,7 +49,7 @@ class Participant:
             await self._resolve(partition, self._joining)
 
     async def join(self, partition: Partition[TableBatch], envelope: Envelope) -> float:
-        """Hand over the group of prepared transactions, and wait until they are resolved.
+        """Reply with the group of prepared transactions, and wait for the outcome of the round.
 
         Returns:
             The seconds spent waiting for the outcome.
@@ -70,7 +70,7 @@ class Participant:
             envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
             return 0.0
         if envelope.reply.done():
-            # The round was given up, and sends no outcome.
+            # The round was canceled, and sends no outcome.
             return 0.0
         for each in locked:
             self._core.carry_out_locked(batch, each)
@@ -90,7 +90,7 @@ class Participant:
         decision = envelope.message
         assert isinstance(decision, Resolve)
         assert decision.round_id == joining.round_id, "only partitions that joined get a decision"
-        # The outcome comes once, so a crash from here on doesn't wait for it again.
+        # The outcome is sent once, so after a crash from here on, don't wait for it again.
         self._joining = None
         if decision.committed:
             await partition.was_committed(joining.batch, joining.head, joining.group)

@@ -2,10 +2,10 @@
 
 The loop takes the waiting messages as one batch and loads the rows that they concern. The core
 decides each message on the results of the earlier ones. The loop commits the rows as one group
-under the partition's head, and settles: replies are sent when the group is durable. A reply without
-a write is sent when everything it saw is durable.
+under the partition's head, and sends the replies when the group is durable. A reply to a message
+that writes nothing is sent when everything that its decision read is durable.
 
-A core decides and does no I/O. There is one for tables (``table_core``) and one for global indexes
+A core decides and does no I/O. Tables have one core (``table_core``), global indexes another one
 (``index_partition``). Only the loop awaits, and only the loop carries out effects: units of
 throughput, counters of the metrics, the tail of the change feed (``table_partition``).
 
@@ -35,7 +35,7 @@ MAILBOX_MESSAGES: Final = 10_000
 BATCH_MESSAGES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
 # Maximum time of the event loop for a batch; after a longer one the next batch is smaller. Updates
-# of large items are expensive, and their messages don't show it.
+# of large items are expensive although their messages are small.
 BATCH_SECONDS: Final = 0.005
 
 UNKNOWN: Final = "Whether this was written is unknown"
@@ -43,7 +43,7 @@ UNKNOWN: Final = "Whether this was written is unknown"
 BatchT = TypeVar("BatchT", bound=Batch)
 BatchT_contra = TypeVar("BatchT_contra", bound=Batch, contravariant=True)
 
-# A message and its reply, or the error that refuses it. A tuple, because a class would cost time
+# A message, and its reply or the error that refuses it. A tuple, because a class would cost time
 # with each write.
 Outcome: TypeAlias = tuple[Envelope, Any]
 
@@ -80,7 +80,7 @@ class Partition(Generic[BatchT]):
 
     @property
     def decisions(self) -> Ref:
-        """The reference that receives the outcome of a joined round."""
+        """The mailbox for the outcomes of rounds that the partition has joined."""
         assert self._committer is not None, "only a table's partition joins rounds"
         return self._committer.decisions
 
@@ -119,9 +119,9 @@ class Partition(Generic[BatchT]):
     # -- load -------------------------------------------------------------------------------
 
     async def _try_load_head(self) -> bool:
-        """Load the head. If it can't be read, the waiting messages are refused.
+        """Load the head; return False, after refusing the batch in progress, if that fails.
 
-        Each batch tries again, so a disk error doesn't end the partition.
+        The next batch tries again, so a disk error doesn't end the partition.
         """
         try:
             await self._load_head()
@@ -161,11 +161,11 @@ class Partition(Generic[BatchT]):
         return commit is None or (commit.done() and commit.exception() is not None)
 
     async def _is_taken_back(self) -> bool:
-        """Whether the stored head is not the known one; if so, reload it.
+        """Whether the stored head differs from the one in memory; if so, reload the head.
 
         After a failed commit the store may return to its durable state at any moment. Rows that are
-        loaded after that don't fit the partition's memory. A round of unknown outcome may have been
-        written.
+        loaded after that don't match the partition's memory. A round of unknown outcome may have
+        been written.
         """
         (head_bytes,) = await self._store.latest.load([self._head_key])
         if head_bytes == self._head_bytes:
@@ -196,7 +196,7 @@ class Partition(Generic[BatchT]):
             if len(envelopes) == 1 or not isinstance(error, Damaged):
                 self._refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
             else:
-                # One damaged item must not refuse the others of its batch.
+                # One damaged item must not cause refusals of the other messages of its batch.
                 for envelope in envelopes:
                     await self._work([envelope])
         else:
@@ -214,8 +214,9 @@ class Partition(Generic[BatchT]):
             for envelope, message in zip(envelopes, messages, strict=True):
                 decision = charge(envelope, core.decide(batch, message))
                 outcomes.append((envelope, core.apply(batch, message, decision)))
-            # Decisions after a failed commit have seen rows that may never be durable. Only another
-            # commit tells whether the store continues, so there is always one.
+            # Decisions after a failed commit have read rows that may never be durable. Only another
+            # commit shows whether the store still has these rows, so even an empty batch is
+            # committed.
             if batch.rows or self._is_store_in_doubt():
                 try:
                     await self._commit(batch)
@@ -276,7 +277,7 @@ class Partition(Generic[BatchT]):
     def _settle(
         self, batch: BatchT, outcomes: list[Outcome], commit: asyncio.Future[None] | None
     ) -> None:
-        """Send the replies of a batch, once everything it wrote and saw is durable."""
+        """Send the replies of a batch, once everything that it read and wrote is durable."""
         failure = None if commit is None else commit.exception()
         if failure is None:
             self._effects.durable(batch)
@@ -298,7 +299,7 @@ class Partition(Generic[BatchT]):
     # -- commits by others ------------------------------------------------------------------
 
     async def _join(self, envelopes: list[Envelope]) -> tuple[float, list[Envelope]]:
-        """Take part in the rounds at the beginning of a batch.
+        """Join the rounds whose messages are at the beginning of a batch.
 
         Returns:
             The seconds spent waiting for their outcomes, and the remaining messages.
@@ -325,7 +326,7 @@ class Partition(Generic[BatchT]):
 
     async def was_not_committed(self) -> None:
         """Continue after a round that has failed, or whose outcome is unknown."""
-        # If the head can't be read now, the next round fails, and it is read after that.
+        # If the head can't be read now, the next round fails, and the head is read after that.
         with suppress(StoreError):
             await self._is_taken_back()
 
@@ -334,8 +335,8 @@ class Core(Protocol[BatchT]):
     """Decides the effect of messages on a partition's rows. It awaits nothing and reads no clock.
 
     ``decide`` is pure: it changes neither the core nor the batch, and returns the same decision if
-    called again. A decision is a value whose type depends on the message. ``apply`` carries the
-    decision into the batch.
+    called again. A decision is a value whose type depends on the message. ``apply`` adds the
+    decision's rows to the batch.
     """
 
     def begin(self, head: PartitionHead) -> None:
@@ -355,7 +356,7 @@ class Core(Protocol[BatchT]):
         ...
 
     def fill(self, batch: BatchT, values: Sequence[bytes | None]) -> None:
-        """Give a batch the values of its ``row_keys``, in their order."""
+        """Add the values of its ``row_keys`` to a batch; they have the same order."""
         ...
 
     def decide(self, batch: BatchT, message: Message[Any]) -> Any:
@@ -363,7 +364,7 @@ class Core(Protocol[BatchT]):
         ...
 
     def apply(self, batch: BatchT, message: Message[Any], decision: Any) -> Any:
-        """Carry a decision into the batch; return the reply, or the error of the reply."""
+        """Add a decision's rows to the batch; return the reply, or the error of the reply."""
         ...
 
     def accepted(self, batch: BatchT, head: PartitionHead) -> None:
@@ -387,7 +388,7 @@ class Effects(Protocol[BatchT_contra]):
         ...
 
     def loaded(self, batch: BatchT_contra) -> None:
-        """Give a batch the time, now that its rows are loaded."""
+        """Set the time of a batch, now that its rows are loaded."""
         ...
 
     def charge(self, envelope: Envelope, decision: Any) -> Any:
@@ -412,7 +413,7 @@ class Effects(Protocol[BatchT_contra]):
 
 
 class Committer(Protocol[BatchT]):
-    """Commits groups instead of the loop: a partition's part in transactions."""
+    """Commits a partition's groups for transactions, instead of the loop."""
 
     decisions: Ref
 
@@ -460,6 +461,5 @@ class _BatchRejected(Exception):
     def __init__(self, message: str, cause: StoreError) -> None:
         super().__init__(message)
         self.error = InternalServerError(message)
-        # For callers that wait until the store accepts writes: the cause distinguishes this from
-        # damage.
+        # The cause tells callers that wait for the store whether waiting can help; damage stays.
         self.error.__cause__ = cause

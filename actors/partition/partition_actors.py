@@ -1,7 +1,8 @@
 """The partitions of a table or of a global index that are running or being split, by number.
 
-Each starts with its first message, so an idle table costs almost nothing. A partition that is being
-split has ended: new messages wait for its children, or for its restart.
+Each starts with its first message, so an idle table costs almost nothing. The actor of a partition
+that is being split has stopped: new messages wait for the children, or for its restart if the split
+fails.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from dynactor.storage.store import Unknown
 class PartitionActors(dict[int, Ref], Generic[BatchT]):
     """References to the partitions; looking one up starts it.
 
-    A partition that is being split has a reference to a mailbox without a taker. The senders don't
-    notice, so splits add no cost to a write.
+    While a partition is being split, its reference leads to a mailbox that no actor reads. Senders
+    need not check for a split, so splits add no cost to a write.
 
     Invariant: every partition is in ``map``, which assigns ranges to partitions; a split replaces
     the map.
@@ -82,7 +83,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         return self._actors.get(number)
 
     def decisions(self, number: int) -> Ref:
-        """The reference that receives the outcome of a joined round."""
+        """A reference to the mailbox for the outcomes of rounds that a partition has joined."""
         return self._actors[number].decisions
 
     def is_sealed(self, number: int) -> bool:

@@ -1,7 +1,7 @@
 """The partition map: which partition owns which range of positions.
 
-A boundary is a position: a bare hash, until a collection is split by sort key. Partitions are
-identified by number, because their places in the map change with every split.
+A boundary is a position: only a hash, unless an item collection was split by sort key. Partitions
+are identified by number, because their places in the map change with every split.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ _KNOWN_COLLECTIONS: Final = 1_024
 
 
 class ItemChange(NamedTuple):
-    """A change by the system, as the write that would make it."""
+    """A change that the server itself makes, and a write with the same effect."""
 
     write: WriteItem
     change: Change
@@ -72,7 +72,7 @@ class TableCore:
 
     Invariants: a locked position is written only by the transaction that has locked it.
     ``_collections`` are the stored sizes of item collections under ``_collections_head``; they are
-    unknown once anything but a batch moves the head.
+    not used once anything but a batch has changed the head.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class TableCore:
         self._collections: dict[bytes, int] = {}
         self._collections_head: PartitionHead | None = None
         self._parts = TransactionParts(self)
-        self._keep_to(definition)
+        self._use(definition)
 
-    def _keep_to(self, definition: TableDefinition) -> None:
+    def _use(self, definition: TableDefinition) -> None:
         """Use this definition; values that each write needs are computed once."""
         self.definition = definition
         self.has_local_indexes = bool(definition.local_indexes)
@@ -113,14 +113,14 @@ class TableCore:
     # -- the loop's calls -------------------------------------------------------------------
 
     def begin(self, head: PartitionHead) -> None:
-        """Start with the stored head; the core keeps no other state of it."""
+        """Do nothing: the core keeps no state that depends on the head."""
 
     def forget(self) -> None:
         """Release all locks: their transactions were decided on rows that may be gone."""
         self.locks.clear()
 
     def open(self, head: PartitionHead, messages: Sequence[Message[Any]]) -> TableBatch:
-        """Return a batch that wants the items and collection sizes that these messages change."""
+        """Return a batch that lists the items and collection sizes that these messages need."""
         batch = TableBatch(head)
         positions, collections = batch.positions, batch.collections
         has_local_indexes = self.has_local_indexes
@@ -141,7 +141,7 @@ class TableCore:
                     for position in message.positions:
                         collections[keys.split(schema, position)[0]] = 0
         if has_local_indexes:
-            self._give_known_collections(batch, head)
+            self._add_cached_collections(batch, head)
         return batch
 
     def open_round(self, head: PartitionHead, locked: Iterable[LockedPart]) -> TableBatch:
@@ -159,8 +159,8 @@ class TableCore:
             )
         return batch
 
-    def _give_known_collections(self, batch: TableBatch, head: PartitionHead) -> None:
-        """Give a batch the cached sizes, and note the collections whose sizes are not cached."""
+    def _add_cached_collections(self, batch: TableBatch, head: PartitionHead) -> None:
+        """Add the cached sizes to a batch, and list the collections whose sizes are not cached."""
         if self._collections_head is not head:
             self._collections.clear()
             batch.unknown_collections = list(batch.collections)
@@ -174,7 +174,7 @@ class TableCore:
                 batch.collections[partition_key] = size_bytes
 
     def row_keys(self, batch: TableBatch) -> list[bytes]:
-        """Return the keys of the items that a batch wants, then of the collection sizes."""
+        """Return the keys of the items that a batch needs, then of the collection sizes."""
         prefix = self._row_prefix
         row_keys = [prefix + position for position in batch.positions]
         if batch.unknown_collections:
@@ -186,7 +186,7 @@ class TableCore:
         return row_keys
 
     def fill(self, batch: TableBatch, values: Sequence[bytes | None]) -> None:
-        """Give a batch the rows that it wants."""
+        """Add the loaded items and collection sizes to a batch."""
         positions, collections = batch.positions, batch.unknown_collections
         for position, value in zip(positions, values, strict=False):
             batch.items[position] = None if value is None else codec.decode(value)
@@ -212,7 +212,8 @@ class TableCore:
         """Decide one message on the results of the messages before it in the batch.
 
         Returns:
-            For a write its change, or the error that refuses it. For other messages see ``apply``.
+            For a write its change, or the error that refuses it. For other messages, a value for
+            ``_apply_other``.
         """
         if not isinstance(message, WriteItem):
             return self._decide_other(batch, message)
@@ -236,7 +237,7 @@ class TableCore:
         return change
 
     def apply(self, batch: TableBatch, message: Message[Any], decision: Any) -> Any:
-        """Carry a decision into the batch; return the reply, or the error of the reply."""
+        """Add a decision's rows to the batch; return the reply, or the error of the reply."""
         if not isinstance(message, WriteItem):
             return self._apply_other(batch, message, decision)
         if not isinstance(decision, Change):
@@ -274,7 +275,7 @@ class TableCore:
                 for write, change in decision:
                     self.put(batch, write, change)
             case Redefine(definition=definition):
-                self._keep_to(definition)
+                self._use(definition)
                 return batch.counter
         return None
 

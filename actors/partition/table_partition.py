@@ -1,4 +1,4 @@
-"""A table's partition, composed: the loop, its core, its effects, and its part in transactions."""
+"""Assembles a table's partition: the loop, its core, its effects, and its participant."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TableEffects:
         self._charges.give_back_prepared()
 
     def loaded(self, batch: TableBatch) -> None:
-        """Give a batch its time."""
+        """Set the time of a batch."""
         batch.now_epoch_seconds = self._clock.now_epoch_seconds()
 
     def accepted(self, batch: TableBatch, outcomes: Sequence[Outcome]) -> None:
@@ -89,10 +89,11 @@ class TableEffects:
             return
         transaction_id = envelope.message.part.transaction_id
         if envelope.reply.done():
-            # The coordinator has gone.
+            # The coordinator was canceled, so no message will release the locks.
             self._locks.drop(transaction_id)
         elif self._locks.get(transaction_id) is not None:
-            # A transaction that is released in the same batch has spent its units.
+            # Without locks, a later message of this batch has released the transaction, and its
+            # units count as consumed.
             self._charges.keep(transaction_id, envelope)
             envelope.answer(accepted)
 

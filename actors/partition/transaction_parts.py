@@ -69,7 +69,7 @@ class Rows(Protocol):
 
     @property
     def records_changes(self) -> bool:
-        """Whether each change leaves a record."""
+        """Whether a change record is written for each change."""
         ...
 
     @property
@@ -183,7 +183,7 @@ class TransactionParts:
     def _accept(
         self, batch: TableBatch, part: TransactionPart, decision: PartDecision
     ) -> tuple[tuple[Change, ...], Accepted] | None:
-        """The changes of a part and the reply if all its actions may be done."""
+        """The changes of a part and the reply if all its actions may be done; otherwise None."""
         has_local_indexes = self._rows.has_local_indexes
         changes: list[Change] = []
         outcomes: list[Done] = []
@@ -202,14 +202,14 @@ class TransactionParts:
         """Carry out a part that was prepared, in a batch that a round commits."""
         changes = locked.changes
         if locked.table is not self._rows.definition:
-            # The entry changes of indexes that were added since are computed by their followers.
+            # Indexes may have been added since, so the followers compute all entry changes.
             changes = tuple(structs.replace(change, global_changes=None) for change in changes)
         self._carry_out(batch, locked.part, changes)
 
     def _carry_out(
         self, batch: TableBatch, part: TransactionPart, changes: tuple[Change, ...]
     ) -> None:
-        """Write the decision; its versions and records get their numbers only now."""
+        """Write the changes of a part; their sequence numbers are assigned only now."""
         rows = self._rows
         place = None
         is_recorded = rows.records_changes

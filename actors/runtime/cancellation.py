@@ -1,4 +1,4 @@
-"""Cancellation: stop work, and recognize a cancellation that is meant for a task.
+"""Cancels work, and recognizes whether a ``CancelledError`` cancels the current task.
 
 Awaiting a future that another task has cancelled raises ``CancelledError``, as if the awaiting task
 itself were cancelled. In a child of a task group that is dangerous: a child that ends with this

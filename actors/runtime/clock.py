@@ -19,9 +19,10 @@ from typing import Final, Protocol
 LATEST_EPOCH_SECONDS: Final = 253_402_300_799.0
 MAX_SPEED: Final = 1_000_000.0
 
-# The machine's clock may be set, and the loop's clock stops while a laptop sleeps.
+# Maximum time until domain time is read again: the machine's clock may be set, and the loop's clock
+# stops while a laptop sleeps.
 _LOOK_AGAIN_SECONDS: Final = 10.0
-# Timers of uvloop count milliseconds.
+# uvloop's timers have a resolution of a millisecond.
 _SHORTEST_PAUSE_SECONDS: Final = 0.001
 _ENDED_ENTRIES: Final = 64
 
@@ -42,7 +43,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Domain time from the machine's clock; it stops while that clock is set back."""
+    """Domain time from the machine's clock; it stands still while that clock is behind it."""
 
     def __init__(self) -> None:
         self._latest_epoch_seconds = 0.0
@@ -69,7 +70,7 @@ class ClockRefusal(ValueError):
 
 
 class VirtualClock:
-    """Domain time that is set, stepped, and runs at a speed: 1 as fast as the loop's, 0 stopped.
+    """Domain time that can be set and stepped, and runs at a speed: 1 is real time, 0 stops it.
 
     Invariants: time never goes back; while it runs it never passes ``limit_epoch_seconds``.
     """
@@ -83,7 +84,7 @@ class VirtualClock:
     ) -> None:
         """``io_seconds`` returns the loop's time, and may be replaced in tests."""
         self._io_seconds = io_seconds or _loop_seconds
-        # The domain time at one loop time.
+        # A domain time, and the loop's time at that moment.
         self._since_epoch_seconds = _checked_time(start_epoch_seconds)
         self._since_io_seconds = 0.0
         self._speed = 0.0
@@ -93,11 +94,11 @@ class VirtualClock:
 
     @property
     def speed(self) -> float:
-        """Seconds of domain time in one second of the loop's time."""
+        """Seconds of domain time per second of the loop's time."""
         return self._speed
 
     def now_epoch_seconds(self) -> float:
-        """The time that was set, plus the time that has passed since then."""
+        """The time that was set last, plus the loop's time since then multiplied by the speed."""
         if not self._speed:
             return self._since_epoch_seconds
         passed = (self._io_seconds() - self._since_io_seconds) * self._speed
@@ -112,7 +113,7 @@ class VirtualClock:
         """Set the time, and continue from it.
 
         Raises:
-            ClockRefusal: the time is past, or no valid time.
+            ClockRefusal: the time is in the past, or is not a valid time.
         """
         now = self.now_epoch_seconds()
         if _checked_time(epoch_seconds) < now:
@@ -167,7 +168,7 @@ class _Sleepers:
     def __init__(
         self, now: Callable[[], float], pause_seconds: Callable[[float], float | None]
     ) -> None:
-        """``pause_seconds``: the loop's seconds until a domain time; None if the clock stands."""
+        """``pause_seconds``: the loop's seconds until a domain time; None if time is stopped."""
         self._now = now
         self._pause_seconds = pause_seconds
         self._order = count()
@@ -209,7 +210,7 @@ class _Sleepers:
 
     def _ended(self, _: asyncio.Future[None]) -> None:
         self._waiting -= 1
-        # Cancelled waiters stay in the heap until they are due, because a heap can't find them.
+        # A heap can't remove an entry in the middle, so canceled waiters stay until they are due.
         if not self._waiting or len(self._heap) > 2 * self._waiting + _ENDED_ENTRIES:
             self._heap = [entry for entry in self._heap if not entry[2].done()]
             heapify(self._heap)

@@ -1,4 +1,4 @@
-"""Commits that are retried: past a stall, or until the store accepts writes again."""
+"""Commits that are retried during a write stall, or until the store accepts writes again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = structlog.get_logger("actors")
 
 
 async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.Future[None]:
-    """Commit groups as the store's ``commit``, and retry while the engine can't keep up.
+    """Commit groups like the store's ``commit``, and retry while the engine stalls writes.
 
     Raises:
         StoreError: as the store's ``commit``, but no ``Retry``.
@@ -32,7 +32,7 @@ async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.F
 
 
 def is_unknown(durable: asyncio.Future[None]) -> bool:
-    """Whether the outcome of a commit is unknown already, because the store is a remote one."""
+    """Whether a commit has already failed with ``Unknown``, as a commit in PostgreSQL can."""
     return durable.done() and durable.exception() is not None
 
 
@@ -42,7 +42,7 @@ async def commit_with_retries(
     """Commit a group and wait until it is durable, however long the store refuses writes.
 
     Returns:
-        False if ``given_up`` completed first: then the outcome is unknown.
+        False if ``given_up`` completed first. Then the outcome is unknown.
 
     Raises:
         Fenced: a guard failed, so the caller ends.

@@ -34,15 +34,15 @@ class MessageTimes:
 
 
 class RequestTimes:
-    """The times of a request's first messages. ``CURRENT_REQUEST`` has that of this context."""
+    """The times of a request's first messages; ``CURRENT_REQUEST`` is the context's request."""
 
     def __init__(self) -> None:
         self.messages: list[MessageTimes] = []
-        # An actor that starts within a request inherits its context for life.
+        # An actor that a request starts inherits the request's context, and keeps it afterwards.
         self.has_ended = False
 
     def begin_message(self) -> MessageTimes | None:
-        """A message was sent. None: enough messages are timed."""
+        """Begin the times of a message; None if no more messages of the request are timed."""
         if self.has_ended or len(self.messages) >= _MOST_MESSAGES:
             return None
         times = MessageTimes()
@@ -89,7 +89,7 @@ class TimedMailbox(Mailbox):
         return batch
 
     def note_accepted(self, envelopes: Iterable[Envelope]) -> None:
-        """The store has accepted the writes of these messages."""
+        """Note that the store has accepted the writes of these messages."""
         if self._timed:
             now = perf_counter_ns()
             for times in self._times_of(envelopes):

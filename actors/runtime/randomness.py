@@ -1,4 +1,4 @@
-"""The one source of everything random in a database: ids, and the jitter of retries."""
+"""The random numbers of a database, all from one source: for ids, and for jitter of retries."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def random_uuid(source: Random) -> UUID:
 
 
 def jittered(pause_seconds: float, source: Random) -> float:
-    """Return between half a pause and the whole, so that retries don't coincide."""
+    """Return a random pause, half as long to as long as this one, so that retries spread out."""
     return pause_seconds * (0.5 + source.random() / 2)

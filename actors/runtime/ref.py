@@ -1,4 +1,4 @@
-"""References to actors: the only way to speak to one."""
+"""References to actors: the only way to send them messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Ref:
     ) -> asyncio.Future[ReplyT]:
         """Send a message; the future completes with the reply.
 
-        ``always``: even if the mailbox is full. ``first``: before all waiting messages.
+        ``always``: send it even if the mailbox is full. ``first``: put it before all others.
 
         Raises:
             MailboxFull, MailboxClosed: the message was not sent.
@@ -43,7 +43,7 @@ class Ref:
         self._mailbox.put_nowait(message, always=always).add_done_callback(ignore_result)
 
     def forward(self, envelope: Envelope) -> None:
-        """Send an envelope from another mailbox; its first sender gets the reply."""
+        """Send an envelope from another mailbox; the original sender gets the reply."""
         self._mailbox.give(envelope)
 
     def when_not_full(self) -> asyncio.Future[None]:

@@ -15,17 +15,17 @@ _PAUSE_SECONDS: Final = 0.5
 
 
 async def remind(clock: Clock, work: Callable[[], Awaitable[float]]) -> None:
-    """Repeat some work until this is cancelled.
+    """Repeat ``work`` until the calling task is canceled.
 
-    ``work`` returns the seconds until it is due again. It repeats after that time on either clock,
-    whichever comes first: in domain time because data age, in the loop's time because of other
-    changes.
+    ``work`` returns a pause in seconds. The pause ends as soon as domain time or the loop's time
+    has passed it: domain time because data age, the loop's time because other things change, too.
     """
     while True:
         pause_seconds = await work()
         due = clock.wait_until(clock.now_epoch_seconds() + pause_seconds)
         try:
-            # A minimum pause: a fast domain clock must not make the work run all the time.
+            # A fast domain clock must not make the work run all the time, so there is a minimum
+            # pause.
             await anyio.sleep(min(_PAUSE_SECONDS, pause_seconds))
             await asyncio.wait({due}, timeout=max(pause_seconds - _PAUSE_SECONDS, 0.0))
         finally:

@@ -1,4 +1,4 @@
-"""Wait for replies, several together, or ignore them."""
+"""Functions that wait for several replies, or ignore the error of one."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Actors, and the supervisor that restarts them.
 
-A crash of one actor never stops its siblings. The supervisor refuses the messages in progress and
+A crash of one actor never stops other actors. The supervisor refuses the messages in progress and
 restarts the actor, which loads its state again. After too many crashes in a short time the actor is
-given up: it refuses all messages, and the server continues.
+abandoned: its messages are refused, and the server continues.
 
 An actor whose commit fails at a guard (``Fenced``) is stopped at once and not restarted, because
 its work has another owner now. An actor that fails because the store can't be reached
-(``Unavailable``) is restarted as often as it takes.
+(``Unavailable``) is restarted without a limit.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ class Supervisor:
         self._task_group.start_soon(self._run_logged, scope, partial(work, *arguments))
 
     def keep_in_background(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
-        """Run endless work in the background; if it fails, log that and start it again.
+        """Run endless work in the background; if it fails, log the error and start it again.
 
-        Work that fails at a guard ends.
+        Work that fails with ``Fenced`` is not started again.
         """
         self.run_in_background(self._restart_forever, partial(work, *arguments))
 
     def cancel_background(self) -> None:
-        """Cancel all background work, which may take minutes: the server stops now."""
+        """Cancel all background work when the server stops, because the work may take minutes."""
         for scope in self._background:
             scope.cancel()
 
@@ -108,7 +108,7 @@ class Supervisor:
         while True:
             try:
                 await _contained(work)
-            except Exception as error:  # noqa: BLE001 - it goes on, as an actor does that crashes
+            except Exception as error:  # noqa: BLE001 - restarted like an actor
                 if is_fenced(error):
                     _log.warning("background_work_fenced", error=str(error))
                     return
@@ -116,7 +116,7 @@ class Supervisor:
                     _log.warning("store_awaited", error=str(error))
                 else:
                     _log.exception("background_work_failed")
-            # A pause: work that fails at once is not restarted at once.
+            # Pause, so that work that fails immediately does not run in a busy loop.
             await anyio.sleep(_RESTART_PAUSE_SECONDS)
 
     async def _watch(self, actor: Actor) -> None:
@@ -126,7 +126,7 @@ class Supervisor:
             while True:
                 try:
                     await _contained(actor.run)
-                except Exception as error:  # noqa: BLE001 - a crash of one actor stays with that one
+                except Exception as error:  # noqa: BLE001 - a crash must not stop other actors
                     if is_fenced(error):
                         _log.warning("actor_fenced", actor=actor.name, error=str(error))
                         await _end(actor, error)
@@ -152,7 +152,7 @@ class Supervisor:
 
 
 async def _contained(work: Callable[[], Awaitable[None]]) -> None:
-    """Turn a stray ``CancelledError`` into an ordinary error, because it would end all actors."""
+    """Turn another task's ``CancelledError`` into an ordinary error; it would end all actors."""
     try:
         await work()
     except asyncio.CancelledError as error:

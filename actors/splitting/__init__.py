@@ -9,10 +9,10 @@
 3. The children get the messages that were held back.
 
 An ended log is kept, with the ids of its followers, until all of them have passed it and no stream
-shows it, parents before children. A follower stores the end of a log before the followers of the
-children's logs start. Both children of an index partition know which changes were applied, so a
-follower can send a message again, divided between them. Partitions are identified by number,
-because places in the map change.
+shows it. A parent's log is deleted before its children's. A follower stores the end of a log before
+the followers of the children's logs start. Both children of an index partition know which changes
+were applied. So a follower can divide a message that the split interrupted, and send the parts to
+the children. Partitions are identified by number, because places in the map change.
 
 ``split_gate.py`` makes a split wait for transactions in progress, and new transactions for the
 split.

@@ -25,7 +25,7 @@ class PositionSample:
         self._left_units -= units
         if self._left_units > 0:
             return False
-        # Start at a random place, because clients often use their keys in turn.
+        # Skip a random number of units, because clients often use their keys in turn.
         self._left_units = self._draws.random() * (2 * _UNITS)
         return True
 

@@ -20,7 +20,7 @@ _BOUNDARIES: Final = 1_024
 async def measure(
     store: Store, prefix: bytes, key_range: KeyRange, expected_bytes: int, overhead_bytes: int
 ) -> SizeProfile:
-    """Read a partition's rows from durable views, page by page, about half of the time.
+    """Read a partition's rows from durable views, page by page, with a pause after each page.
 
     ``overhead_bytes`` is counted for each row.
 
@@ -39,5 +39,5 @@ async def measure(
         for row in rows:
             profile.add(row.key[len(prefix) :], codec.size_bytes(row.value) + overhead_bytes)
         start = rows[-1].key + b"\x00"
-        # Requests have priority: it may take minutes.
+        # Requests have priority, so pause as long as the page took.
         await asyncio.sleep(loop.time() - began)

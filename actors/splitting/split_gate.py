@@ -1,4 +1,4 @@
-"""A gate between transactions and splits: the locks of a transaction must not move.
+"""A gate between transactions and splits: a locked item must not move to another partition.
 
 Transactions enter while they ask partitions, any number at once. A split waits until they have
 left, and delays new ones for some milliseconds. Only the database's actor splits, one partition

@@ -1,8 +1,9 @@
-"""Finds partitions to split: too large, busy for too long, or too few for their units.
+"""Finds partitions that are too large or too busy, and tables with too few partitions.
 
-It reads the counts of partitions and limits, decides where to divide, and tells the database's
-actor. If the actor refuses, the partition is found again. Finding the middle of a large partition
-takes long, so partitions are measured one at a time, the largest of all tables first.
+The watch reads the counts of partitions and limits, decides where to divide, and sends a message to
+the database's actor. If the actor refuses, the next check finds the partition again. Finding the
+middle of a large partition takes long, so partitions are measured one at a time, the largest of all
+tables first.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ from dynactor.storage import key_layout
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Store, StoreError
 
-# Share of the ceiling. A partition above this share for a while may soon need more units.
+# Share of the maximum units of a partition. Above this share, the partition may soon need more
+# units.
 _HOT_SHARE: Final = 0.8
-# Number of checks of a partition in that time.
+# Number of measurements of a partition's units within ``heat_seconds``.
 _LOOKS: Final = 6
-# A partition that could not be divided is measured again after it has grown by this factor.
+# A partition that could not be divided is measured again after it has grown by this share.
 _GROWN_SHARE: Final = 0.25
 
 _log = structlog.get_logger("actors")
@@ -64,16 +66,15 @@ class SplitSettings(Struct, frozen=True):
 class _Use:
     """The recent units of one partition, of reads or of writes.
 
-    Consumption never exceeds the ceiling by much, so a high average means that it was high all the
-    time.
+    Throttling limits the units, so a high average means that consumption was high all the time.
     """
 
     def __init__(self) -> None:
-        # The units consumed at each check, since the limits were created.
+        # The time of each check, and the units consumed until then since the limits were created.
         self._taken: deque[tuple[float, float]] = deque(maxlen=_LOOKS + 2)
 
     def look(self, taken_units: float, now_seconds: float, heat_seconds: float) -> float:
-        """The mean units per second of the latest ``heat_seconds``; 0 before these are over."""
+        """The mean units per second of the last ``heat_seconds``; 0 if the time is shorter."""
         taken = self._taken
         if not taken or now_seconds - taken[-1][0] >= heat_seconds / _LOOKS:
             taken.append((now_seconds, taken_units))
@@ -108,7 +109,7 @@ class SplitWatch:
         self._tell = tell
         # Average use, by partition and kind of request.
         self._uses: dict[tuple[int, str], _Use] = {}
-        # The size from which to measure again a partition that could not be divided.
+        # By partition that could not be divided: the size from which it is measured again.
         self._measured: dict[int, float] = {}
         self._is_measuring = False
 
@@ -144,7 +145,8 @@ class SplitWatch:
                 yield _Large(size_bytes, table, index_id, number)
 
     async def _measure(self, large: list[_Large]) -> None:
-        # All large partitions in one round, so that a growing table delays no other table.
+        # Measure all large partitions before the next check, so that one growing table delays no
+        # other table.
         large.sort(key=attrgetter("size_bytes"), reverse=True)
         try:
             for each in large:
@@ -181,7 +183,8 @@ class SplitWatch:
             own_bytes,
             INDEX_ENTRY_OVERHEAD_BYTES if index_id else 0,
         )
-        # A child's counts are estimates; entries of local indexes are stored elsewhere.
+        # The sizes in the head of a child are estimates, and include local index entries, which
+        # were not measured. So correct the head's total by the measured share.
         head_bytes = sum(head.sizes_bytes.values())
         true_bytes = profile.total_bytes * head_bytes / own_bytes if own_bytes > 0 else 0.0
         limit_bytes = self._settings.size_limit_bytes

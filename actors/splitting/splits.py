@@ -1,9 +1,10 @@
 """Splits partitions of tables and of global indexes (S134, S137, S139).
 
 A split changes the partition map, and copies nothing: two partitions with new numbers replace one.
-The partition ends after its accepted messages. Then its end, the new ranges, its children's heads
-and the shards of streams are committed together. New messages wait a few milliseconds for the
-children. If the commit is refused, or the server dies before it, the partition is unchanged.
+The partition answers its accepted messages and stops. Then one commit writes the end of its log,
+the new ranges, the children's heads and the shards of streams. New messages wait a few milliseconds
+for the children. If the commit is refused, or the server dies before it, the partition is
+unchanged.
 
 Only the database's actor calls it.
 """
@@ -107,7 +108,7 @@ class Splitter:
         """Split a partition; durable when this returns.
 
         Raises:
-            ResourceInUseException: the table is not settled; it may be tried again.
+            ResourceInUseException: the table is not settled; the caller may try again.
             ValidationException: there is no such partition, or it can't be split there.
             StoreError: nothing was changed.
         """
@@ -216,7 +217,7 @@ class Splitter:
     async def _split_index(self, table: Table, message: SplitPartition) -> tuple[int, int]:
         parent, record, index_id = message.number, table.record, message.index_id
         actors = table.followers.indexes.get(index_id)
-        assert isinstance(actors, GlobalIndexActors), "an index of a settled table is at work"
+        assert isinstance(actors, GlobalIndexActors), "an index of a settled table has actors"
         async with actors.partitions.sealed(parent):
             head = await self._head(parent)
             children, catalog_head = self._children()
@@ -324,7 +325,8 @@ class Splitter:
                 *lost,
             ],
             deletes=[key_layout.partition_head(split.parent)],
-            # Records for a follower that has ended.
+            # Without a kept log, delete the records that were written for a follower that has
+            # ended.
             range_deletes=() if has_log else (key_layout.change_range(split.parent),),
         )
 

@@ -2,26 +2,26 @@
 
 A page of a Query or Scan crosses the partitions in order, in one view (``pages.py``).
 
-The limits of a table (``throttle.py``) are the one thing that its partitions share, on the event
-loop:
+The limits of a table (``throttle.py``) are the only state that its partitions share. They are used
+on the event loop:
 
-- A request is refused at the door if a bucket is empty.
+- A write is refused before any work if its partition has no units left.
 - A write takes its units between decision and commit, from the table and from each index that it
   changes, or from none. Units of a commit that the store refuses are given back.
-- A read takes its units when its size is known. After one was refused, further reads are checked
-  at the door. A page is admitted by each partition that it enters; a refused page has paid none of
-  them.
-- A backfill takes the units that writes leave of its index.
+- A read takes its units when its size is known. After a refused read, the partition checks further
+  reads before any work. A page is checked by each partition that it reads; a refused page has paid
+  no partition.
+- A backfill takes the units of its index that writes leave.
 
 ``model/throttling/`` has the arithmetic, tested in a simulation on virtual time. It also moves
 unused units to a busy partition.
 
-``burst_balances.py`` stores the unused units of partitions, beside the requests. A full partition
-has no row, so new and idle tables cost nothing. A balance that falls below its row is stored at
-once, less a reserve; all rows are updated every ten seconds. So a row exceeds the true balance
-only for the duration of a sync, and a crash loop gains no units.
+``burst_balances.py`` stores the unused units of partitions in the background. A full partition has
+no row, so new and idle tables cost nothing. A balance that falls below the stored value is stored
+at once, less a reserve. All rows are updated every ten seconds. So a stored value exceeds the true
+balance only for the duration of a sync, and repeated crashes gain no units.
 
 ``traffic.py`` counts which keys requests use, by minute, in bounded memory: all requests with
-Contributor Insights, else a sample. Requests of tools (``api/requests/maintenance_header.py``) do
-not count.
+Contributor Insights, otherwise a sample. Requests of tools (``api/requests/maintenance_header.py``)
+do not count.
 """

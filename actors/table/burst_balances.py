@@ -82,7 +82,7 @@ class BalanceWriter:
         self._store = store
         self._clock = clock
         self._owners = owners
-        # Whether the store may hold other rows than memory.
+        # Whether the stored rows may differ from ``_rows``.
         self._is_behind = False
         # Limits with due partitions.
         self._due: dict[Resource, ResourceLimits] = {}
@@ -91,7 +91,7 @@ class BalanceWriter:
     # -- for tables -------------------------------------------------------------------------
 
     def stored(self, resource: Resource) -> StoredBalances | None:
-        """The balances at the start of a table or global index; None if all are full."""
+        """The stored balances of a table or global index; None if all its partitions are full."""
         rows = self._rows.get(resource)
         if not rows:
             return None
@@ -106,13 +106,13 @@ class BalanceWriter:
             self.mailbox.put_nowait(KeepBalances(), always=True).add_done_callback(ignore_result)
         self._due[resource] = limits
 
-    # -- at work ----------------------------------------------------------------------------
+    # -- the actor --------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Store balances before the first request, each less its reserve for a crash.
 
-        This also removes the time of an orderly stop, because time adds units to a balance only
-        once.
+        This also removes the time of the orderly stop, because the time since then must add units
+        to a balance only once.
         """
         if self._rows:
             await self._keep(self._everything())
@@ -130,7 +130,7 @@ class BalanceWriter:
             self.in_progress = []
 
     async def keep(self) -> float:
-        """Update all rows; returns after how many seconds to do it again."""
+        """Update all rows; returns the seconds until the next update."""
         if not self.mailbox.closed:
             await self.mailbox.put_nowait(KeepBalances(everything=True), always=True)
         return _KEEP_SECONDS
@@ -172,7 +172,7 @@ class BalanceWriter:
                 yield _Place(resource, number, None)
 
     async def _keep(self, places: Iterator[_Place], *, is_last: bool = False) -> bool:
-        """Store balances in batches; whether the store accepted them."""
+        """Store balances in batches; return whether the store accepted them."""
         try:
             if self._is_behind:
                 self._take_over(await burst_balances.load(self._store.latest))
@@ -180,7 +180,7 @@ class BalanceWriter:
                 await self._keep_batch(batch, is_last=is_last)
         except StoreError as error:
             _log_failure(error)
-            # A commit of unknown outcome may have been written.
+            # The failed commit may have been written.
             self._is_behind |= isinstance(error, Conflict | Unknown)
             return False
         return True
@@ -234,5 +234,5 @@ class BalanceWriter:
 
 
 def _log_failure(error: StoreError) -> None:
-    # The next try is in ten seconds.
+    # The next attempt is in ten seconds.
     _log.warning("balances_not_stored", error=str(error))

@@ -1,7 +1,7 @@
 """The followers of a table's changes, which read the logs of its partitions.
 
 These are global indexes, time to live, Kafka destinations and replays. Streams are not followers:
-they are windows over the logs (``StreamRegistry``).
+they show parts of the logs (``StreamRegistry``).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from dynactor.storage.catalog import TableRecord
 class Subscription(Enum):
     """The logs that are kept for a subscriber, each from its stored checkpoint on."""
 
-    # Every log, also of future partitions. Without a checkpoint, the whole log.
+    # Every log, also those of future partitions. Without a checkpoint, the whole log is kept.
     ALL = "all"
-    # The subscriber reads the logs in which it has a checkpoint.
+    # Only the logs in which the subscriber has a checkpoint.
     KNOWN = "known"
     NONE = "none"
 
@@ -234,10 +234,10 @@ class Followers:
         return FreeUnits()
 
     def _consumed_units(self) -> Callable[[], float]:
-        """The consumption that a backfill yields to."""
+        """Counts the units of requests to which a backfill gives priority."""
         if self._record().definition.restore_phase == "DONE":
             return lambda: self._throttle.consumed_units
-        # This table has no users yet, but other tables may have.
+        # Requests can't use this table yet, so count the requests to all tables.
         return self._environment.consumed_units
 
     async def stop_index(self, index_id: int) -> None:
@@ -247,9 +247,9 @@ class Followers:
             await actors.close()
 
     def attach(self, subscriber_id: bytes, following: Following) -> None:
-        """Keep the changes that it still needs, and stop it when the table is closed.
+        """Register a follower: keep the changes that it needs, and close it with the table.
 
-        ``subscriber_id`` identifies it among the subscribers of an ended log.
+        ``subscriber_id`` identifies the follower among the subscribers of an ended log.
         """
         assert subscriber_id not in self._followings
         self._followings[subscriber_id] = following
@@ -336,7 +336,7 @@ class Followers:
         return following is None or following.subscription is Subscription.ALL
 
     def index_lag_records(self, index: IndexDefinition) -> int:
-        """Maximum number of changes that an index lacks; 0 for one without followers."""
+        """Maximum number of changes that an index lacks; 0 for an index without followers."""
         actors = self.indexes.get(index.index_id)
         return actors.lag_records if actors else 0
 

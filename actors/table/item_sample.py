@@ -1,6 +1,6 @@
 """A sample of a table for advice: some of its items, and the sizes of its item collections.
 
-These reads belong to no client: they consume no units, and count for no key.
+The server itself makes these reads: they consume no units, and count for no key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dynactor.storage.store import Row
 
 _ROWS: Final = 500
 _BYTES: Final = 128 * 1024
-# Number of rows to read: the whole table if it has no more, otherwise some after each point.
+# Number of rows to read: the whole table if it has no more rows, otherwise some rows after each of
+# ``_POINTS`` positions.
 _LOOKED_AT: Final = 50_000
 _POINTS: Final = 500
 _HASH_BITS: Final = 64
@@ -33,7 +34,7 @@ class Collection(NamedTuple):
 
 
 class CollectionStart(NamedTuple):
-    """The total size of the items of a partition key; a minimum if not all were counted."""
+    """The total size of the items of a partition key; a lower bound unless ``is_whole``."""
 
     size_bytes: int
     is_whole: bool
@@ -51,7 +52,7 @@ async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
     rows_each = item_count + _ROWS if is_whole else _LOOKED_AT // _POINTS
     every = max(1, min(item_count, _LOOKED_AT) // count)
     found: list[Item] = []
-    start, room_bytes, seen = prefix, _SAMPLE_BYTES, 0
+    start, left_bytes, seen = prefix, _SAMPLE_BYTES, 0
     for point in range(points):
         position = ((point << _HASH_BITS) // points).to_bytes(_HASH_BITS // 8, "big")
         # The rows between two points may have been read already, from an earlier point.
@@ -60,8 +61,8 @@ async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
             seen += 1
             start = row.key + b"\x00"
             if seen % every == 0:
-                room_bytes -= len(row.value)
-                if room_bytes < 0:
+                left_bytes -= len(row.value)
+                if left_bytes < 0:
                     return found
                 found.append(codec.decode(row.value).item)
     return found

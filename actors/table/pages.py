@@ -61,7 +61,7 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     Raises:
         Throttled: the first partition has no read units left. A later partition without units ends
             the page instead.
-        InternalServerError: what is stored can't be read.
+        InternalServerError: a stored row can't be read.
     """
     index = request.index
     of_index = table.followers.indexes.get(index.index_id) if index else None
@@ -100,7 +100,7 @@ async def _read_pieces(
     of_index: GlobalIndexActors | None,
     builder: PageBuilder,
 ) -> None:
-    """Read partition by partition until the page is full; each admits and charges its part."""
+    """Read partition by partition until the page is full; each checks and charges its units."""
     throttle = table.throttle
     partition_map = (of_index or table).partitions.map
     # A local index uses the limits of its table.
@@ -110,7 +110,8 @@ async def _read_pieces(
     pieces = partition_map.pieces(_rest(request), reverse=request.reverse)
     begun = False
     counted_blocks = 0
-    # Empty partitions are charged when it is known that the page is not refused.
+    # The units of the partitions read so far. They are charged once an item is found. Until then, a
+    # later partition may refuse the request.
     owed: list[tuple[int, float]] = []
     for piece in pieces:
         number = partition_map.number_of(piece.start)
@@ -135,7 +136,7 @@ async def _read_pieces(
     heat = throttle.read_positions
     page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
     if pieces and not request.by_partition and heat.is_due(page_units):
-        # In reverse order, reading started at the other end of the piece.
+        # A sample needs no exact position. A reverse read starts at the other end of the piece.
         began_at = pieces[0].start
         heat.note(partition_map.number_of(began_at), began_at)
 

@@ -89,9 +89,10 @@ class Table:
         self.split_gate = SplitGate()
         # The prefix of the keys of all items' rows.
         self.row_prefix = key_layout.row_prefix(record.definition.table_id)
-        # Encodes a usual key from its JSON; a table never changes its key.
+        # Encodes a typical key from its JSON (``fast_key.py``); a table never changes its key
+        # schema.
         self.position_of = position_of(record.definition.key_schema)
-        # The two parts of a usual item's or key's position, for ``submit``.
+        # The two parts of the position of a typical item or key, for ``submit``.
         self.parts_of = parts_of(record.definition.key_schema)
         self._closed = False
         # Number of writes since the server started that were refused because the mailbox was full.
@@ -125,8 +126,8 @@ class Table:
 
         ``parts`` are the two parts of its position, if they are known (``parts_of``).
 
-        The future raises what ``dynactor.model.writes.write.decide`` raises, Throttled if a limit
-        of the table or of an index refuses it, and InternalServerError if the store takes no
+        The future raises the errors of ``dynactor.model.writes.write.decide``, Throttled if a limit
+        of the table or of an index refuses the write, and InternalServerError if the store refuses
         writes.
 
         Raises:
@@ -206,10 +207,10 @@ class Table:
     async def expire(
         self, number: int, attribute_name: str, positions: tuple[bytes, ...]
     ) -> Expired:
-        """Have a partition delete the items at these positions that are expired by then.
+        """Ask a partition to delete the items at these positions that have expired.
 
         Raises:
-            PartitionMoved: it was split; its children may be asked.
+            PartitionMoved: it was split; ask its children.
             InternalServerError: the store takes no writes, or the partition was given up.
             ResourceNotFoundException: the table is being deleted.
         """
@@ -224,7 +225,7 @@ class Table:
         return expired
 
     def read_item(self, position: bytes, *, consistent: bool) -> ItemRead | Awaitable[ItemRead]:
-        """The item at a position; at once if it is in memory.
+        """The item at a position; an awaitable if it is not in memory.
 
         Raises:
             Throttled: the item's partition has no read units left.
@@ -257,7 +258,7 @@ class Table:
     def _item_read(
         self, value: bytes | None, number: int, position: bytes, *, consistent: bool
     ) -> ItemRead:
-        """The result of a read, after it was charged."""
+        """Charge a read, and return its result."""
         stored = None if value is None else codec.decode(value)
         units = capacity.item_read_units(
             0 if stored is None else stored.size_bytes, consistent=consistent
@@ -324,7 +325,7 @@ class Table:
         while True:
             numbers = self.record.partition_numbers
             values = await self._store.durable().load(list(map(key_layout.partition_head, numbers)))
-            # A split is durable a moment before memory shows it.
+            # A split is durable a moment before ``record`` has it.
             gone = [number for number, value in zip(numbers, values, strict=True) if not value]
             splits = [split for number in gone if (split := self._when_split(number)) is not None]
             if not splits:
@@ -332,7 +333,7 @@ class Table:
             await asyncio.wait(splits)
 
     async def snapshot(self) -> Snapshot:
-        """Yield one durable view, for requests that read several times.
+        """Return one durable view, for requests that read several times.
 
         Raises:
             StoreError: as the store.
@@ -340,7 +341,7 @@ class Table:
         return await self._store.snapshot()
 
     def durable(self) -> View:
-        """The durable view, for readers of the table's rows that are not its clients."""
+        """The durable view, for reads by the server itself, which consume no units."""
         return self._store.durable()
 
     def _when_split(self, number: int) -> asyncio.Future[None] | None:
@@ -352,7 +353,7 @@ class Table:
         return self.partitions.when_split(number)
 
     async def redefine(self, definition: TableDefinition) -> dict[int, int]:
-        """Have every partition use a new definition.
+        """Make every partition use a new definition.
 
         A partition that was given up writes nothing until it restarts, and then uses the new
         definition.

@@ -1,10 +1,10 @@
 """The capacity units of a table: the only state that its partitions share.
 
-A request is refused before any work if its partition has no units left; a read of an item, if an
-earlier read has found none. A write takes its units between its decision and its commit, from the
-table and every affected index or from none (S102, S110). It gets them back if the store refuses it.
-A read takes its units when its size is known. All of this happens on the event loop, between two
-awaits.
+A request is refused before any work if its partition has no units left. For a read of an item, this
+is checked only after an earlier read found no units. A write takes its units between its decision
+and its commit, from the table and every affected index or from none (S102, S110). It gets them back
+if the store refuses it. A read takes its units when its size is known. All of this happens on the
+event loop, between two awaits.
 
 A new provisioned table starts with 300 seconds of unused units, and a stored table with its stored
 balances (``actors/table/burst_balances.py``). After a restart an on-demand table may consume the
@@ -96,8 +96,9 @@ def mode_of(definition: TableDefinition, setting: ThrottlingSetting) -> Throttli
 class TableThrottle:
     """The limits of one table and its indexes, on one clock.
 
-    Invariant: limits that do not exist yet are those of a table that was unused since ``_since``
-    and whose partitions are full. The first request creates them, so an idle table costs nothing.
+    Invariant: limits that are not created yet equal those of a table that has been unused since
+    ``_since``, with full partitions. The first request creates them, so an idle table costs
+    nothing.
     """
 
     def __init__(
@@ -209,7 +210,7 @@ class TableThrottle:
     def refused_page(
         self, partition_number: int, index_id: int = TABLE_INDEX_ID, start: bytes = b""
     ) -> Refusal | None:
-        """Why a page can't read from a partition of the table or of a global index, if it can't.
+        """The reason why a page can't read a partition of the table or a global index, or None.
 
         ``start`` is the position at which a Query starts, empty for a Scan.
         """
@@ -230,7 +231,10 @@ class TableThrottle:
             self.traffic.conflict(position)
 
     def refused_read(self, partition_number: int, position: bytes) -> Refusal | None:
-        """The reason why the item at a position is not read, if its partition had no units left."""
+        """The reason why the item at a position is not read: its partition has no units.
+
+        Or None.
+        """
         if partition_number not in self._exhausted or self.mode != "enforce":
             return None
         refusal = self._limits.refuse_read(partition_number, self._clock.now_epoch_seconds())
@@ -306,7 +310,7 @@ class TableThrottle:
         """Continue with a changed record of the table."""
         old, new = self._record.definition, record.definition
         changes_limits = _throughputs(old) != _throughputs(new)
-        # Unused units were saved at the old rate.
+        # Create the limits before the change, because unused units were saved at the old rate.
         limits = self._limits if changes_limits else self._made
         self._record = record
         self.mode = mode_of(new, self._settings.setting)
@@ -338,7 +342,7 @@ class TableThrottle:
         if index_id:
             self._maps[index_id] = PartitionMap(self._record.index_partitions[index_id])
 
-    # -- for what is stored -----------------------------------------------------------------
+    # -- stored balances --------------------------------------------------------------------
 
     @property
     def resources(self) -> dict[Resource, ResourceLimits]:
@@ -351,9 +355,9 @@ class TableThrottle:
         }
 
     def rows_before(self, new: TableDefinition) -> list[Row]:
-        """The rows of balances to be committed with another definition.
+        """The rows of balances to commit together with a new definition.
 
-        A full partition has no row. It is no longer full if its units are raised.
+        A full partition has no row. If its units are raised it is no longer full, so it needs one.
         """
         old = self._record.definition
         wanted = _throughputs(new)
@@ -397,7 +401,7 @@ class TableThrottle:
         return self._made
 
     def _follow_traffic(self) -> None:
-        """Count keys as the table and its indexes request it."""
+        """Count keys as the settings of the table and its indexes require."""
         definition = self._record.definition
         samples = self._settings.key_traffic
         settings = [
@@ -483,7 +487,7 @@ class TableThrottle:
     ) -> tuple[IndexWrite, ...]:
         """The units that a change takes from the partitions of global indexes."""
         assert change.global_changes is not None
-        # The limits, before the attributes that depend on them.
+        # Create the limits first: this also sets ``_maps``.
         indexes = self._limits.indexes
         units: dict[tuple[int, int], int] = {}
         for one in change.global_changes:
@@ -508,7 +512,7 @@ class TableThrottle:
 
 
 class BackfillUnits:
-    """The write units of one index for its backfill: the remainder after writes (S168)."""
+    """The write units of an index for its backfill: the units that writes leave (S168)."""
 
     def __init__(self, throttle: TableThrottle, index_id: int, clock: Clock) -> None:
         self._throttle = throttle

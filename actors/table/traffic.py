@@ -53,9 +53,10 @@ _COLLECTIONS: Final = 64
 
 
 class Window(Struct, frozen=True):
-    """The counts of a minute, by kind: partition keys with their hashes, and whole keys.
+    """The counts of a minute by kind: ``partitions`` by partition key, ``items`` by whole key.
 
-    Whole keys are omitted if there is no sort key. ``seconds`` are the counts of each second.
+    Keys include their hashes. ``items`` is empty if there is no sort key. ``seconds`` are the
+    counts of each second.
     """
 
     start_epoch_seconds: float
@@ -73,7 +74,7 @@ class Growth(Struct):
 
 
 class _Sampler:
-    """The choice of the requests of a kind that are counted.
+    """Chooses the requests of one kind that are counted.
 
     ``passed_units`` are the units of the requests that were skipped since the last counted one.
     """
@@ -93,11 +94,11 @@ class _Sampler:
 
     @property
     def recording(self) -> Recording:
-        """The accesses to count."""
+        """Whether all, some or no requests are counted."""
         return self._recording
 
     def set(self, recording: Recording) -> None:
-        """Count these accesses from now on."""
+        """Count all, some or no requests from now on."""
         self._recording = recording
         self.skip = _NEVER if recording == "none" else 0
         self.passed_units = 0.0
@@ -337,7 +338,7 @@ class TableTraffic:
     def read(self, position: bytes, units: float) -> None:
         """Count a read of an item, found or not."""
         sampler = self._reads
-        # The usual case of a read, without another call.
+        # Most reads are skipped, so this case needs no further call.
         if sampler.skip:
             sampler.skip -= 1
             sampler.passed_units += units
@@ -414,11 +415,11 @@ class TableTraffic:
     def refuse_write(
         self, position: bytes, change: Change | None, reasons: Sequence[ThrottlingReason]
     ) -> None:
-        """Count a throttled write of an item; without a change, it was refused undecided."""
+        """Count a throttled write of an item; ``change`` is None if it was refused undecided."""
         for index_id in self._resources(reasons):
             traffic = self._traffic[index_id]
             sampler = traffic.throttled_writes
-            # If limits are only observed, these are as frequent as writes.
+            # If limits are only observed, throttled writes are as frequent as writes.
             if sampler.skip:
                 sampler.skip -= 1
                 sampler.passed_units += 1.0
@@ -435,7 +436,7 @@ class TableTraffic:
     def refuse_read(self, position: bytes) -> None:
         """Count a throttled read of an item."""
         sampler = self._throttled_reads
-        # See ``read``: if limits are only observed, these are as frequent as reads.
+        # See ``read``: if limits are only observed, throttled reads are as frequent as reads.
         if sampler.skip:
             sampler.skip -= 1
             sampler.passed_units += 1.0
@@ -476,7 +477,7 @@ class TableTraffic:
         return self._traffic[index_id].windows()
 
     def recording(self, index_id: int = TABLE_INDEX_ID) -> Recording:
-        """The accesses that are counted."""
+        """Whether all, some or no requests are counted."""
         return self._traffic[index_id].reads.recording
 
     def use(self, index_id: int) -> IndexUse:
@@ -520,7 +521,7 @@ class TableTraffic:
 
 
 def _count_names(use: IndexUse, rules: PageRules, weight: int) -> None:
-    """Count the attributes that a page projects; its filter reads some, too."""
+    """Count the attributes that a page projects, and those that its filter reads."""
     if rules.projector is None and not rules.count_only:
         use.asked_all += weight
         return

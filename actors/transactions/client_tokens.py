@@ -1,8 +1,8 @@
 """Client tokens: a repeated transaction succeeds without being done again.
 
-A token is a row that is committed with its transaction, and counts for ten minutes of domain time.
-Rows are grouped by the ten minutes of their creation. A lookup reads the present and the previous
-group, and older groups are deleted whole.
+A token is a row that is committed with its transaction, and is valid for ten minutes of domain
+time. Rows are grouped by the ten minutes of their creation. A lookup reads the present and the
+previous group, and older groups are deleted whole.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class ClientTokens:
         period = _period(now)
         rows = [key_layout.client_token(at, self._account_id, token) for at in (period, period - 1)]
         try:
-            # Nearly every token is new. The owner's view contains all durable rows, and finds out
-            # in a fraction of the time, because it needs no exception for a missing row.
+            # Nearly every token is new. The view ``latest`` has all durable rows, and is much
+            # faster for a missing row, because it needs no exception.
             found = await self._store.latest.load(rows)
             if found != _NONE:
                 found = await self._store.durable().load(rows)
@@ -123,7 +123,7 @@ class ClientTokens:
             pending.add_done_callback(lambda _: self._running.pop(claim.token, None))
 
     async def trim(self) -> float:
-        """Delete expired tokens; returns after how many seconds to do it again."""
+        """Delete expired tokens; returns the seconds until the next call."""
         before = _period(self._clock.now_epoch_seconds()) - 1
         try:
             (trimmed,) = await self._store.latest.load([key_layout.CLIENT_TOKENS_TRIMMED])

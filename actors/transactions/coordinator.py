@@ -80,7 +80,7 @@ class TableKey(NamedTuple):
 def table_action(
     ordinal: int, table: Table, write: ActionWrite, parts: tuple[bytes, bytes] | None = None
 ) -> TableAction:
-    """An action, whose key was checked; ``parts`` are its key's two, if known (``parts_of``)."""
+    """An action; its key was checked. ``parts`` are the encoded parts of the key, if known."""
     if parts is None:
         parts = keys.encoded_parts(table.definition.key_schema, write.identity)
     partition_key, sort_key = parts
@@ -89,7 +89,7 @@ def table_action(
 
 
 def table_key(table: Table, key: Item) -> TableKey:
-    """An item to read, whose key was checked."""
+    """An item to read; its key was checked."""
     return TableKey(table, keys.encode(table.definition.key_schema, key))
 
 
@@ -125,9 +125,9 @@ class _Participant:
         return self.decided
 
     def release(self, transaction_id: bytes, *, gives_back: bool) -> None:
-        """Tell the partition that the transaction is not committed, if it may hold its locks."""
+        """Release the locks of a transaction that is not committed, if the partition has any."""
         decided = self.decided
-        if decided is not None and (_is_open(decided) or _has_given(decided, Accepted)):
+        if decided is not None and (_is_open(decided) or _is_answer(decided, Accepted)):
             try:
                 message = Release(transaction_id, gives_back)
                 released = self.table.send(self.position, message, always=True)
@@ -138,11 +138,11 @@ class _Participant:
 
 
 def _is_open(reply: asyncio.Future[Any]) -> bool:
-    """Whether the answer is unknown, because it is pending or its wait was canceled."""
+    """Whether the answer is unknown, because it is pending or was canceled."""
     return reply.cancelled() or not reply.done()
 
 
-def _has_given(reply: asyncio.Future[Any], kind: type) -> bool:
+def _is_answer(reply: asyncio.Future[Any], kind: type) -> bool:
     """Whether the answer is of this type."""
     return not _is_open(reply) and reply.exception() is None and isinstance(reply.result(), kind)
 
@@ -168,9 +168,10 @@ class Transactions:
         self._waits = delay.waits()
         # The items that transactions are writing, with the ids of their tables.
         self._writing: set[tuple[int, bytes]] = set()
-        # These items, and those that pending transactions still ask for. A later transaction on one
-        # of them locks nothing. If it locked its other items and released them again, many
-        # transactions on hot items would block each other until none succeeds.
+        # These items, and the items of transactions that are still being prepared. A later
+        # transaction with one of these items locks nothing. If it locked its other items and
+        # released them again, many transactions on hot items would block each other until none
+        # succeeds.
         self._claimed: set[tuple[int, bytes]] = set()
 
     async def write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
@@ -215,7 +216,7 @@ class Transactions:
         return self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
 
     async def _write_in_one(self, participant: _Participant, claim: Claim | None) -> Accepted:
-        """A transaction in one partition is part of its batch."""
+        """Carry out a transaction on one partition, in a batch of that partition."""
         actions = tuple(participant.actions)
         part = TransactionPart(self._next_id(), len(actions), actions)
         reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
@@ -306,7 +307,7 @@ class Transactions:
         size_bytes = sum(read.stored.size_bytes for read in found if read.stored is not None)
         if size_bytes > TRANSACTION_BYTES:
             raise ValidationException(f"Payload in response is too large.{size_bytes}")
-        # The charges of the earlier items are known only now.
+        # Charge one after another, because each item may take the last units of its partition.
         reasons = [self._pay(*each, read) for each, read in zip(wanted, found, strict=True)]
         if any(reason is not NO_REASON for reason in reasons):
             receipts = [
@@ -317,7 +318,7 @@ class Transactions:
         return found
 
     async def receipts_again(self, wanted: Sequence[TableKey]) -> list[Receipt]:
-        """The cost of a transaction that is sent again: a read of each of its items.
+        """The cost of a repeated transaction, which only reads each of its items.
 
         Raises:
             InternalServerError: the store failed.
@@ -397,7 +398,7 @@ def _accepted(
 
 
 async def _until_settled(pending: asyncio.Future[Any]) -> None:
-    """Wait for a future without canceling it: its token still needs it."""
+    """Wait for a future without canceling it, because the client token needs its outcome."""
     settled = asyncio.get_running_loop().create_future()
 
     def settle(_: asyncio.Future[Any]) -> None:

@@ -4,8 +4,9 @@ If no round is running, a ready transaction leads one, for all that are ready th
 the event loop later. Transactions that become ready later wait for the next round. Each partition
 is asked once to join, for all transactions of the round that it has prepared, and hands over one
 group. One commit of all groups is the decision. So many transactions cost hardly more joins,
-messages and commits than one. They share no item, because each has claimed its own, and each gets
-its own outcome: if they can't be joined or committed together, they are tried one by one.
+messages and commits than one. The transactions of a round share no item, because each has claimed
+its items. Each gets its own outcome: if they can't be joined or committed together, they are tried
+one by one.
 
 There is one round at a time, so a deadlock is impossible.
 """
@@ -34,7 +35,7 @@ _RESTARTED: Final = "Nothing was written: a partition restarted meanwhile, try a
 _OTHER_OWNER: Final = "Nothing was written: the data have another owner now, try again"
 
 
-# The end of a transaction: one that the server has failed to carry out gets its units back.
+# How a transaction ended. "refused": the server failed, so the units are given back.
 Ending: TypeAlias = Literal["committed", "refused", "cancelled"]
 
 
@@ -54,9 +55,9 @@ class Prepared(Protocol):
 class Candidate:
     """A transaction that all its partitions have accepted.
 
-    It owns ``items``, with the ids of their tables, and has entered the gates of ``tables``, until
-    it is over. Once it ``is_taken``, its round ends it. Once it ``is_left``, its task has gone and
-    doesn't end it any more.
+    Until it ends, it has claimed ``items``, which have the ids of their tables, and is inside the
+    split gates of ``tables``. If ``is_taken``, a round has taken the transaction and will end it.
+    If ``is_left``, its own task has left ``decide`` and will not end it.
     """
 
     __slots__ = (
@@ -87,11 +88,11 @@ class Candidate:
         self.is_taken = False
         self.is_left = False
         self.is_decided = False
-        # Completes when it is durable, or when it is to lead a round.
+        # Completes when the transaction is durable, or when it must lead a round.
         self.wakeup: Future[None] = asyncio.get_running_loop().create_future()
 
     def take(self) -> None:
-        """A round has taken it: its token is in use from now on, even if its task goes."""
+        """A round has taken it: its token stays claimed, even if its task is canceled."""
         self.is_taken = True
         if self.claim is not None:
             self.claim.pending = asyncio.get_running_loop().create_future()
@@ -184,7 +185,8 @@ class Rounds:
     async def decide(self, candidate: Candidate) -> None:
         """Have a transaction committed; return when it is durable.
 
-        A transaction that is canceled meanwhile is left out, unless a round has taken it.
+        A transaction whose task is canceled meanwhile is not committed, unless a round has taken
+        it.
 
         Raises:
             InternalServerError: the store or a partition failed. The outcome is unknown only if the
@@ -228,7 +230,7 @@ class Rounds:
     async def _gather(self) -> None:
         """Wait some turns of the event loop for transactions that are almost ready.
 
-        The first of many must not go alone, because a round's cost is shared.
+        A round costs hardly more for many transactions than for one, so waiting pays.
         """
         for _ in range(_MOST_TURNS):
             # Let ready tasks run; this does not wait.
@@ -257,7 +259,7 @@ class Rounds:
             return
         for candidate in left:
             candidate.put_back()
-            # The transaction's own task ends it, also if that task was canceled just now.
+            # A transaction whose task is still in ``decide`` is ended by that task.
             if candidate.is_left:
                 self._over(candidate, "cancelled")
         still = (each for each in left if not each.is_left)
@@ -333,7 +335,7 @@ async def _joined(replies: Sequence[Future[Joined | None]]) -> list[Group]:
 
 
 def _settle(candidates: Sequence[Candidate], durable: Future[Any]) -> None:
-    """Tell the transactions of a round that they are durable, or that the outcome is unknown."""
+    """Settle the transactions of a round, or refuse them if the outcome is unknown."""
     failure = durable.exception()
     for candidate in candidates:
         if failure is None:

@@ -264,7 +264,7 @@ ORDERS: Final = (
         "partition that crashed waits for an outcome it had",
         "actors/partition/participant.py",
         """\
-        # The outcome comes once, so a crash from here on doesn't wait for it again.
+        # The outcome is sent once, so after a crash from here on, don't wait for it again.
         self._joining = None
         if decision.committed:""",
         "        if decision.committed:",
