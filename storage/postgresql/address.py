@@ -13,9 +13,12 @@ _EXAMPLE: Final = "postgresql://user@host/dynactor"
 
 
 class Address(NamedTuple):
-    """A database and the schema in it. ``url`` is for asyncpg; the other parts are for messages."""
+    """A database and the schema in it.
 
-    url: str
+    ``urls`` are for asyncpg, one for each host; the other parts are for messages.
+    """
+
+    urls: tuple[str, ...]
     schema: str
     user: str
     hosts: str
@@ -47,9 +50,12 @@ def parse_address(url: str) -> Address:
     if not schema or schema.startswith("pg_"):
         raise CannotOpen(f"--store can't use the schema {schema!r}: give another name")
     rest = [(name, value) for name, value in query if name != "schema"]
-    user, _, hosts = parts.netloc.rpartition("@")
+    user, at, hosts = parts.netloc.rpartition("@")
     return Address(
-        urlunsplit(parts._replace(query=urlencode(rest))),
+        tuple(
+            urlunsplit(parts._replace(netloc=f"{user}{at}{host}", query=urlencode(rest)))
+            for host in hosts.split(",")
+        ),
         schema,
         unquote(user.partition(":")[0]) or "(the default)",
         hosts or dict(query).get("host", "(the default)"),

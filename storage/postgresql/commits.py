@@ -45,6 +45,8 @@ _RANGE_SECONDS: Final = 3_600.0
 _DOUBT_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.05
 _INSERT_ATTEMPTS: Final = 3
+# The function of PostgreSQL that warns when a wait for the standby was canceled.
+_WAIT_FOR_STANDBY: Final = "SyncRepWaitForLSN"
 
 _log = structlog.get_logger("storage")
 
@@ -219,7 +221,10 @@ class Commits:
         warnings: list[str] = []
 
         def hear(_connection: Any, message: Any) -> None:
-            warnings.append(str(message))
+            # The name does not depend on the language of PostgreSQL. Other messages, such as a
+            # warning before a wraparound of transaction ids, say nothing about this commit.
+            if message.server_source_function == _WAIT_FOR_STANDBY:
+                warnings.append(str(message))
 
         connection.add_log_listener(hear)
         try:

