@@ -70,6 +70,21 @@ class PageBuilder:
         limit = self._rules.limit
         return None if limit is None else limit - self._scanned_count
 
+    @property
+    def scanned_count(self) -> int:
+        """The number of rows that were evaluated."""
+        return self._scanned_count
+
+    @property
+    def scanned_bytes(self) -> int:
+        """The sizes of these rows together."""
+        return self._finished_bytes + self._entry_bytes
+
+    @property
+    def bytes_left(self) -> int:
+        """The size of the rows that a page without fetches still takes."""
+        return PAGE_BYTES - self.scanned_bytes
+
     def add(self, entry: StoredItem, fetched: StoredItem | None = None) -> None:
         """Evaluate the next row; ``fetched`` is the whole item if the rules request a fetch."""
         assert not self.full

@@ -167,10 +167,10 @@ def change_row(partition_number: int, counter: int) -> bytes:
     return _CHANGE + _PAIR.pack(partition_number, counter)
 
 
-def change_counter(row_key: bytes) -> int:
-    """The counter in a change record's key."""
-    counter: int = _PAIR.unpack_from(row_key, len(_CHANGE))[1]
-    return counter
+def change_number(row_key: bytes) -> tuple[int, int]:
+    """The partition number and the counter in a change record's key."""
+    number, counter = _PAIR.unpack_from(row_key, len(_CHANGE))
+    return number, counter
 
 
 def change_range(partition_number: int) -> tuple[bytes, bytes]:

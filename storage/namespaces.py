@@ -9,9 +9,9 @@ find the namespaces' tables.
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import MsgspecError, Struct
@@ -28,6 +28,8 @@ from dynactor.storage.store import (
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
+
+T = TypeVar("T")
 
 # The unit that has separate tables: the server, each region, or each access key in a region.
 Separation: TypeAlias = Literal["shared", "region", "access key"]
@@ -143,6 +145,14 @@ class StoreSlice:
         """The durable view of the namespace."""
         return _ViewSlice(self._store.durable(), self._keys)
 
+    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
+        """Read one durable state of the namespace."""
+
+        async def read_slice(view: View) -> T:
+            return await read(_ViewSlice(view, self._keys))
+
+        return await self._store.in_snapshot(read_slice, calls_once=calls_once)
+
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
         """A durable state of the namespace."""
         snapshot = await self._store.snapshot(is_long=is_long)
@@ -201,6 +211,15 @@ class _ViewSlice:
             low, high, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
         )
         return [self._keys.within(row) for row in rows]
+
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        low, high = self._keys.stored_range(start, end)
+        values, rows = await self._view.load_with_page(
+            list(map(self._keys.stored, keys)), low, high, max_rows=max_rows, max_bytes=max_bytes
+        )
+        return values, list(map(self._keys.within, rows))
 
 
 def _decode(row: bytes) -> _Stored:

@@ -8,14 +8,16 @@ it. No module above this layer uses a path, a file or an iterator of an engine.
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
 from dynactor.storage.store_figures import StoreFigures
+
+T = TypeVar("T")
 
 
 class StoreError(Exception):
@@ -127,6 +129,12 @@ class View(Protocol):
         """
         ...
 
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        """The values of these keys and a page, all from one state if the view is a durable one."""
+        ...
+
 
 def _nothing() -> None:
     """Release nothing."""
@@ -150,8 +158,19 @@ class Store(Protocol):
     def durable(self) -> View:
         """The view of durable rows. Never waits, and costs nothing.
 
-        Each call of its methods reads one state. To read one state with several calls, take a
-        ``snapshot``.
+        Each call of its methods is consistent in itself. Use ``in_snapshot`` to read one state with
+        several calls.
+        """
+        ...
+
+    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
+        """Return the result of ``read`` for a view of one durable state, for at most 30 seconds.
+
+        The store may call ``read`` again from its start, so ``read`` must change nothing.
+        ``calls_once``: ``read`` likely calls the view only once, which may save round trips.
+
+        Raises:
+            Unavailable, Closed: see ``View``.
         """
         ...
 

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from dynactor.storage import key_layout
-from dynactor.storage.store import View
+from dynactor.storage.store import Row, View
 from dynactor.streams import change_record
 from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.sequence_number import SequenceNumber
@@ -53,18 +53,23 @@ async def read(
     view: View, partition_number: int, after: int, *, max_records: int, max_bytes: int
 ) -> list[ChangeRecord]:
     """The first records with counters above ``after``."""
-    rows = await view.page(
+    start, end = range_after(partition_number, after)
+    rows = await view.page(start, end, max_rows=max_records, max_bytes=max_bytes)
+    return list(map(decode, rows))
+
+
+def range_after(partition_number: int, after: int) -> tuple[bytes, bytes]:
+    """The range of keys of the records with counters above ``after``."""
+    return (
         key_layout.change_row(partition_number, after + 1),
         key_layout.change_row(partition_number, _AFTER_ALL),
-        max_rows=max_records,
-        max_bytes=max_bytes,
     )
-    return [
-        change_record.decode(
-            SequenceNumber(partition_number, key_layout.change_counter(found.key)), found.value
-        )
-        for found in rows
-    ]
+
+
+def decode(row: Row) -> ChangeRecord:
+    """The record in a row of a log."""
+    number = SequenceNumber(*key_layout.change_number(row.key))
+    return change_record.decode(number, row.value)
 
 
 def trimmed_range(partition_number: int, up_to: int) -> tuple[bytes, bytes]:

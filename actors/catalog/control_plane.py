@@ -41,6 +41,17 @@ class StreamReads(Protocol):
         """The first durable records of a shard with counters above ``after``."""
         ...
 
+    async def records(
+        self, stream: Stream, shard: Shard, after: int, *, max_records: int, max_bytes: int
+    ) -> Sequence[ChangeRecord]:
+        """The same records for a client, which must not skip deleted ones.
+
+        Raises:
+            TrimmedDataAccessException: records after this counter were deleted.
+            ResourceNotFoundException: the shard was forgotten.
+        """
+        ...
+
 
 class DestinationReads(Protocol):
     """The Kafka destinations of tables."""

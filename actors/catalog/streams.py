@@ -14,6 +14,7 @@ from msgspec import Struct, msgpack
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.model.errors import ResourceNotFoundException, TrimmedDataAccessException
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
@@ -27,6 +28,8 @@ _DAY_SECONDS: Final = 24 * 60 * 60
 _MILLISECOND_SECONDS: Final = 0.001
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1024 * 1024
+
+_TRIMMED: Final = "The data you are trying to access has been trimmed."
 
 _encoder = msgpack.Encoder()
 _decoder = msgpack.Decoder(Stream)
@@ -104,9 +107,40 @@ class StreamRegistry:
             records = await feed.read(
                 max(after, shard.after), max_records=max_records, max_bytes=max_bytes
             )
-        if not records or records[-1].sequence_number.counter <= last:
-            return records
-        return [record for record in records if record.sequence_number.counter <= last]
+        return _up_to(last, records)
+
+    async def records(
+        self, stream: Stream, shard: Shard, after: int, *, max_records: int, max_bytes: int
+    ) -> list[ChangeRecord]:
+        """The same records for a client, which must not skip deleted ones.
+
+        Records outside of memory are read with the stream and the trim mark of the log, all from
+        one state, because the log may be trimmed meanwhile.
+
+        Raises:
+            TrimmedDataAccessException: records after this counter were deleted.
+            ResourceNotFoundException: the shard was forgotten.
+        """
+        if after < shard.horizon:
+            raise TrimmedDataAccessException(_TRIMMED)
+        last = self.tail(shard)
+        feed = self._feeds.get(shard.partition_number)
+        records = None
+        if feed is not None:
+            records = feed.read_recent(after, max_records=max_records, max_bytes=max_bytes)
+        if records is None:
+            values, rows = await self._store.durable().load_with_page(
+                [
+                    key_layout.stream(stream.table_id, stream.label),
+                    key_layout.trim(stream.table_id, shard.partition_number),
+                ],
+                *change_log.range_after(shard.partition_number, after),
+                max_rows=max_records,
+                max_bytes=max_bytes,
+            )
+            _check_readable(shard, after, *values)
+            records = list(map(change_log.decode, rows))
+        return _up_to(last, records)
 
     # -- for the database's actor -----------------------------------------------------------
 
@@ -325,6 +359,26 @@ class StreamRegistry:
             for stream in self._streams.values()
             for shard in stream.shards
         )
+
+
+def _check_readable(
+    shard: Shard, after: int, stream_value: bytes | None, trim_value: bytes | None
+) -> None:
+    """Refuse to read behind deleted records, by the stored stream and trim mark of the log."""
+    stored = None if stream_value is None else _decoder.decode(stream_value).shard(shard.shard_id)
+    if stored is None:
+        raise ResourceNotFoundException("Shard does not exist")
+    trimmed = change_log.decode_trim(trim_value).counter
+    if stored.last is not None:
+        trimmed = min(trimmed, stored.last)
+    if after < max(stored.horizon, trimmed):
+        raise TrimmedDataAccessException(_TRIMMED)
+
+
+def _up_to(last: int, records: list[ChangeRecord]) -> list[ChangeRecord]:
+    if not records or records[-1].sequence_number.counter <= last:
+        return records
+    return [record for record in records if record.sequence_number.counter <= last]
 
 
 def stream_row(stream: Stream) -> tuple[bytes, bytes]:

@@ -149,8 +149,9 @@ class ChangeFeed:
 
     async def read(self, after: int, *, max_records: int, max_bytes: int) -> list[ChangeRecord]:
         """The first durable records with counters above ``after``."""
-        if after >= self._recent_after:
-            return self._read_recent(after, max_records, max_bytes)
+        recent = self.read_recent(after, max_records=max_records, max_bytes=max_bytes)
+        if recent is not None:
+            return recent
         return await change_log.read(
             self.store.durable(),
             self.partition_number,
@@ -159,7 +160,12 @@ class ChangeFeed:
             max_bytes=max_bytes,
         )
 
-    def _read_recent(self, after: int, max_records: int, max_bytes: int) -> list[ChangeRecord]:
+    def read_recent(
+        self, after: int, *, max_records: int, max_bytes: int
+    ) -> list[ChangeRecord] | None:
+        """The same records; None if they are not in memory."""
+        if after < self._recent_after:
+            return None
         # Indexed by position, because a reader may be at the tail or many pages behind.
         recent = self._recent
         start = bisect_right(recent, after, key=_counter)

@@ -6,7 +6,6 @@ round commits the groups of all its partitions together.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, NamedTuple
 
 from dynactor.actors.partition.batch import TableBatch
@@ -48,30 +47,26 @@ class Participant:
         if self._joining is not None:
             await self._resolve(partition, self._joining)
 
-    async def join(self, partition: Partition[TableBatch], envelope: Envelope) -> float:
-        """Reply with the group of prepared transactions, and wait for the outcome of the round.
-
-        Returns:
-            The seconds spent waiting for the outcome.
-        """
+    async def join(self, partition: Partition[TableBatch], envelope: Envelope) -> None:
+        """Reply with the group of prepared transactions, and wait for the outcome of the round."""
         message = envelope.message
         assert isinstance(message, Join)
         prepared = [self._core.locks.get(each) for each in message.transaction_ids]
         locked = [each for each in prepared if each is not None]
         if len(locked) < len(prepared):
             envelope.answer(None)
-            return 0.0
+            return
         batch = self._core.open_round(partition.head, locked)
         try:
             if not await partition.load(batch):
                 envelope.answer(None)
-                return 0.0
+                return
         except StoreError as error:
             envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
-            return 0.0
+            return
         if envelope.reply.done():
             # The round was canceled, and sends no outcome.
-            return 0.0
+            return
         for each in locked:
             self._core.carry_out_locked(batch, each)
         batch.rows.update(message.rows)
@@ -80,13 +75,10 @@ class Participant:
         joining = _Joining(message.round_id, message.transaction_ids, batch, head, group)
         self._joining = joining
         envelope.answer(Joined(group))
-        return await self._resolve(partition, joining)
+        await self._resolve(partition, joining)
 
-    async def _resolve(self, partition: Partition[TableBatch], joining: _Joining) -> float:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+    async def _resolve(self, partition: Partition[TableBatch], joining: _Joining) -> None:
         (envelope,) = await self._outcomes.take(1, 1)
-        waited_seconds = loop.time() - began
         decision = envelope.message
         assert isinstance(decision, Resolve)
         assert decision.round_id == joining.round_id, "only partitions that joined get a decision"
@@ -99,4 +91,3 @@ class Participant:
                 self._charges.settle(transaction_id, gives_back=False)
         else:
             await partition.was_not_committed()
-        return waited_seconds

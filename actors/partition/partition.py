@@ -19,6 +19,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from time import perf_counter
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from dynactor.actors.partition.batch import Batch
@@ -77,6 +78,9 @@ class Partition(Generic[BatchT]):
         self._head_key = key_layout.partition_head(number)
         self._head_bytes: bytes | None = None
         self._last_commit: asyncio.Future[None] | None = None
+        # The time that the decisions of the present batch took. Loads and commits are not counted,
+        # because other tasks run while a remote store works.
+        self._busy_seconds = 0.0
 
     @property
     def decisions(self) -> Ref:
@@ -95,17 +99,15 @@ class Partition(Generic[BatchT]):
         self._core.begin(self.head)
         self._effects.begin(self.head)
         max_messages = BATCH_MESSAGES
-        loop = asyncio.get_running_loop()
         while batch := self.in_progress or await self.mailbox.take(max_messages, BATCH_BYTES):
             self.in_progress = batch
-            began = loop.time()
-            waited_seconds = 0.0
+            self._busy_seconds = 0.0
             if isinstance(batch[0].message, Join):
-                waited_seconds, batch = await self._join(batch)
+                batch = await self._join(batch)
             if batch:
                 await self._work(batch)
             self._effects.done()
-            if loop.time() - began - waited_seconds > BATCH_SECONDS:
+            if self._busy_seconds > BATCH_SECONDS:
                 max_messages = max(1, len(self.in_progress) // 2)
             else:
                 max_messages = min(BATCH_MESSAGES, max_messages * 2)
@@ -211,9 +213,11 @@ class Partition(Generic[BatchT]):
             if not await self.load(batch):
                 continue
             outcomes: list[Outcome] = []
+            began = perf_counter()
             for envelope, message in zip(envelopes, messages, strict=True):
                 decision = charge(envelope, core.decide(batch, message))
                 outcomes.append((envelope, core.apply(batch, message, decision)))
+            self._busy_seconds += perf_counter() - began
             # Decisions after a failed commit have read rows that may never be durable. Only another
             # commit shows whether the store still has these rows, so even an empty batch is
             # committed.
@@ -298,19 +302,14 @@ class Partition(Generic[BatchT]):
 
     # -- commits by others ------------------------------------------------------------------
 
-    async def _join(self, envelopes: list[Envelope]) -> tuple[float, list[Envelope]]:
-        """Join the rounds whose messages are at the beginning of a batch.
-
-        Returns:
-            The seconds spent waiting for their outcomes, and the remaining messages.
-        """
+    async def _join(self, envelopes: list[Envelope]) -> list[Envelope]:
+        """Join the rounds at the beginning of a batch; return the remaining messages."""
         assert self._committer is not None, "only a table's partition is asked to join"
-        waited_seconds = 0.0
         joins = 0
         while joins < len(envelopes) and isinstance(envelopes[joins].message, Join):
-            waited_seconds += await self._committer.join(self, envelopes[joins])
+            await self._committer.join(self, envelopes[joins])
             joins += 1
-        return waited_seconds, envelopes[joins:]
+        return envelopes[joins:]
 
     async def was_committed(self, batch: BatchT, head: PartitionHead, group: Group) -> None:
         """Continue from a group that a round has committed for this partition."""
@@ -421,8 +420,8 @@ class Committer(Protocol[BatchT]):
         """Finish a round that was in progress when the actor crashed."""
         ...
 
-    async def join(self, partition: Partition[BatchT], envelope: Envelope) -> float:
-        """Take part in a round; return the seconds spent waiting."""
+    async def join(self, partition: Partition[BatchT], envelope: Envelope) -> None:
+        """Take part in a round; return when its outcome is known."""
         ...
 
 

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 from msgspec import Struct
 
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
+from dynactor.actors.table.row_sizes import RowSizes
 from dynactor.actors.table.table import Table, unreadable
-from dynactor.actors.table.throttle import TableThrottle
 from dynactor.model.capacity import capacity
 from dynactor.model.capacity.capacity import IndexKind
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.keys.key_range import KeyRange
-from dynactor.model.limits import KIB
 from dynactor.model.page import Page, PageBuilder, PageRules
 from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.item import Item, part_decoder
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec, key_layout
-from dynactor.storage.store import StoreError, View
+from dynactor.storage.store import Row, StoreError, View
 
-# Rows are read in pieces of about this size; other tasks run between them.
-_PIECE_BYTES: Final = 128 * KIB
+# Rows are added to a page in pieces of this size; other tasks run between them.
 _PIECE_ROWS: Final = 256
 # Number of index entries whose whole items are fetched at once: each may have 400 KB, and three of
 # those fill a page.
@@ -67,15 +65,12 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     of_index = table.followers.indexes.get(index.index_id) if index else None
     if of_index is not None and of_index.reads_wait_seconds:
         await of_index.wait_readable()
-    builder = PageBuilder(request.rules)
+    read = partial(_read_pieces, table, request, of_index)
     try:
-        snapshot = await table.snapshot()
-        try:
-            await _read_pieces(table, snapshot.view, request, of_index, builder)
-        finally:
-            snapshot.release()
+        builder, owed = await table.in_snapshot(read, calls_once=not request.rules.fetch)
     except StoreError as error:
         raise unreadable(table.definition.name, error) from error
+    _pay(table, request, of_index, owed)
     builder.finish_partition()
     kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
     page = builder.page(
@@ -93,27 +88,31 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     return page
 
 
+class _Owed(NamedTuple):
+    """The units that a page owes to a partition."""
+
+    partition_number: int
+    units: float
+
+
 async def _read_pieces(
-    table: Table,
-    view: View,
-    request: ReadRange,
-    of_index: GlobalIndexActors | None,
-    builder: PageBuilder,
-) -> None:
-    """Read partition by partition until the page is full; each checks and charges its units."""
+    table: Table, request: ReadRange, of_index: GlobalIndexActors | None, view: View
+) -> tuple[PageBuilder, list[_Owed]]:
+    """Read partition by partition until the page is full; each checks its units.
+
+    Nothing is charged here, because the store may repeat the call.
+    """
     throttle = table.throttle
     partition_map = (of_index or table).partitions.map
     # A local index uses the limits of its table.
-    limited = request.index if of_index else None
-    limited_id = limited.index_id if limited else TABLE_INDEX_ID
+    limited_id = request.index.index_id if request.index and of_index else TABLE_INDEX_ID
     start = _query_start(request)
-    pieces = partition_map.pieces(_rest(request), reverse=request.reverse)
-    begun = False
+    builder = PageBuilder(request.rules)
+    rest = _rest(request)
+    rows = _Rows(table, view, request, rest)
     counted_blocks = 0
-    # The units of the partitions read so far. They are charged once an item is found. Until then, a
-    # later partition may refuse the request.
-    owed: list[tuple[int, float]] = []
-    for piece in pieces:
+    owed: list[_Owed] = []
+    for piece in partition_map.pieces(rest, reverse=request.reverse):
         number = partition_map.number_of(piece.start)
         refusal = throttle.refused_page(number, limited_id, start)
         if refusal is not None:
@@ -121,36 +120,33 @@ async def _read_pieces(
                 raise refusal.error()
             builder.end()
             break
-        if begun and request.by_partition:
+        if owed and request.by_partition:
             builder.finish_partition()
-        begun = True
-        await _read_piece(table, view, request, piece, builder)
+        await _read_piece(table, rows, request, piece, builder)
         blocks = builder.blocks - counted_blocks
         counted_blocks += blocks
-        owed.append((number, capacity.read_units(blocks, consistent=request.consistent)))
-        if builder.last is not None:
-            _pay(throttle, owed, limited, start)
+        owed.append(_Owed(number, capacity.read_units(blocks, consistent=request.consistent)))
         if builder.full:
             break
-    _pay(throttle, owed, limited, start)
-    heat = throttle.read_positions
-    page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
-    if pieces and not request.by_partition and heat.is_due(page_units):
-        # A sample needs no exact position. A reverse read starts at the other end of the piece.
-        began_at = pieces[0].start
-        heat.note(partition_map.number_of(began_at), began_at)
+    rows.learn(builder)
+    return builder, owed
 
 
 def _pay(
-    throttle: TableThrottle,
-    owed: list[tuple[int, float]],
-    limited: IndexDefinition | None,
-    start: bytes,
+    table: Table, request: ReadRange, of_index: GlobalIndexActors | None, owed: list[_Owed]
 ) -> None:
-    """Charge partitions, by number, the units that a page owes them, and clear the debt."""
+    """Charge the partitions the units that a page owes them."""
+    throttle = table.throttle
+    limited = request.index if of_index else None
+    start = _query_start(request)
     for number, units in owed:
         throttle.take_page(number, units, limited, start)
-    owed.clear()
+    heat = throttle.read_positions
+    if owed and not request.by_partition and heat.is_due(sum(units for _, units in owed)):
+        # A sample needs no exact position. A reverse read starts at the other end of the piece.
+        partition_map = (of_index or table).partitions.map
+        began_at = partition_map.pieces(_rest(request), reverse=request.reverse)[0].start
+        heat.note(partition_map.number_of(began_at), began_at)
 
 
 def _query_start(request: ReadRange) -> bytes:
@@ -169,40 +165,82 @@ def _rest(request: ReadRange) -> KeyRange:
     return KeyRange(max(request.after + b"\x00", whole.start), whole.end)
 
 
-async def _read_piece(
-    table: Table, view: View, request: ReadRange, piece: KeyRange, builder: PageBuilder
-) -> None:
-    """Add the rows of a range, in pieces, until it ends or the page is full."""
-    index = request.index
-    prefix = table.row_prefix
-    if index is not None:
-        prefix = key_layout.row_prefix(table.definition.table_id, index.index_id)
-    start = prefix + piece.start
-    end = key_layout.end_of(prefix) if piece.end is None else prefix + piece.end
-    fetches = request.rules.fetch
-    most_rows = _FETCHED_ROWS if fetches else _PIECE_ROWS
-    while True:
-        left = builder.rows_left
-        max_rows = most_rows if left is None else min(left, most_rows)
-        rows = await view.page(
-            start, end, reverse=request.reverse, max_rows=max_rows, max_bytes=_PIECE_BYTES
+class _Rows:
+    """The rows of a range, read ahead of the page in few calls, over partitions."""
+
+    def __init__(self, table: Table, view: View, request: ReadRange, key_range: KeyRange) -> None:
+        index_id = request.index.index_id if request.index else TABLE_INDEX_ID
+        self.prefix = key_layout.row_prefix(table.definition.table_id, index_id)
+        self.view = view
+        self._start, self._end = _with_prefix(self.prefix, key_range)
+        self._reverse = request.reverse
+        self._fetches = request.rules.fetch
+        self._sizes = table.row_sizes.setdefault(index_id, RowSizes())
+        # Rows that were read, and the number of them that were taken.
+        self._rows: list[Row] = []
+        self._taken = 0
+        self._is_ended = False
+        self._count = self._size_bytes = 0
+
+    async def take(self, piece: KeyRange, builder: PageBuilder) -> list[Row]:
+        """The next rows in a partition's part of the range; none at its end."""
+        while self._taken == len(self._rows):
+            if self._is_ended:
+                return []
+            await self._read(builder)
+        start, end = _with_prefix(self.prefix, piece)
+        most = _FETCHED_ROWS if self._fetches else _PIECE_ROWS
+        rows = self._rows[self._taken : self._taken + most]
+        if not start <= rows[-1].key < end:
+            rows = [row for row in rows if start <= row.key < end]
+        self._taken += len(rows)
+        return rows
+
+    async def _read(self, builder: PageBuilder) -> None:
+        max_rows, max_bytes = self._sizes.bounds(builder.bytes_left)
+        if self._fetches:
+            max_rows = _FETCHED_ROWS
+        if builder.rows_left is not None:
+            max_rows = min(max_rows, builder.rows_left)
+        rows = await self.view.page(
+            self._start, self._end, reverse=self._reverse, max_rows=max_rows, max_bytes=max_bytes
         )
-        if not rows:
-            return
-        entries = codec.decode_all([value for _, value in rows])
-        if fetches:
-            builder.add_fetched(entries, await _fetch(table, view, entries))
+        self._rows, self._taken = rows, 0
+        size_bytes = sum(map(len, chain.from_iterable(rows)))
+        self._is_ended = len(rows) < max_rows and size_bytes < max_bytes
+        self._count += len(rows)
+        self._size_bytes += size_bytes
+        if rows and self._reverse:
+            self._end = rows[-1].key
+        elif rows:
+            self._start = rows[-1].key + b"\x00"
+
+    def learn(self, builder: PageBuilder) -> None:
+        """Learn the sizes of the rows of a page that has many."""
+        if self._count >= _PIECE_ROWS and not self._fetches and builder.scanned_count:
+            self._sizes.learn(self._count, self._size_bytes, builder)
+
+
+def _with_prefix(prefix: bytes, key_range: KeyRange) -> tuple[bytes, bytes]:
+    """The keys of rows in a range of positions."""
+    end = key_layout.end_of(prefix) if key_range.end is None else prefix + key_range.end
+    return prefix + key_range.start, end
+
+
+async def _read_piece(
+    table: Table, rows: _Rows, request: ReadRange, piece: KeyRange, builder: PageBuilder
+) -> None:
+    """Add the rows of a partition until its part of the range ends, or the page is full."""
+    while found := await rows.take(piece, builder):
+        entries = codec.decode_all([value for _, value in found])
+        if request.rules.fetch:
+            builder.add_fetched(entries, await _fetch(table, rows.view, entries))
         else:
             builder.add_all(entries)
         if builder.full:
             return
-        if len(rows) < max_rows and sum(map(len, chain.from_iterable(rows))) < _PIECE_BYTES:
-            return
-        if request.reverse:
-            end = rows[-1].key
-        else:
-            start = rows[-1].key + b"\x00"
-        await anyio.lowlevel.checkpoint()
+        if len(found) == _PIECE_ROWS:
+            await anyio.lowlevel.checkpoint()
 
 
 async def _fetch(table: Table, view: View, entries: list[StoredItem]) -> list[StoredItem]:

@@ -7,7 +7,8 @@ partitions write.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import structlog
 from msgspec import Struct
@@ -24,14 +25,13 @@ from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull, Message,
 from dynactor.actors.splitting.split_gate import SplitGate
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Followers
+from dynactor.actors.table.row_sizes import RowSizes
 from dynactor.actors.table.throttle import TableThrottle
-from dynactor.model.batch_get_budget import BatchGetBudget
 from dynactor.model.capacity import capacity
 from dynactor.model.capacity.capacity import KeyRead, Receipt
 from dynactor.model.errors import (
     InternalServerError,
     ResourceNotFoundException,
-    Throttled,
     ThrottlingException,
 )
 from dynactor.model.keys import key as keys
@@ -41,7 +41,9 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.write import Put, Write
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
-from dynactor.storage.store import NOT_CACHED, Snapshot, StoreError, View
+from dynactor.storage.store import NOT_CACHED, StoreError, View
+
+T = TypeVar("T")
 
 _log = structlog.get_logger("actors")
 
@@ -95,6 +97,8 @@ class Table:
         # The two parts of the position of a typical item or key, for ``submit``.
         self.parts_of = parts_of(record.definition.key_schema)
         self._closed = False
+        # The sizes of rows of the table and its indexes, by index id.
+        self.row_sizes: dict[int, RowSizes] = {}
         # Number of writes since the server started that were refused because the mailbox was full.
         self.write_throttle_events = 0
         # Number of items that time to live has deleted since the server started.
@@ -271,55 +275,6 @@ class Table:
             throttle.read_positions.note(number, position)
         return ItemRead(stored, units)
 
-    async def read_items(
-        self, positions: Sequence[bytes], *, consistent: bool, budget: BatchGetBudget
-    ) -> list[ItemRead | Throttled | None]:
-        """The items at these positions, all from one durable view; each is admitted separately.
-
-        None stands for an item that does not fit into the answer; it consumes no units.
-
-        Raises:
-            InternalServerError: a stored value can't be read.
-        """
-        throttle = self.throttle
-        number_of = self.partitions.map.number_of
-        prefix = self.row_prefix
-        reads: list[ItemRead | Throttled | None] = [None] * len(positions)
-        ordinals: list[int] = []
-        numbers: list[int] = []
-        rows: list[bytes] = []
-        for ordinal, position in enumerate(positions):
-            number = number_of(position)
-            if budget.is_closed(number):
-                continue
-            refusal = throttle.refused_read(number, position)
-            if refusal is not None:
-                reads[ordinal] = refusal.error()
-                continue
-            ordinals.append(ordinal)
-            numbers.append(number)
-            rows.append(prefix + position)
-        try:
-            values = await self._store.durable().load(rows)
-        except StoreError as error:
-            raise unreadable(self.definition.name, error) from error
-        for ordinal, number, value in zip(ordinals, numbers, values, strict=True):
-            stored = None if value is None else codec.decode(value)
-            size_bytes = 0 if stored is None else stored.size_bytes
-            if not budget.fits(number, size_bytes):
-                continue
-            units = capacity.item_read_units(size_bytes, consistent=consistent)
-            # The items before this one may have consumed the last units since it was admitted.
-            refusal = throttle.take_read(number, positions[ordinal], units)
-            if throttle.read_positions.is_due(units):
-                throttle.read_positions.note(number, positions[ordinal])
-            if refusal is not None:
-                reads[ordinal] = refusal.error()
-                continue
-            budget.take(number, size_bytes)
-            reads[ordinal] = ItemRead(stored, units)
-        return reads
-
     async def heads(self) -> list[PartitionHead]:
         """The durable counts and sizes of each partition, index partitions included."""
         while True:
@@ -332,13 +287,13 @@ class Table:
                 return [catalog.decode_partition_head(value) for value in values]
             await asyncio.wait(splits)
 
-    async def snapshot(self) -> Snapshot:
-        """Return one durable view, for requests that read several times.
+    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
+        """Read one durable state, as the store's ``in_snapshot``.
 
         Raises:
             StoreError: as the store.
         """
-        return await self._store.snapshot()
+        return await self._store.in_snapshot(read, calls_once=calls_once)
 
     def durable(self) -> View:
         """The durable view, for reads by the server itself, which consume no units."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field, json
 
 from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.batch_reads import BatchPart, BatchRead, read_items
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.api.answers.item_answers import joined, projected
 from dynactor.api.requests import shapes, structures
@@ -30,9 +31,6 @@ from dynactor.model.keys.key_rules import check_key
 from dynactor.model.limits import BATCH_GET_KEYS
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
-
-# 100 items of 400 KB are more than twice the largest answer.
-_KEYS_AT_ONCE: Final = 10
 
 
 class BatchGetItemInput(structures.Shape, frozen=True):
@@ -85,7 +83,16 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     request = call.request
     gets = _usual(call) or _checked(call)
     budget = BatchGetBudget()
-    outcomes = [await _read(call, of_table, budget) for of_table in gets]
+    reads = await read_items(
+        [
+            BatchPart(each.table, each.positions, each.request.ConsistentRead is True)
+            for each in gets
+        ],
+        budget,
+    )
+    outcomes = [
+        _outcome(call, of_table, of_reads) for of_table, of_reads in zip(gets, reads, strict=True)
+    ]
     if not any(outcome.is_read for outcome in outcomes):
         raise next(outcome.refusal for outcome in outcomes if outcome.refusal)
     responses = [
@@ -114,27 +121,23 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     return joined(members)
 
 
-async def _read(
-    call: Call[BatchGetItemInput], of_table: _TableGets, budget: BatchGetBudget
+def _outcome(
+    call: Call[BatchGetItemInput], of_table: _TableGets, reads: Sequence[BatchRead]
 ) -> _Outcome:
-    """Read the items of one table that are admitted and fit into the answer."""
+    """The items of one table that were read."""
     outcome = _Outcome()
-    _, request, table, wanted, positions, projector = of_table
-    consistent = request.ConsistentRead is True
-    for begin in range(0, len(positions), _KEYS_AT_ONCE):
-        asked = positions[begin : begin + _KEYS_AT_ONCE]
-        reads = await table.read_items(asked, consistent=consistent, budget=budget)
-        for at, read in enumerate(reads, start=begin):
-            if isinstance(read, ItemRead):
-                outcome.is_read = True
-                outcome.read_units += read.units
-                if call.paid is not None:
-                    call.note(table.definition, read.receipt(consistent=consistent))
-                if read.stored is not None:
-                    outcome.found.append(projected(read.stored, projector))
-                continue
-            outcome.keys_left.append(wanted[at])
-            outcome.refusal = read or outcome.refusal
+    consistent = of_table.request.ConsistentRead is True
+    for at, read in enumerate(reads):
+        if isinstance(read, ItemRead):
+            outcome.is_read = True
+            outcome.read_units += read.units
+            if call.paid is not None:
+                call.note(of_table.table.definition, read.receipt(consistent=consistent))
+            if read.stored is not None:
+                outcome.found.append(projected(read.stored, of_table.projector))
+            continue
+        outcome.keys_left.append(of_table.wanted[at])
+        outcome.refusal = read or outcome.refusal
     return outcome
 
 

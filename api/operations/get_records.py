@@ -13,7 +13,6 @@ from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
 from dynactor.api.requests.stream_arn import find_shard, find_stream
 from dynactor.model.errors import (
     ExpiredIteratorException,
-    TrimmedDataAccessException,
     ValidationException,
 )
 from dynactor.model.limits import GET_RECORDS, GET_RECORDS_BYTES, SHARD_ITERATOR_SECONDS
@@ -46,10 +45,8 @@ async def handle(call: Call[GetRecordsInput]) -> bytes:
     place = _place(request.ShardIterator, now_epoch_ms)
     stream = find_stream(database, place.stream_arn)
     shard = find_shard(stream, place.shard_id)
-    if place.after < shard.horizon:
-        raise TrimmedDataAccessException("The data you are trying to access has been trimmed.")
-    changes = await database.streams.read(
-        shard, place.after, max_records=limit, max_bytes=GET_RECORDS_BYTES
+    changes = await database.streams.records(
+        stream, shard, place.after, max_records=limit, max_bytes=GET_RECORDS_BYTES
     )
     records = _page(changes, stream.view_type, database.settings.region)
     after = changes[len(records) - 1].sequence_number.counter if records else place.after

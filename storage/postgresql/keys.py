@@ -7,7 +7,7 @@ The exception is long keys with the same first 2,600 bytes, which are sorted by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Final, NamedTuple
 
@@ -57,6 +57,14 @@ def stored(key: bytes) -> StoredKey:
     if len(key) <= PREFIX_BYTES:
         return StoredKey(key, None)
     return StoredKey(key[:PREFIX_BYTES] + sha256(key).digest(), key[PREFIX_BYTES:])
+
+
+def by_tables(keys: Iterable[bytes]) -> dict[int, list[bytes]]:
+    """The keys as they are stored, by table, in the order of the tables."""
+    found: dict[int, list[bytes]] = {}
+    for key in keys:
+        found.setdefault(table_of(key), []).append(stored(key).key)
+    return dict(sorted(found.items()))
 
 
 def original(key: bytes, tail: bytes | None) -> bytes:

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dynactor.storage.postgresql.keys import PREFIX_BYTES, Range, behind_cluster, original, ranges
+from dynactor.storage.postgresql.keys import (
+    PREFIX_BYTES,
+    Range,
+    behind_cluster,
+    by_tables,
+    original,
+    ranges,
+)
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import Row
 
@@ -27,6 +34,12 @@ class PageReader:
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
 
+    async def load(self, connection: Any, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values of these keys, by stored key."""
+        by_table = by_tables(keys)
+        found = await connection.fetch(self._statements.load(tuple(by_table)), *by_table.values())
+        return dict(found)
+
     async def read_at_once(
         self, connection: Any, start: bytes, end: bytes, bounds: Bounds
     ) -> list[Row]:
@@ -43,6 +56,10 @@ class PageReader:
         (part,) = parts
         limit = bounds.rows_at_once
         found = await self._fetch(connection, part, limit, bounds)
+        return self._in_one_statement(found, limit, bounds)
+
+    def _in_one_statement(self, found: Sequence[Any], limit: int, bounds: Bounds) -> list[Row]:
+        """The page that a statement has found, if it is a whole one."""
         if any(tail is not None for _, _, tail in found):
             raise NotInOneStatement
         rows = [Row(key, value) for key, value, _ in found]
@@ -50,6 +67,31 @@ class PageReader:
         if len(rows) == limit and not bounds.is_reached:
             raise NotInOneStatement
         return rows
+
+    async def read_with_values(
+        self, connection: Any, keys: Sequence[bytes], start: bytes, end: bytes, bounds: Bounds
+    ) -> tuple[dict[bytes, bytes], list[Row]]:
+        """The values of stored keys, and a page, by one statement.
+
+        Raises:
+            NotInOneStatement: it takes more than one.
+        """
+        parts = list(ranges(start, end))
+        if len(parts) != 1:
+            raise NotInOneStatement
+        (part,) = parts
+        by_table = by_tables(keys)
+        limit = bounds.rows_at_once
+        found = await connection.fetch(
+            self._statements.load_with_page(tuple(by_table), part.table),
+            *(part.low, part.high, limit, bounds.bytes_left),
+            *by_table.values(),
+        )
+        values = {key: value for key, value, _, of_page in found if not of_page}
+        of_page = [(key, value, tail) for key, value, tail, of_page in found if of_page]
+        # PostgreSQL does not promise the order of a union.
+        of_page.sort()
+        return values, self._in_one_statement(of_page, limit, bounds)
 
     async def read(self, connection: Any, start: bytes, end: bytes, bounds: Bounds) -> list[Row]:
         """Read a page with as many statements as necessary, within one transaction."""

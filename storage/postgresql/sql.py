@@ -144,6 +144,16 @@ class Statements:
             for at, table in enumerate(tables, 1)
         )
 
+    def load_with_page(self, tables: tuple[int, ...], of_page: int) -> str:
+        """The rows of some keys, and a page of a table; the arguments of the page come first."""
+        loads = (
+            f"SELECT key, value, tail, false FROM {self.tables[table]} "
+            f"WHERE key = ANY(${at}::bytea[])"
+            for at, table in enumerate(tables, 5)
+        )
+        page = f"SELECT key, value, tail, true FROM ({self.page(of_page, reverse=False)}) AS read"
+        return " UNION ALL ".join((*loads, page))
+
     def page(self, table: int, *, reverse: bool) -> str:
         """The rows between two stored keys, up to the row that reaches the number of bytes."""
         return self._page(table, "key", "key >= $1 AND key < $2", reverse=reverse)

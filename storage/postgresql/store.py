@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -20,13 +20,26 @@ from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.postgresql.address import Address, parse_address
 from dynactor.storage.postgresql.commit_call import CommitCall
 from dynactor.storage.postgresql.commits import Commits
-from dynactor.storage.postgresql.connections import Connections, close_connection, connect
+from dynactor.storage.postgresql.connections import (
+    RETRY_SECONDS,
+    STATEMENT_SECONDS,
+    Connections,
+    close_connection,
+    connect,
+)
 from dynactor.storage.postgresql.errors import FAILURES, cannot_open, translate
 from dynactor.storage.postgresql.ownership import Ownership, take_ownership
 from dynactor.storage.postgresql.point_reads import PointReads
 from dynactor.storage.postgresql.schema import open_schema, raise_format
 from dynactor.storage.postgresql.sql import Statements
-from dynactor.storage.postgresql.views import BEGIN, CommittedView, SnapshotView
+from dynactor.storage.postgresql.views import (
+    BEGIN,
+    CommittedView,
+    OneCallView,
+    SecondCall,
+    SnapshotLost,
+    SnapshotView,
+)
 from dynactor.storage.store import (
     CannotOpen,
     Closed,
@@ -35,12 +48,15 @@ from dynactor.storage.store import (
     Snapshot,
     Store,
     StoreError,
+    Unavailable,
     Unknown,
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
 
-# Connections for reads and commits, and for short snapshots.
+T = TypeVar("T")
+
+# Statements of reads and commits; pages of more than one statement.
 _CONNECTIONS: Final = 8
 _SNAPSHOTS: Final = 8
 
@@ -128,6 +144,37 @@ class _PostgresqlStore:
 
     def durable(self) -> View:
         return self._view
+
+    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
+        self._raise_if_closed()
+        if calls_once:
+            try:
+                return await read(OneCallView(self._view))
+            except SecondCall:
+                # The next transaction may see another state, so it reads everything again.
+                pass
+        give_up_at = asyncio.get_running_loop().time() + RETRY_SECONDS
+        while True:
+            try:
+                return await self._in_transaction(read)
+            except SnapshotLost as error:
+                if self._closed is not None or asyncio.get_running_loop().time() >= give_up_at:
+                    raise Unavailable(str(error)) from error
+
+    async def _in_transaction(self, read: Callable[[View], Awaitable[T]]) -> T:
+        async def begin(connection: Any) -> Any:
+            await connection.execute(BEGIN)
+            return connection
+
+        connection = await self._for_snapshots.run(begin, keeps=True)
+        timer = asyncio.get_running_loop().call_later(STATEMENT_SECONDS, connection.terminate)
+        view = SnapshotView(connection, self._statements, self._end_short)
+        self._snapshots.add(view)
+        try:
+            return await read(view)
+        finally:
+            timer.cancel()
+            view.close()
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
         self._raise_if_closed()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, Connections
 from dynactor.storage.postgresql.errors import FAILURES, translate
-from dynactor.storage.postgresql.keys import stored, table_of
+from dynactor.storage.postgresql.keys import stored
 from dynactor.storage.postgresql.pages import Bounds, NotInOneStatement, PageReader
 from dynactor.storage.postgresql.point_reads import PointReads
 from dynactor.storage.postgresql.sql import Statements
@@ -21,6 +21,14 @@ from dynactor.storage.store import NOT_CACHED, Closed, NotCached, Row
 T = TypeVar("T")
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class SecondCall(Exception):
+    """A view of one statement was called again, so its reader needs a transaction."""
+
+
+class SnapshotLost(Closed):
+    """The connection of a snapshot has ended."""
 
 
 class CommittedView:
@@ -74,6 +82,65 @@ class CommittedView:
         rows = await self._connections.run(at_once)
         return await self._connections.run(in_one_state) if rows is None else rows
 
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        """The values under these keys and a page."""
+        self._raise_if_closed()
+
+        def bounds() -> Bounds:
+            return Bounds(reverse=False, max_rows=max_rows, max_bytes=max_bytes)
+
+        async def read(connection: Any) -> tuple[dict[bytes, bytes], list[Row]]:
+            try:
+                return await self._pages.read_with_values(connection, keys, start, end, bounds())
+            except NotInOneStatement:
+                await connection.execute(BEGIN)
+                values = await self._pages.load(connection, keys)
+                rows = await self._pages.read(connection, start, end, bounds())
+                await connection.execute("COMMIT")
+                return values, rows
+
+        values, rows = await self._connections.run(read)
+        return [values.get(stored(key).key) for key in keys], rows
+
+
+class OneCallView:
+    """The view of one call, which is one statement; a second call raises ``SecondCall``."""
+
+    def __init__(self, view: CommittedView) -> None:
+        self._view: CommittedView | None = view
+
+    def cached(self, key: bytes) -> bytes | NotCached | None:
+        """Return NOT_CACHED: no row is cached."""
+        return NOT_CACHED if self._view is None else self._view.cached(key)
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values under these keys."""
+        return await self._take().load(keys)
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        """The rows of a range, up to the row that fills the page."""
+        return await self._take().page(
+            start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        )
+
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        """The values under these keys and a page."""
+        return await self._take().load_with_page(
+            keys, start, end, max_rows=max_rows, max_bytes=max_bytes
+        )
+
+    def _take(self) -> CommittedView:
+        view, self._view = self._view, None
+        if view is None:
+            raise SecondCall
+        return view
+
 
 class SnapshotView:
     """One state of the database, for as long as its transaction is open."""
@@ -82,7 +149,6 @@ class SnapshotView:
         self, connection: Any, statements: Statements, ended: Callable[[SnapshotView, Any], None]
     ) -> None:
         self._connection = connection
-        self._statements = statements
         self._pages = PageReader(statements)
         self._ended = ended
         # The calls of one snapshot take turns on its connection.
@@ -95,21 +161,10 @@ class SnapshotView:
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
-        by_table: dict[int, list[bytes]] = {}
-        kept = [stored(key).key for key in keys]
-        for key, kept_key in zip(keys, kept, strict=True):
-            by_table.setdefault(table_of(key), []).append(kept_key)
         if not keys:
             return []
-        tables = tuple(sorted(by_table))
-        query = self._statements.load(tables)
-
-        async def fetch(connection: Any) -> list[bytes | None]:
-            found = await connection.fetch(query, *(by_table[table] for table in tables))
-            values = dict(found)
-            return [values.get(key) for key in kept]
-
-        return await self._run(fetch)
+        values = await self._run(lambda connection: self._pages.load(connection, keys))
+        return [values.get(stored(key).key) for key in keys]
 
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
@@ -121,6 +176,13 @@ class SnapshotView:
             return await self._pages.read(connection, start, end, bounds)
 
         return await self._run(read)
+
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        """The values under these keys and a page."""
+        values = await self.load(keys)
+        return values, await self.page(start, end, max_rows=max_rows, max_bytes=max_bytes)
 
     def close(self) -> None:
         """End the transaction; may be repeated."""
@@ -137,7 +199,7 @@ class SnapshotView:
             try:
                 result = await work(connection)
             except FAILURES as error:
-                raise Closed(f"the snapshot is gone: {translate(error)}") from error
+                raise SnapshotLost(f"the snapshot is gone: {translate(error)}") from error
             else:
                 is_done = True
                 return result
@@ -150,4 +212,4 @@ class SnapshotView:
 
     def _raise_if_closed(self) -> None:
         if self._connection is None or self._connection.is_closed():
-            raise Closed("the snapshot is closed")
+            raise SnapshotLost("the snapshot is closed")

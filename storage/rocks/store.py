@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, ParamSpec
+from typing import Final, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakSet
 
 import structlog
@@ -49,6 +49,7 @@ from dynactor.storage.store import (
 from dynactor.storage.store_figures import StoreFigures
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 # Opening an engine holds the GIL for milliseconds, and the store is in use right after a `clear`.
 _PREPARE_AFTER_SECONDS: Final = 0.005
@@ -132,6 +133,9 @@ class _RocksStore:
 
     def durable(self) -> View:
         return self._durable
+
+    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:  # noqa: ARG002 - of the port
+        return await read(self._durable)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - of the port
         return Snapshot(self._durable)

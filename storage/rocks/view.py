@@ -118,6 +118,13 @@ class RocksView(ABC):
             raise translate(error) from error
         return rows
 
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        """The values of these keys and a page."""
+        values = await self.load(keys)
+        return values, await self.page(start, end, max_rows=max_rows, max_bytes=max_bytes)
+
     @abstractmethod
     def get_nowait(self, key: bytes) -> bytes | None:
         """The value of this key, from disk if necessary."""

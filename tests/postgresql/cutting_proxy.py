@@ -1,15 +1,18 @@
-"""A proxy between the store and PostgreSQL that closes a connection between two messages."""
+"""A proxy to PostgreSQL that closes a connection between two messages, and counts round trips."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from struct import Struct
 from typing import Final
 
 _LENGTH: Final = Struct(">I")
 _TYPE_BYTES: Final = 1
+# Sync and Query: each ends what a client sends before it waits for the answer.
+_ENDS: Final = (b"S", b"Q")
 
 
 class CuttingProxy:
@@ -21,6 +24,9 @@ class CuttingProxy:
         self._left: int | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.cuts = 0
+        # The round trips of statements, without those of the first connection, which is the lock's.
+        self.round_trips = 0
+        self._connections = count()
 
     def arm(self, messages: int) -> None:
         """Forward this many more messages of either side, and then close the connection, once."""
@@ -35,11 +41,16 @@ class CuttingProxy:
         """Forward a connection until one side or the proxy closes it."""
         server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._port)
         both = {writer, server_writer}
+        is_counted = next(self._connections) > 0
         self._writers |= both
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._forward(reader, server_writer, both, is_started=False))
-                group.create_task(self._forward(server_reader, writer, both, is_started=True))
+                group.create_task(
+                    self._forward(reader, server_writer, both, is_server=False, counts=is_counted)
+                )
+                group.create_task(
+                    self._forward(server_reader, writer, both, is_server=True, counts=False)
+                )
         finally:
             self._writers -= both
             for each in both:
@@ -51,8 +62,10 @@ class CuttingProxy:
         writer: asyncio.StreamWriter,
         both: set[asyncio.StreamWriter],
         *,
-        is_started: bool,
+        is_server: bool,
+        counts: bool,
     ) -> None:
+        is_started = is_server
         try:
             while True:
                 # The first message of a client has no type byte.
@@ -60,6 +73,8 @@ class CuttingProxy:
                 (length,) = _LENGTH.unpack(head[-_LENGTH.size :])
                 message = head + await reader.readexactly(length - _LENGTH.size)
                 is_started = True
+                if counts and head[:_TYPE_BYTES] in _ENDS:
+                    self.round_trips += 1
                 if self._is_cut():
                     self.cuts += 1
                     break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,13 +12,17 @@ from msgspec import structs
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.streams import StreamSettings as Settings
 from dynactor.actors.table.table import Table
-from dynactor.model.errors import InternalServerError
+from dynactor.model.errors import (
+    InternalServerError,
+    ResourceNotFoundException,
+    TrimmedDataAccessException,
+)
 from dynactor.model.keys import key as keys
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table import StreamSettings
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout
-from dynactor.storage.store import Full
+from dynactor.storage.store import Full, NotCached, Row, Store, View
 from dynactor.streams.shard import Shard, Stream
 from tests.support.databases.databases import (
     SetClock,
@@ -35,7 +39,9 @@ from tests.support.stores.stepped_store import (
     commits_of,
     commits_that_delete,
     commits_that_put,
+    loads_of,
     soon,
+    stepped_view,
 )
 from tests.support.stores.store import memory_store
 
@@ -78,9 +84,50 @@ class Streamed:
         )
         return [record.sequence_number.counter for record in records]
 
+    async def records(self, shard: Shard, after: int) -> list[int]:
+        """The counters of the records that a client gets."""
+        records = await self.database.streams.records(
+            self.stream, shard, after, max_records=MAX_RECORDS, max_bytes=1 << 20
+        )
+        return [record.sequence_number.counter for record in records]
+
+
+class LateView:
+    """A view like that of a remote store: each call shows the state at that moment."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def cached(self, key: bytes) -> bytes | NotCached | None:
+        return self._store.durable().cached(key)
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return await self._store.durable().load(keys)
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        return await self._store.durable().page(
+            start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        )
+
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        return await self._store.durable().load_with_page(
+            keys, start, end, max_rows=max_rows, max_bytes=max_bytes
+        )
+
+
+class RemoteStore(SteppedStore):
+    """A store with such views."""
+
+    def durable(self) -> View:
+        return stepped_view(LateView(self._inner), self)
+
 
 @asynccontextmanager
-async def streamed() -> AsyncIterator[Streamed]:
+async def streamed(stepped: type[SteppedStore] = SteppedStore) -> AsyncIterator[Streamed]:
     definition = structs.replace(
         table_definition(), stream=StreamSettings("", "NEW_AND_OLD_IMAGES")
     )
@@ -95,7 +142,7 @@ async def streamed() -> AsyncIterator[Streamed]:
             await database.create_table(definition)
             for number in range(WRITES):
                 await database.table("Thread").write(put(thread("EC2", "a", posts=number)))
-        store = SteppedStore(inner)
+        store = stepped(inner)
         async with running_database(store, clock, **settings) as database:
             await database.actor.keep_streams()
             try:
@@ -166,6 +213,30 @@ async def test_readers_are_notified_of_trimming_before_records_are_deleted() -> 
         assert {shard.horizon for shard in it.shards} == {WRITES}
         storing.open()
         await kept
+
+
+async def test_records_that_are_trimmed_during_a_read_are_not_skipped() -> None:
+    async with streamed(RemoteStore) as it, asyncio.TaskGroup() as tasks:
+        [shard] = it.shards
+        trim = key_layout.trim(it.stream.table_id, it.number)
+        reading = it.store.gate_before(loads_of(trim))
+        read = asyncio.create_task(it.records(shard, 1))
+        await reading.reached()
+        it.clock.step(DAY_SECONDS + 1)
+        storing = it.store.gate_before(commits_that_put(trim))
+        reading.which = lambda _: False
+        kept = tasks.create_task(it.database.actor.keep_streams())
+        await storing.reached()
+        storing.open()
+        await kept
+        assert it.shards[0].horizon == WRITES
+        reading.open()
+        with pytest.raises(TrimmedDataAccessException):
+            await read
+        # A shard that was rolled and is too old for the stream is unknown.
+        with pytest.raises(ResourceNotFoundException):
+            await it.records(structs.replace(shard, shard_id="shardId-0"), 1)
+        assert await it.records(it.shards[0], WRITES) == []
 
 
 async def test_trimming_that_the_store_refuses_is_undone_for_readers() -> None:

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from dynactor.actors.catalog.contributor_insights import UpdateContributorInsights
 from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.batch_reads import BatchPart, read_items
 from dynactor.actors.table.item_sample import collection_start, largest_collections, sample_items
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
@@ -117,7 +118,7 @@ async def test_reads_and_writes_count_for_the_partition_key_and_for_the_item():
         await read_item(table, key("EC2", "a"))
         schema = table.definition.key_schema
         positions = [keys.encode(schema, key("EC2", "a")), keys.encode(schema, key("S3", "z"))]
-        await table.read_items(positions, consistent=False, budget=BatchGetBudget())
+        await read_items([BatchPart(table, positions, consistent=False)], BatchGetBudget())
 
         assert found(table, "writes") == {"S3": 3, "EC2": 2}
         assert found(table, "writes", whole=True) == {"S3/a": 3, "EC2/a": 1, "EC2/b": 1}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dynactor.storage.store import Closed, Conflict, Fenced, Group, Row, Store
+from dynactor.storage.store import Closed, Conflict, Fenced, Group, Row, Store, View
 from tests.storage.contract.conftest import OpenStore
 from tests.support.stores.rows import MANY, group, keys_between, put
 
@@ -187,6 +187,70 @@ async def test_a_snapshot_does_not_show_later_commits(store: Store) -> None:
         kept.release()
         kept.release()
     assert await keys_between(store, b"k", b"l") == [b"k0", b"k2", b"k3", b"k4", b"k9"]
+
+
+@pytest.mark.parametrize("calls_once", [False, True])
+async def test_a_function_reads_one_state_with_several_calls(
+    store: Store, calls_once: bool
+) -> None:
+    await put(store, {b"k%d" % number: b"old" for number in range(5)})
+    calls = 0
+
+    async def read(view: View) -> list[Row]:
+        nonlocal calls
+        rows = await view.page(b"k", b"k2", max_rows=MANY, max_bytes=MANY)
+        if calls < 2:
+            calls += 1
+            new = b"new%d" % calls
+            puts = [(b"k0", new), (b"k4", new)]
+            await (await store.commit([Group(b"head%d" % calls, None, b"1", puts=puts)]))
+        (value,) = await view.load([b"k4"])
+        assert value is not None
+        page = await view.page(b"k2", b"k4", max_rows=MANY, max_bytes=MANY)
+        return [*rows, *page, Row(b"k4", value)]
+
+    found = await store.in_snapshot(read, calls_once=calls_once)
+    assert [row.key for row in found] == [b"k%d" % number for number in range(5)]
+    assert found[0].value == found[4].value
+    assert await store.latest.load([b"k0"]) == [b"new%d" % calls]
+
+
+async def test_the_errors_of_a_function_that_reads_a_snapshot_are_its_callers(
+    store: Store,
+) -> None:
+    async def fail(view: View) -> None:
+        await view.load([b"k"])
+        raise ZeroDivisionError
+
+    for calls_once in (False, True):
+        for _ in range(20):
+            with pytest.raises(ZeroDivisionError):
+                await store.in_snapshot(fail, calls_once=calls_once)
+
+
+async def test_values_and_a_page_are_read_together(store: Store) -> None:
+    head, change = b"\x02head", b"\x04%d"
+    puts = [(change % number, b"v%d" % number) for number in range(5)]
+    await (await store.commit([Group(head, None, b"1", puts=[*puts, (b"k" * 3_000, b"long")])]))
+    view = store.durable()
+
+    async def found(start: bytes, end: bytes, max_rows: int) -> tuple[list[bytes | None], int]:
+        values, rows = await view.load_with_page(
+            [b"k" * 3_000, head, b"none", change % 4, head],
+            start,
+            end,
+            max_rows=max_rows,
+            max_bytes=MANY,
+        )
+        assert rows == await view.page(start, end, max_rows=max_rows, max_bytes=MANY)
+        return values, len(rows)
+
+    values = [b"long", b"1", None, b"v4", b"1"]
+    assert await found(change % 0, change % 9, 3) == (values, 3)
+    assert await found(change % 0, change % 9, MANY) == (values, 5)
+    # Over several kinds of keys, and over long keys.
+    assert await found(head, b"z", MANY) == (values, 7)
+    assert await found(change % 9, b"\x05", MANY) == (values, 0)
 
 
 async def test_many_snapshots_can_be_taken_one_after_another(store: Store) -> None:

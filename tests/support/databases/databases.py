@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dynactor.actors.catalog.database import Database, open_database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
@@ -21,6 +21,8 @@ from dynactor.storage.store import Group, Snapshot, Store, View
 from dynactor.storage.store_figures import StoreFigures
 from dynactor.streams.kafka.broker import Broker
 from tests.support.stores.store import memory_store
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -106,6 +108,9 @@ class HeldStore:
 
     def durable(self) -> View:
         return self._durable_view if self.holding else self._store.durable()
+
+    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:  # noqa: ARG002 - the port
+        return await read(self.durable())
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
         return Snapshot(self.durable())

@@ -33,6 +33,12 @@ class FailingView:
             start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
         )
 
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        values = await self.load(keys)
+        return values, await self.page(start, end, max_rows=max_rows, max_bytes=max_bytes)
+
 
 class FailingPages(FaultyStore):
     """A store whose tables can't be read beyond the first page."""

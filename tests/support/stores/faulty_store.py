@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from dynactor.storage.store import (
     Closed,
@@ -31,6 +32,8 @@ from dynactor.storage.store import (
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
+
+T = TypeVar("T")
 
 
 class UnreadableView:
@@ -46,6 +49,11 @@ class UnreadableView:
         raise self._error
 
     async def page(self, *_: object, **__: object) -> list[Row]:
+        raise self._error
+
+    async def load_with_page(
+        self, *_: object, **__: object
+    ) -> tuple[list[bytes | None], list[Row]]:
         raise self._error
 
 
@@ -69,6 +77,9 @@ class FaultyStore:
         if self._unreadable is not None:
             return self._unreadable
         return self._inner.durable() if self._durable is None else self._durable
+
+    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:  # noqa: ARG002 - the port
+        return await read(self.durable())
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
         return Snapshot(self.durable())

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from asyncio import Future
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 from dynactor.storage.store import (
     NOT_CACHED,
@@ -24,6 +25,8 @@ from dynactor.storage.store import (
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
+
+T = TypeVar("T")
 
 
 class Delays:
@@ -61,6 +64,14 @@ class DelayedView:
             start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
         )
 
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        await self._delays.wait()
+        return await self._inner.load_with_page(
+            keys, start, end, max_rows=max_rows, max_bytes=max_bytes
+        )
+
 
 class DelayedStore:
     """A ``Store`` that wraps another one. ``durable()`` never waits, as the port requires."""
@@ -79,6 +90,9 @@ class DelayedStore:
 
     def durable(self) -> View:
         return DelayedView(self._shown, self._delays)
+
+    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:  # noqa: ARG002 - the port
+        return await read(self.durable())
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
         return Snapshot(self.durable())

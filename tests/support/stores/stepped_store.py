@@ -254,6 +254,11 @@ async def _pass(gates: Sequence[Gate], call: Call) -> None:
             await gate.arrive()
 
 
+def stepped_view(view: View, store: SteppedStore) -> View:
+    """A view whose calls pass the gates of a store."""
+    return _SteppedView(view, store)
+
+
 class _SteppedView:
     """A view whose calls pass the gates of its store."""
 
@@ -281,3 +286,16 @@ class _SteppedView:
         )
         await self._store.end(call)
         return rows
+
+    async def load_with_page(
+        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
+    ) -> tuple[list[bytes | None], list[Row]]:
+        calls = (Load(keys), Page(start, end, max_rows))
+        for call in calls:
+            await self._store.begin(call)
+        found = await self._view.load_with_page(
+            keys, start, end, max_rows=max_rows, max_bytes=max_bytes
+        )
+        for call in calls:
+            await self._store.end(call)
+        return found
