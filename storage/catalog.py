@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import MsgspecError, Struct, msgpack
 
 from dynactor.model.tables.table import TableDefinition
 from dynactor.storage import key_layout
-from dynactor.storage.store import Damaged, Row, View
+from dynactor.storage.store import Damaged, Group, Row, View
 
 _PAGE_ROWS = 1_000
 _PAGE_BYTES = 4 * 1024 * 1024
+_VERSION_BYTES = 8
 
 
 class PartitionRange(Struct, frozen=True):
@@ -127,9 +130,22 @@ def encode_partition_head(head: PartitionHead) -> bytes:
     return _encoder.encode(head)
 
 
-def decode_partition_head(data: bytes | None) -> PartitionHead:
-    """The head in a row's value; a partition without a head row is new."""
-    return PartitionHead() if data is None else _partition_head_decoder.decode(data)
+def decode_partition_head(data: bytes) -> PartitionHead:
+    """The head in a row's value."""
+    return _partition_head_decoder.decode(data)
+
+
+def new_head(partition_number: int, head: PartitionHead | None = None) -> Group:
+    """The group that begins a partition, in the commit that makes its table, index or parent."""
+    key = key_layout.partition_head(partition_number)
+    return Group(key, None, encode_partition_head(head or PartitionHead()))
+
+
+async def ended_heads(view: View, partition_numbers: Sequence[int]) -> list[Group]:
+    """The groups that end partitions, unless another commit changes their heads first."""
+    keys = list(map(key_layout.partition_head, partition_numbers))
+    values = await view.load(keys)
+    return [Group(key, value, None) for key, value in zip(keys, values, strict=True)]
 
 
 class Catalog(Struct, frozen=True):
@@ -137,6 +153,8 @@ class Catalog(Struct, frozen=True):
 
     head: CatalogHead
     head_bytes: bytes | None
+    # 0 if an earlier version wrote the catalog, or if there is none.
+    version: int
     tables: tuple[TableRecord, ...]
 
 
@@ -146,7 +164,7 @@ async def load(view: View) -> Catalog:
     Raises:
         Damaged: a record has an unknown form.
     """
-    (head_bytes,) = await view.load([key_layout.CATALOG_HEAD])
+    head_bytes, version = await view.load([key_layout.CATALOG_HEAD, key_layout.CATALOG_VERSION])
     try:
         head = CatalogHead() if head_bytes is None else _head_decoder.decode(head_bytes)
     except MsgspecError as error:
@@ -156,7 +174,8 @@ async def load(view: View) -> Catalog:
     while True:
         rows = await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
         if not rows:
-            return Catalog(head, head_bytes, tuple(tables))
+            number = int.from_bytes(version or b"", "big")
+            return Catalog(head, head_bytes, number, tuple(tables))
         tables.extend(map(_table_in, rows))
         start = rows[-1].key + b"\x00"
 
@@ -178,6 +197,11 @@ def _unknown(record: str, error: MsgspecError) -> Damaged:
 def encode_head(head: CatalogHead) -> bytes:
     """The bytes of the catalog's head row."""
     return _encoder.encode(head)
+
+
+def version_row(version: int) -> tuple[bytes, bytes]:
+    """The row of the catalog's version."""
+    return key_layout.CATALOG_VERSION, version.to_bytes(_VERSION_BYTES, "big")
 
 
 def encode_record(record: TableRecord) -> bytes:

@@ -13,6 +13,7 @@ that it does not know. The formats:
 - 1: the first one
 - 2: a table or index in UPDATING stores the requested throughput and the present one
 - 3: the mark has two slots; the unused capacity of partitions is stored; namespaces have tables
+- 4: a partition has a head from its birth to its end; the catalog has a version
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dynactor.storage.disk_sync import sync_file
 from dynactor.storage.store import CannotOpen
 
 # Raise this when older versions could not read the stored data, or would lose a part of it.
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 
 _FORMAT_LINE: Final = "dynactor data, format {}\n"
 _FORMAT_PATTERN: Final = re.compile(r"dynactor data, format (\d+)\n")

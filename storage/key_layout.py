@@ -22,6 +22,7 @@
 | ``0f`` table id, index id, partition number | the unused capacity units of a partition |
 | ``10``, ``copy`` | the first key that an unfinished copy from another store lacks |
 | ``10`` | the separation of namespaces, and the home region |
+| ``11`` | the catalog's version, which every change of the catalog raises |
 | ``80`` + first byte, region, ``/``, access key id, ``00``, rest of a key | a namespace's row |
 
 Numbers are big-endian and have 8 bytes; an index id has 4. Index id 0 is the table itself. The row
@@ -60,6 +61,7 @@ BALANCES_HEAD: Final = b"\x0e"
 _BALANCE: Final = b"\x0f"
 SEPARATION: Final = b"\x10"
 COPY_CURSOR: Final = b"\x10copy"
+CATALOG_VERSION: Final = b"\x11"
 _NAMESPACE: Final = 0x80
 _NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF
@@ -95,6 +97,7 @@ HEAD_KINDS: Final = frozenset(
         CLIENT_TOKENS_TRIMMED,
         BALANCES_HEAD,
         SEPARATION,
+        CATALOG_VERSION,
     )
 )
 CHANGE_KINDS: Final = frozenset((_CHANGE[0], _CHANGE[0] + _NAMESPACE))

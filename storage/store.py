@@ -79,8 +79,8 @@ class Group(Struct, frozen=True):
 
     The head is a row that only the partition writes. The group is refused with ``Conflict``
     unless the stored head is ``expected_head`` (None: there is none yet); it then becomes
-    ``head``. Range deletes (start inclusive, end exclusive) come before the group's puts and
-    deletes, so that a commit may empty a range and fill it again.
+    ``head``, or is deleted if ``head`` is None. Range deletes (start inclusive, end exclusive)
+    come before the group's puts and deletes, so that a commit may empty a range and fill it again.
 
     Guards are rows that the group requires but does not own: a key and the value that the row must
     have, or None if the row must be absent. They are compared with the rows before the commit. If
@@ -89,7 +89,7 @@ class Group(Struct, frozen=True):
 
     head_key: bytes
     expected_head: bytes | None
-    head: bytes
+    head: bytes | None
     puts: Sequence[tuple[bytes, bytes]] = ()
     deletes: Sequence[bytes] = ()
     range_deletes: Sequence[tuple[bytes, bytes]] = ()

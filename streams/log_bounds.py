@@ -64,7 +64,8 @@ async def _reach(view: View, table_id: int, number: int, last: int | None, now_u
         [key_layout.partition_head(number), key_layout.trim(table_id, number)]
     )
     if last is None:
-        last = catalog.decode_partition_head(head_value).counter
+        # The view may show a split of this partition before the record does.
+        last = 0 if head_value is None else catalog.decode_partition_head(head_value).counter
     trimmed = change_log.decode_trim(trim_value)
     first = await first_behind(view, number, trimmed.counter)
     after = last if first is None else first.sequence_number.counter - 1

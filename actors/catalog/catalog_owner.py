@@ -48,14 +48,17 @@ class CatalogOwner:
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
+        heads: Sequence[Group] = (),
     ) -> None:
         """Write a table's record with other rows; return once it is durable.
+
+        ``heads`` begin or end partitions in the same commit.
 
         Raises:
             StoreError: as the store's ``commit``.
         """
         row = (key_layout.table_record(record.definition.name), catalog.encode_record(record))
-        await self._commit(head or self.head, [row, *puts], deletes, range_deletes)
+        await self._commit(head or self.head, [row, *puts], deletes, range_deletes, heads)
 
     async def delete(
         self, record: TableRecord, *, puts: Sequence[tuple[bytes, bytes]], logs: Sequence[int]
@@ -65,10 +68,8 @@ class CatalogOwner:
         Raises:
             StoreError: as the store's ``commit``.
         """
-        deletes = [
-            key_layout.table_record(record.definition.name),
-            *map(key_layout.partition_head, record.partition_numbers),
-        ]
+        deletes = [key_layout.table_record(record.definition.name)]
+        heads = await catalog.ended_heads(self._store.latest, record.partition_numbers)
         range_deletes = [
             key_layout.table_range(record.definition.table_id),
             key_layout.checkpoint_range(record.definition.table_id),
@@ -78,7 +79,7 @@ class CatalogOwner:
             key_layout.trim_range(record.definition.table_id),
         ]
         range_deletes += [key_layout.change_range(number) for number in logs]
-        await self._commit(self.head, puts, deletes, range_deletes)
+        await self._commit(self.head, puts, deletes, range_deletes, heads)
 
     async def change(
         self,
@@ -101,15 +102,21 @@ class CatalogOwner:
         puts: Sequence[tuple[bytes, bytes]],
         deletes: Sequence[bytes],
         range_deletes: Sequence[tuple[bytes, bytes]],
+        heads: Sequence[Group] = (),
     ) -> None:
         # The count makes each head unique: a commit of unknown outcome that was written makes the
         # next one a ``Conflict``.
         head = structs.replace(head, commits=self.head.commits + 1)
         head_bytes = catalog.encode_head(head)
         group = Group(
-            key_layout.CATALOG_HEAD, self._head_bytes, head_bytes, puts, deletes, range_deletes
+            key_layout.CATALOG_HEAD,
+            self._head_bytes,
+            head_bytes,
+            [*puts, catalog.version_row(head.commits)],
+            deletes,
+            range_deletes,
         )
-        durable = await commit_past_stalls(self._store, [group])
+        durable = await commit_past_stalls(self._store, [group, *heads])
         try:
             await durable
         except Unknown:

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from dynactor.actors.backups.restore_phases import RestoreTable
 from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup
+from dynactor.actors.catalog.catalog_upgrade import upgrade
 from dynactor.actors.catalog.contributor_insights import SwitchedInsights, UpdateContributorInsights
 from dynactor.actors.catalog.database_actor import DatabaseActor
 from dynactor.actors.catalog.database_settings import DatabaseSettings
@@ -349,7 +350,7 @@ async def open_database(
         ClockBehindData: the data has a virtual time in the future.
     """
     # Outside the group, which would wrap the catalog's error in an ExceptionGroup.
-    loaded = await catalog.load(store.latest)
+    loaded = await upgrade(store, await catalog.load(store.latest))
     loaded_balances = await burst_balances.load(store.latest)
     clock_control = None
     if keeps_clock:

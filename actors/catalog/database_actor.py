@@ -180,7 +180,7 @@ class DatabaseActor:
             stored_phase=table_phases.stored_phase,
             tell=self._tell_later,
         )
-        indexes = IndexPhases(self._owner, environment.supervisor, self._grow)
+        indexes = IndexPhases(self._owner, environment, self._grow)
         self._index_machine = PhaseMachine(
             "index",
             indexes.phases(settings.index_allocation_seconds, transition_seconds),

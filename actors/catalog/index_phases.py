@@ -18,13 +18,13 @@ from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.catalog.phases import GONE, Phase
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
-from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.model.indexes import global_index_changes
 from dynactor.model.tables.table import GlobalIndex, IndexStatus, TableDefinition
 from dynactor.model.tables.table_rules import after_update
 from dynactor.storage import key_layout
-from dynactor.storage.catalog import TableRecord
+from dynactor.storage.catalog import TableRecord, ended_heads
 
 
 class TableIndex(Struct, frozen=True):
@@ -60,12 +60,13 @@ class IndexPhases:
     def __init__(
         self,
         owner: CatalogOwner,
-        supervisor: Supervisor,
+        environment: TableEnvironment,
         grow: Callable[[Table], None],
     ) -> None:
         """``grow`` divides a table as its throughput requires."""
         self._owner = owner
-        self._supervisor = supervisor
+        self._store = environment.store
+        self._supervisor = environment.supervisor
         self._grow = grow
 
     def phases(
@@ -166,12 +167,10 @@ class IndexPhases:
         )
         await table.redefine(definition)
         table_id = definition.table_id
+        numbers = [partition.number for partition in old.index_partitions[index_id]]
         await self._owner.put(
             record,
-            deletes=[
-                key_layout.partition_head(partition.number)
-                for partition in old.index_partitions[index_id]
-            ],
+            heads=await ended_heads(self._store.latest, numbers),
             range_deletes=[
                 key_layout.index_range(table_id, index_id),
                 key_layout.index_checkpoint_range(table_id, index_id),

@@ -30,7 +30,7 @@ from dynactor.model.tables import destination_rules
 from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import apply_edit, settled
 from dynactor.storage import key_layout
-from dynactor.storage.catalog import CatalogHead, TableRecord
+from dynactor.storage.catalog import CatalogHead, TableRecord, new_head
 from dynactor.storage.store import StoreError, Unknown
 from dynactor.streams.shard import Stream
 
@@ -92,6 +92,7 @@ class TableChanges:
         await self._owner.put(
             record,
             head=head,
+            heads=list(map(new_head, record.partition_numbers)),
             puts=[
                 *([stream_row(stream)] if stream else ()),
                 # Stored before the followers start: trimming reads these rows.
@@ -139,7 +140,9 @@ class TableChanges:
             with self._streams.closing(stream) if stream else nullcontext():
                 streams = [stream_row(stream)] if stream else []
                 balances = table.throttle.rows_before(stored)
-                await self._owner.put(record, head=head, puts=[*streams, *balances])
+                before = set(table.record.partition_numbers)
+                heads = [new_head(each) for each in record.partition_numbers if each not in before]
+                await self._owner.put(record, head=head, puts=[*streams, *balances], heads=heads)
         except Unknown:
             raise
         except (StoreError, DynamoDBError):

@@ -93,6 +93,7 @@ def _positions(record: TableRecord, heads: Sequence[bytes | None]) -> dict[int, 
         ended.number: Checkpoint(ended.last, ended.logged_bytes) for ended in record.ended_logs
     }
     for partition, value in zip(record.partitions, heads, strict=True):
+        assert value is not None, "the record and the heads are of one state"
         head = catalog.decode_partition_head(value)
         positions[partition.number] = Checkpoint(head.counter, head.logged_bytes)
     return positions

@@ -49,6 +49,10 @@ BatchT_contra = TypeVar("BatchT_contra", bound=Batch, contravariant=True)
 Outcome: TypeAlias = tuple[Envelope, Any]
 
 
+class HeadGone(StoreError):
+    """The partition has no head any more: it was split, or its table or index was deleted."""
+
+
 class Partition(Generic[BatchT]):
     """The actor. Invariant: ``head`` is the head of the last accepted group."""
 
@@ -136,8 +140,11 @@ class Partition(Generic[BatchT]):
     async def _load_head(self) -> None:
         self._core.forget()
         self._effects.forget()
-        (self._head_bytes,) = await self._store.latest.load([self._head_key])
-        self.head = catalog.decode_partition_head(self._head_bytes)
+        (head_bytes,) = await self._store.latest.load([self._head_key])
+        if head_bytes is None:
+            raise HeadGone("the partition has ended")
+        self._head_bytes = head_bytes
+        self.head = catalog.decode_partition_head(head_bytes)
 
     async def load(self, batch: BatchT) -> bool:
         """Load the rows of a batch, and the time.

@@ -32,9 +32,17 @@ from dynactor.model.keys.split_point import divides_collection, middle, width
 from dynactor.model.tables.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from dynactor.model.throttling.on_demand import OnDemandUnits
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
-from dynactor.storage import catalog, key_layout
-from dynactor.storage.catalog import CatalogHead, EndedLog, PartitionHead, TableRecord
-from dynactor.storage.store import Row, Store
+from dynactor.storage import key_layout
+from dynactor.storage.catalog import (
+    CatalogHead,
+    EndedLog,
+    PartitionHead,
+    TableRecord,
+    decode_partition_head,
+    ended_heads,
+    new_head,
+)
+from dynactor.storage.store import Conflict, Group, Row, Store
 from dynactor.streams import change_log
 from dynactor.streams.shard import Stream
 
@@ -184,7 +192,7 @@ class Splitter:
     async def _split_table(self, table: Table, message: SplitPartition) -> tuple[int, int]:
         parent, record = message.number, table.record
         async with table.partitions.sealed(parent):
-            head = await self._head(parent)
+            head, end = await self._head(parent)
             children, catalog_head = self._children()
             kept = self._is_kept(table, parent)
             ended = EndedLog(
@@ -203,7 +211,7 @@ class Splitter:
                 self._clock.now_epoch_seconds(),
             )
             balances = table.throttle.rows_of_children(parent, children)
-            split = _Split(parent, children, head, message.share, balances)
+            split = _Split(parent, children, head, end, message.share, balances)
             # Stored before the children's followers start: trimming reads these rows.
             first = table.followers.first_checkpoints(children) if kept else []
             await self._commit(new, catalog_head, split, streams, first, has_log=kept)
@@ -219,14 +227,14 @@ class Splitter:
         actors = table.followers.indexes.get(index_id)
         assert isinstance(actors, GlobalIndexActors), "an index of a settled table has actors"
         async with actors.partitions.sealed(parent):
-            head = await self._head(parent)
+            head, end = await self._head(parent)
             children, catalog_head = self._children()
             ranges = partition_map.divide(record.ranges(index_id), parent, message.at, children)
             new = structs.replace(
                 record, index_partitions={**record.index_partitions, index_id: ranges}
             )
             balances = table.throttle.rows_of_children(parent, children, index_id)
-            split = _Split(parent, children, head, message.share, balances)
+            split = _Split(parent, children, head, end, message.share, balances)
             await self._commit(new, catalog_head, split, (), (), has_log=True)
         table.divide_index(new, index_id, parent, children)
         return children
@@ -272,9 +280,12 @@ class Splitter:
 
     # -- parts ------------------------------------------------------------------------------
 
-    async def _head(self, number: int) -> PartitionHead:
-        (value,) = await self._store.latest.load([key_layout.partition_head(number)])
-        return catalog.decode_partition_head(value)
+    async def _head(self, number: int) -> tuple[PartitionHead, Group]:
+        """The head of a partition, and the group that ends it."""
+        (end,) = await ended_heads(self._store.latest, [number])
+        if end.expected_head is None:
+            raise Conflict("the partition has ended")
+        return decode_partition_head(end.expected_head), end
 
     def _children(self) -> tuple[tuple[int, int], CatalogHead]:
         """The numbers of two new partitions, and the catalog's head after that."""
@@ -314,17 +325,13 @@ class Splitter:
         await self._owner.put(
             record,
             head=head,
+            heads=[split.end, *map(new_head, split.children, heads)],
             puts=[
-                *(
-                    (key_layout.partition_head(number), catalog.encode_partition_head(of_child))
-                    for number, of_child in zip(split.children, heads, strict=True)
-                ),
                 *map(stream_row, streams),
                 *split.balances,
                 *checkpoints,
                 *lost,
             ],
-            deletes=[key_layout.partition_head(split.parent)],
             # Without a kept log, delete the records that were written for a follower that has
             # ended.
             range_deletes=() if has_log else (key_layout.change_range(split.parent),),
@@ -335,6 +342,8 @@ class _Split(NamedTuple):
     parent: int
     children: tuple[int, int]
     head: PartitionHead
+    # Ends the parent.
+    end: Group
     share: float
     balances: list[Row]
 

@@ -144,8 +144,9 @@ class Followers:
         )
         for feed, value in zip(feeds, values, strict=True):
             # The feed of an ended log has already started.
-            head = catalog.decode_partition_head(value)
-            feed.begin(head.counter, head.logged_bytes)
+            if value is not None:
+                head = catalog.decode_partition_head(value)
+                feed.begin(head.counter, head.logged_bytes)
         return feeds
 
     async def live_feeds(self) -> list[ChangeFeed]:

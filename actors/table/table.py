@@ -284,7 +284,7 @@ class Table:
             gone = [number for number, value in zip(numbers, values, strict=True) if not value]
             splits = [split for number in gone if (split := self._when_split(number)) is not None]
             if not splits:
-                return [catalog.decode_partition_head(value) for value in values]
+                return [catalog.decode_partition_head(value) for value in values if value]
             await asyncio.wait(splits)
 
     async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
@@ -337,8 +337,11 @@ class Table:
             values = await self._store.latest.load(list(map(key_layout.partition_head, numbers)))
         except StoreError as error:
             raise unreadable(self.definition.name, error) from error
-        heads = map(catalog.decode_partition_head, values)
-        return {number: head.counter for number, head in zip(numbers, heads, strict=True)}
+        return {
+            number: catalog.decode_partition_head(value).counter
+            for number, value in zip(numbers, values, strict=True)
+            if value
+        }
 
     async def close(self) -> None:
         """Accept no more writes, and wait until the accepted ones are answered."""

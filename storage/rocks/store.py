@@ -311,7 +311,10 @@ class _RocksStore:
             for key, _ in group.puts:
                 if key in heads:
                     del heads[key]
-            heads[group.head_key] = group.head
+            if group.head is None:
+                heads.pop(group.head_key, None)
+            else:
+                heads[group.head_key] = group.head
 
     def _new_synchronizer(self) -> Synchronizer[_Mark]:
         return Synchronizer(
@@ -471,5 +474,8 @@ def _batch(groups: Sequence[Group]) -> WriteBatch:
             delete(key)
         for key, value in group.puts:
             put(key, value)
-        put(group.head_key, group.head)
+        if group.head is None:
+            delete(group.head_key)
+        else:
+            put(group.head_key, group.head)
     return batch

@@ -18,7 +18,7 @@ from dynactor.storage.catalog import (
     TableRecord,
 )
 from dynactor.storage.store import Group
-from tests.support.databases.databases import table_definition
+from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.stores.store import memory_store
 
 
@@ -41,6 +41,30 @@ async def test_a_catalog_of_before_its_commits_were_counted_is_read():
         owner.adopt(loaded)
         await owner.change()
         assert (await catalog.load(store.latest)).head == CatalogHead(4, 9, commits=1)
+
+
+async def test_partitions_of_before_heads_were_made_with_their_table_get_heads():
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            await database.create_table(table_definition())
+            await database.table("Thread").write(put(thread("EC2", "a")))
+            numbers = database.table("Thread").record.partition_numbers
+        keys = list(map(key_layout.partition_head, numbers))
+        heads = await store.latest.load(keys)
+        new = catalog.encode_partition_head(PartitionHead())
+        unused = [key for key, head in zip(keys, heads, strict=True) if head == new]
+        assert len(unused) == 3
+        (head,) = await store.latest.load([key_layout.CATALOG_HEAD])
+        older = Group(
+            key_layout.CATALOG_HEAD, head, head, deletes=[*unused, key_layout.CATALOG_VERSION]
+        )
+        await (await store.commit([older]))
+        async with running_database(store) as database:
+            assert await store.latest.load(keys) == heads
+            assert (await catalog.load(store.latest)).version
+            for number in range(20):
+                await database.table("Thread").write(put(thread(f"{number}", "a")))
+            assert (await database.describe("Thread")).item_count == 21
 
 
 def test_a_table_of_before_partitions_split_is_read():

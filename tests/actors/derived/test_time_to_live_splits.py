@@ -136,7 +136,7 @@ class RefusingStore(FaultyStore):
     refused = 0
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
-        if groups[0].head_key == key_layout.CATALOG_HEAD and groups[0].deletes:
+        if any(group.head is None for group in groups):
             self.refused += 1
             await asyncio.sleep(0.002)
             raise Full("the disk is full: played by a test")

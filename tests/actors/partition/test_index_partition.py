@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 import pytest
@@ -55,6 +57,14 @@ def outcome(changes: list[EntryChange]) -> dict[bytes, bytes]:
     return rows
 
 
+@asynccontextmanager
+async def store_with_head() -> AsyncIterator[Store]:
+    """A store in which the partition has begun."""
+    async with memory_store() as store:
+        await (await store.commit([catalog.new_head(NUMBER)]))
+        yield store
+
+
 async def stored(store: Store) -> dict[bytes, bytes]:
     rows = await store.durable().page(
         PREFIX, key_layout.end_of(PREFIX), max_rows=1000, max_bytes=1 << 20
@@ -73,7 +83,7 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
         # difference, either.
         return ApplyChanges(3, run, follows_all=bool(source.randrange(2)))
 
-    async with memory_store() as store, anyio.create_task_group() as task_group:
+    async with store_with_head() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
         supervisor.start(partition)
@@ -100,7 +110,7 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
 
 
 async def test_logs_are_distinguished():
-    async with memory_store() as store, anyio.create_task_group() as task_group:
+    async with store_with_head() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
         supervisor.start(partition)
@@ -121,7 +131,7 @@ async def test_a_backfill_that_is_doubled_late_or_restarted_counts_each_entry_on
         entries = tuple((position, value(int(position[3:]) + 1)) for _, position in part)
         return Backfill(entries, (part[0][0], part[-1][0]))
 
-    async with memory_store() as store, anyio.create_task_group() as task_group:
+    async with store_with_head() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         begins_at = 0
         # First the actor of a stopped server, then an actor that continues from an earlier cursor.

@@ -319,7 +319,7 @@ class LoneStore(HeldStore):
     """A store that refuses commits of several partitions together."""
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
-        if len(groups) > 1:
+        if len(groups) > 1 and groups[0].head_key.startswith(PARTITION_HEADS):
             raise Full("no space")
         return await super().commit(groups)
 

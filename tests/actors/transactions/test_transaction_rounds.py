@@ -41,7 +41,8 @@ class CountingStore(HeldStore):
         if len(groups) > self.refuses_more_groups_than:
             raise Conflict("somebody else owns these rows")
         durable = await super().commit(groups)
-        if len(groups) > 1:
+        # Not a new table, whose partitions begin.
+        if len(groups) > 1 and all(group.expected_head is not None for group in groups):
             self.commits.append(len(groups))
         return durable
 

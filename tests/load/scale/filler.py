@@ -49,9 +49,9 @@ _decode = msgspec.json.Decoder().decode
 class _Partition:
     """A partition's head during the fill."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, head: bytes | None) -> None:
         self.number = number
-        self._head: bytes | None = None
+        self._head = head
         self._count = 0
         self._size_bytes = 0
         self._puts: list[tuple[bytes, bytes]] = []
@@ -109,7 +109,9 @@ async def _fill(store: Store, table: TableRecord, plan: Plan, told: Callable[[in
     stamps = (0,) * plan.fields
     row_prefix = key_layout.row_prefix(definition.table_id)
     partition_map = PartitionMap(table.partitions)
-    partitions = {number: _Partition(number) for number in partition_map.numbers}
+    numbers = partition_map.numbers
+    heads = await store.latest.load(list(map(key_layout.partition_head, numbers)))
+    partitions = {number: _Partition(number, heads[at]) for at, number in enumerate(numbers)}
     for start in range(0, plan.keys, _ITEMS_TO_A_COMMIT):
         end = min(start + _ITEMS_TO_A_COMMIT, plan.keys)
         for number in range(start, end):

@@ -38,6 +38,20 @@ async def test_a_head_moves_with_its_group(store: Store) -> None:
     assert await store.latest.load([b"head"]) == [b"3"]
 
 
+async def test_a_group_ends_its_head_if_it_is_the_expected_one(store: Store) -> None:
+    await (await store.commit([Group(b"head", None, b"1")]))
+    for expected in (None, b"0"):
+        with pytest.raises(Conflict):
+            await store.commit([Group(b"head", expected, None), group({b"a": b"1"})])
+    await (await store.commit([Group(b"head", b"1", None, puts=[(b"b", b"1")])]))
+    assert await store.latest.load([b"head", b"a", b"b"]) == [None, None, b"1"]
+    assert await store.durable().load([b"head"]) == [None]
+    with pytest.raises(Conflict):
+        await store.commit([Group(b"head", b"1", b"2")])
+    await (await store.commit([Group(b"head", None, b"2")]))
+    assert await store.latest.load([b"head"]) == [b"2"]
+
+
 @pytest.mark.parametrize(
     ("changed", "found"),
     [

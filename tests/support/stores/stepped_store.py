@@ -68,9 +68,13 @@ def pages_of(start: bytes, end: bytes) -> Which:
 
 
 def commits_that_delete(key: bytes) -> Which:
-    """Select commits that delete this key."""
+    """Select commits that delete this key, a row or a head."""
     return lambda call: (
-        isinstance(call, Commit) and any(key in group.deletes for group in call.groups)
+        isinstance(call, Commit)
+        and any(
+            key in group.deletes or (group.head is None and group.head_key == key)
+            for group in call.groups
+        )
     )
 
 
