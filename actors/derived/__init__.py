@@ -1,7 +1,7 @@
 """Actors that derive something from a table: indexes, expiry lists, topics, backups.
 
-A *sink* (``sink.py``) says what is derived from an item or a change. It is a value without I/O.
-The actors below do the rest: they wait, retry, commit and store checkpoints.
+A *sink* (``sink.py``) says what is derived from an item or a change, without I/O. The actors below
+wait, retry, commit and store checkpoints for it.
 
 - ``TableScan`` feeds the items of a table to a sink. A ``RowSink``'s rows are committed with the
   cursor. A ``FillSink`` divides a page into steps: send a message, take units, yield to other
@@ -12,9 +12,9 @@ The actors below do the rest: they wait, retry, commit and store checkpoints.
   log of a table. Followers that keep up wake together, right after a sync
   (``coalesced_wakeups.py``), so that the next sync can include their commits.
 - ``RoundFollower`` feeds the changes of all logs together, in rounds, to a system outside of the
-  server. A ``RoundSink`` (``round_sink.py``) makes messages and a ``RoundSender`` delivers them
-  and retries. It takes records of the open logs in turn (``rounds.py``), or the items of a
-  ``TableSnapshot``, and moves the positions after the round is acknowledged.
+  server. A ``RoundSink`` (``round_sink.py``) makes messages and a ``RoundSender`` delivers them and
+  retries. A round has records of the open logs in turn (``rounds.py``), or items of a
+  ``TableSnapshot``. The positions in the logs move after the round is acknowledged.
 
 ``followed_log.py`` is one log with its position, its stored checkpoint and its end.
 ``followed_logs.py`` has all logs of a table: it opens a child's log when the end of the parent's
@@ -38,6 +38,6 @@ Rules:
   starts the subscriber, creates the table or splits the partition. Trimming reads these rows, not
   the position in memory. A log without a checkpoint of an older version's subscriber is kept from
   its beginning.
-- The store can open again without the last checkpoint. A row sink's follower and a scan then
-  continue from the stored value, because the rows of the same commit are lost too.
+- After a full disk, the store may be reopened without the last checkpoint. A row sink's follower
+  and a scan then continue from the stored value, because the rows of the same commit are lost too.
 """

@@ -1,8 +1,8 @@
-"""Wakes the followers that keep up together, right after a sync.
+"""Wakes all followers that keep up at the same time, right after a sync.
 
-Changes that arrive meanwhile go in one run, and the messages of all followers to one partition go
-in one of its batches. A sync has just made their changes durable, and the next sync covers their
-commits. With a timer of its own each follower would wait for both.
+The changes since the last wakeup make one run of each follower, and the messages of all followers
+to a partition make one batch. The sync has made the changes durable, and the next sync covers the
+followers' commits. If each follower had its own timer, these times would add up.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-# A tick comes this long after the first durable change since the last tick.
+# Minimum time between two ticks.
 _SHORTEST_SECONDS: Final = 0.004
-# Maximum wait without any change: the waiter may have missed one.
+# Maximum time of a wait without a change, because a waiter may have missed a change.
 _LONGEST_SECONDS: Final = 0.008
-# Followers that wait for no single feed share these ticks of the loop's clock.
+# Interval of the ticks for followers that read several feeds.
 _TICK_SECONDS: Final = 0.008
 
 
@@ -24,13 +24,13 @@ class CoalescedWakeups:
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._struck_at = 0.0
+        self._ticked_at = 0.0
 
     def wait(self) -> asyncio.Future[None]:
         """A future that completes with the next tick."""
         loop = asyncio.get_running_loop()
         if self._timer is None:
-            self._timer = loop.call_later(_LONGEST_SECONDS, self._strike)
+            self._timer = loop.call_later(_LONGEST_SECONDS, self._tick)
         future = loop.create_future()
         self._waiting.append(future)
         return future
@@ -39,13 +39,13 @@ class CoalescedWakeups:
         """Note that changes are durable; often called several times in a turn of the loop."""
         if self._timer is not None:
             now = asyncio.get_running_loop().time()
-            if now - self._struck_at >= _SHORTEST_SECONDS:
+            if now - self._ticked_at >= _SHORTEST_SECONDS:
                 self._timer.cancel()
-                self._strike()
+                self._tick()
 
-    def _strike(self) -> None:
+    def _tick(self) -> None:
         self._timer = None
-        self._struck_at = asyncio.get_running_loop().time()
+        self._ticked_at = asyncio.get_running_loop().time()
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():

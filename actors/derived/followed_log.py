@@ -21,9 +21,9 @@ from dynactor.streams.change_record import ChangeRecord
 class Run(NamedTuple):
     """Records that follow a position.
 
-    ``tail`` is the log's tail before the read, ``end`` the end that it had then, if any. An empty
-    run means that there are no records up to the tail: they were trimmed, or the table had no
-    followers then.
+    ``tail`` is the log's tail before the read, ``end`` the log's end if the log had ended by then.
+    An empty run means that there are no records up to the tail: they were trimmed, or the changes
+    were made while the table had no followers.
     """
 
     records: list[ChangeRecord]
@@ -48,7 +48,7 @@ class FollowedLog:
             feed.store, key_layout.checkpoint(subscriber_id, feed.partition_number), reader
         )
         self._counts_bytes = counts_bytes
-        # Kept until it completes, because a feed doesn't forget its waiters.
+        # Reused until it completes, because a feed keeps every future until then.
         self._addition: asyncio.Future[None] | None = None
 
     @property
@@ -116,11 +116,11 @@ class FollowedLog:
         records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
         return Run(records, tail, end)
 
-    def behind(self, position: Checkpoint, run: Run) -> Checkpoint:
+    def position_after(self, position: Checkpoint, run: Run) -> Checkpoint:
         """The position after the records of a run that follows a position."""
         counter = run.records[-1].sequence_number.counter
         if counter == run.tail.counter:
-            # The number of bytes includes trimmed records in between.
+            # At the tail, use the feed's number of bytes, which includes trimmed records.
             return run.tail
         if not self._counts_bytes:
             return Checkpoint(counter, 0)
@@ -164,6 +164,6 @@ def lag_records(logs: Iterable[FollowedLog]) -> int:
 
 async def oldest_unapplied_us(logs: Iterable[FollowedLog]) -> int | None:
     """When the oldest change that is not applied was committed; None if all are applied."""
-    # A copy: logs may join during a read.
+    # Copy the logs, because more may be added during a read.
     oldest = [await log.oldest_unapplied_us() for log in list(logs)]
     return min((at_us for at_us in oldest if at_us is not None), default=None)

@@ -35,7 +35,7 @@ class FollowedLogs:
         self._subscriber_id = subscriber_id
         self._reader = reader
         self._logs: dict[int, FollowedLog] = {}
-        # Logs that joined, and whose checkpoints are not loaded yet.
+        # Added logs whose checkpoints are not loaded yet.
         self._unloaded: list[FollowedLog] = []
         self._joined = asyncio.get_running_loop().create_future()
         # Number of records applied since the checkpoints were stored.
@@ -43,7 +43,7 @@ class FollowedLogs:
         self.add(feeds)
 
     def __iter__(self) -> Iterator[FollowedLog]:
-        # A copy: logs may join during a pass that waits.
+        # Copy the logs, because more may be added while a caller awaits in its loop.
         return iter(list(self._logs.values()))
 
     def __contains__(self, partition_number: object, /) -> bool:
@@ -76,7 +76,7 @@ class FollowedLogs:
 
     def _is_open(self, log: FollowedLog) -> bool:
         parent = None if log.feed.parent is None else self._logs.get(log.feed.parent)
-        # A parent that is missing here was applied before; an empty one has ended at once.
+        # A parent that is missing here was applied earlier.
         return parent is None or (parent.has_ended and self._is_open(parent))
 
     @property
@@ -114,13 +114,13 @@ class FollowedLogs:
     # -- positions --------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Load the checkpoints; a log that is further already keeps its position."""
+        """Load the checkpoints; a log with a later position keeps that position."""
         self._unloaded = list(self)
         await self.load_joined()
         self._forget_released()
 
     async def load_joined(self) -> None:
-        """Load the checkpoints of the logs that joined."""
+        """Load the checkpoints of added logs."""
         while self._unloaded:
             log = self._unloaded[-1]
             stored = await log.load()
@@ -135,7 +135,7 @@ class FollowedLogs:
         self.unstored_records += records
 
     def are_behind(self, counters: Mapping[int, int]) -> bool:
-        """Whether a destination has more changes than a log, because the data are from a backup."""
+        """Whether a destination has more changes than a log, because a backup was restored."""
         ahead = [
             log.number
             for log in self
@@ -157,7 +157,7 @@ class FollowedLogs:
                 ]
                 if not known:
                     break
-                log.position = log.behind(log.position, run._replace(records=known))
+                log.position = log.position_after(log.position, run._replace(records=known))
                 self.unstored_records += len(known)
                 has_moved = True
         return has_moved
@@ -176,7 +176,7 @@ class FollowedLogs:
                 await log.store_end(stopped)
 
     async def try_store(self) -> None:
-        """Store all positions in one commit; if the store refuses, the next one covers them."""
+        """Store all positions in one commit; if the store refuses, the next call stores them."""
         moved = {log.checkpoint: log.value for log in self if not log.is_stored}
         if not moved or await try_store(self._store, moved):
             self.unstored_records = 0

@@ -48,10 +48,12 @@ class Follower:
         """``after``: the parent's ``ended``, None if the sink follows no parent."""
         contract = sink.contract
         assert contract.trim_delay_bytes is None or contract.gap is Gap.MISSING, (
-            "trimming passes over a sink that may miss changes, and over no other one"
+            "only a sink that may miss changes has a limit for trimming"
         )
         is_with_checkpoint = contract.delivery is Delivery.WITH_CHECKPOINT
-        assert is_with_checkpoint == isinstance(sink, RowSink), "its kind is how it is delivered"
+        assert is_with_checkpoint == isinstance(sink, RowSink), (
+            "only row sinks commit their checkpoint"
+        )
         self.name = f"{name} of partition {feed.partition_number}"
         self.mailbox = Mailbox(1)
         self.in_progress: list[Envelope] = []
@@ -62,7 +64,7 @@ class Follower:
         self._unstored_records = 0
         self._after = after
         self._closed = self.mailbox.when_closed()
-        # The counters of the waiters.
+        # The counter that each waiter waits for.
         self._awaited: dict[asyncio.Future[None], int] = {}
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -122,7 +124,7 @@ class Follower:
                 self.log.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
             )
             if run.records:
-                position = self.log.behind(self.log.position, run)
+                position = self.log.position_after(self.log.position, run)
                 if not await self._apply(run.records, position):
                     return
                 if self._unstored_records >= _CHECKPOINT_RECORDS:
@@ -136,7 +138,7 @@ class Follower:
                 # Changes that the sink may miss were trimmed.
                 self._move(run.tail)
             else:
-                # A read at the tail uses only memory, so no change was added since the read began.
+                # A read at the tail doesn't await, so no change was added since the read began.
                 await asyncio.wait(
                     [self.feed.wait_addition(), closed], return_when=asyncio.FIRST_COMPLETED
                 )

@@ -67,7 +67,7 @@ class LogFollowers(Mapping[int, Follower]):
         self._followers.pop(partition_number, None)
 
     def forget_all_but(self, kept: Collection[int]) -> None:
-        """Forget the followers of ended logs that are deleted."""
+        """Forget all followers except those of these logs, because the other logs are deleted."""
         for number in self._followers.keys() - set(kept):
             del self._followers[number]
 

@@ -106,7 +106,7 @@ class RoundFollower(Generic[M]):
         self._round: Round[M] | None = None
         self._snapshot: TableSnapshot | None = None
         self._snapshot_rounds: AsyncGenerator[Round[M], None] | None = None
-        self._letting_go: asyncio.TimerHandle | None = None
+        self._snapshot_timer: asyncio.TimerHandle | None = None
 
     def end_at(self, counters: Mapping[int, int]) -> None:
         """Stop after these changes, by log. Every followed log has a counter."""
@@ -114,7 +114,7 @@ class RoundFollower(Generic[M]):
 
     async def run(self, stopped: asyncio.Future[None]) -> None:
         """Follow the logs to the end that was set, or until ``stopped`` completes."""
-        # A crash may have come between its acknowledgment and its positions, or during it.
+        # A crash may have lost whether the last round was acknowledged, so make it again.
         self._round = None
         self.has_caught_up = False
         # Set this before the first await: a follower that still loads its positions is not idle.
@@ -131,7 +131,7 @@ class RoundFollower(Generic[M]):
         await self.logs.try_store()
 
     def _closing_seconds(self) -> float:
-        """The deadline of the round in progress once the follower is stopped."""
+        """The time that the round in progress gets once the follower is stopped."""
         return self._settings.closing_seconds if self._sender.is_answered else 0.0
 
     async def _work(self, stopped: asyncio.Future[None]) -> None:
@@ -143,15 +143,15 @@ class RoundFollower(Generic[M]):
                 await self._open(stopped)
 
     async def _open(self, stopped: asyncio.Future[None]) -> None:
-        """Connect to the destination, and find out where to continue."""
+        """Connect to the destination, and skip the changes that it has already."""
         opened = await self._sender.open(
             {log.number: log.position.counter for log in self.logs}, stopped
         )
         if opened is None:
             return
         self.needs_snapshot |= opened.needs_snapshot or self.logs.are_behind(opened.counters)
-        # The current round may be committed already, if its transaction got no answer to the
-        # commit.
+        # The current round may be committed already, if the commit of its transaction got no
+        # answer.
         if await self.logs.skip(opened.counters):
             self._round = None
         if not self.needs_snapshot:
@@ -227,7 +227,7 @@ class RoundFollower(Generic[M]):
         timeout_seconds = self._settings.snapshot_timeout_seconds
         if current is not None and timeout_seconds is not None:
             loop = asyncio.get_running_loop()
-            self._letting_go = loop.call_later(timeout_seconds, self._give_up_snapshot)
+            self._snapshot_timer = loop.call_later(timeout_seconds, self._give_up_snapshot)
         return current
 
     async def _take_snapshot(self) -> None:
@@ -248,7 +248,8 @@ class RoundFollower(Generic[M]):
     def _give_up_snapshot(self) -> None:
         """Release the snapshot, so that the store need not keep its state any longer.
 
-        The round in flight is awaited, because it could arrive late, after the next snapshot.
+        The follower still waits for the round in flight, which could otherwise arrive after the
+        next snapshot.
         """
         assert self._snapshot is not None
         self._snapshot.release()
@@ -263,6 +264,6 @@ class RoundFollower(Generic[M]):
             await rounds.aclose()
 
     def _stop_timer(self) -> None:
-        if self._letting_go is not None:
-            self._letting_go.cancel()
-            self._letting_go = None
+        if self._snapshot_timer is not None:
+            self._snapshot_timer.cancel()
+            self._snapshot_timer = None

@@ -24,8 +24,8 @@ M = TypeVar("M")
 class Round(Generic[M]):
     """Messages by partition of the destination, and the positions of the logs after them.
 
-    ``messages`` are not acknowledged yet. ``items`` of the ``records`` are items of a snapshot, the
-    rest are changes.
+    ``messages`` are not acknowledged yet. ``records`` is the number of changes and snapshot items,
+    ``items`` of snapshot items alone.
     """
 
     def __init__(self) -> None:
@@ -71,8 +71,8 @@ class Opened(NamedTuple):
 class RoundSender(Protocol[M]):
     """Delivers rounds to a destination.
 
-    A method that fails returns that, after it has released the connection and waited a while. The
-    caller repeats it.
+    If a method fails, it releases the connection, waits a while, and returns None or False. The
+    caller then calls it again.
     """
 
     @property
@@ -99,8 +99,9 @@ class RoundSender(Protocol[M]):
     async def deliver(self, current: Round[M], stopped: asyncio.Future[None]) -> bool:
         """Wait until all of a round is acknowledged.
 
-        Returns: False if the delivery failed. The round then has the unacknowledged messages,
-        perhaps with smaller images.
+        Returns:
+            False if the delivery failed. The round then has the unacknowledged messages, perhaps
+            without images.
         """
         ...
 

@@ -15,7 +15,7 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord
 
 _ROUND_RECORDS: Final = 1_024
-# Small, because requests run between two pieces, and a page is decoded in one piece.
+# Small, because requests wait while one piece is added to a round.
 _PIECE_RECORDS: Final = 64
 _READ_RECORDS: Final = 256
 
@@ -50,7 +50,7 @@ class Rounds(Generic[M]):
         return current if current.positions else None
 
     async def _take(self, log: FollowedLog, current: Round[M], limit_bytes: int) -> bool:
-        """Put some records of a log into a round; False if it has no more."""
+        """Put some records of a log into a round; False if the log has no more."""
         position = current.positions.get(log.number, log.position)
         run = await log.read(
             position,
@@ -60,7 +60,7 @@ class Rounds(Generic[M]):
         records = self._wanted(log, run.records)
         if records:
             taken = await self._add(current, records, limit_bytes)
-            current.positions[log.number] = log.behind(
+            current.positions[log.number] = log.position_after(
                 position, run._replace(records=records[:taken])
             )
         elif not run.records and run.end is not None and position.counter < run.end.counter:

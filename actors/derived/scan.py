@@ -1,4 +1,4 @@
-"""Reads a whole table page by page, from a durable view or from a stored cursor on."""
+"""The actor that reads a whole table page by page, for a sink."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def read_page(view: View, start: bytes, end: bytes) -> Page:
 
 
 class _PageInFlight:
-    """A page in flight: its messages were sent, and not all are known to be carried out."""
+    """A page whose messages were sent, and are not all known to be carried out."""
 
     def __init__(self, following: bytes) -> None:
         self.following = following
@@ -120,7 +120,7 @@ class TableScan:
     def fraction_done(self) -> float:
         """The share of the table's hash space that was scanned.
 
-        Pages in flight count by the number of messages that are already applied.
+        A page in flight counts by the share of its messages that are carried out.
         """
         begin = done = self._share_before(self._cursor)
         for page in self._in_flight:
@@ -175,10 +175,10 @@ class TableScan:
                 if not await self._give(page.rows, stopped):
                     return False
                 took_seconds = loop.time() - began - self._waited_seconds
-                if not await self._pass_down_to(self._most_in_flight, stopped):
+                if not await self._wait_in_flight(self._most_in_flight, stopped):
                     return False
                 await self._rest(took_seconds, stopped)
-            return await self._pass_down_to(0, stopped)
+            return await self._wait_in_flight(0, stopped)
         finally:
             if kept is not None:
                 kept.release()
@@ -260,12 +260,12 @@ class TableScan:
         """Wait until units are taken; False if the scan was stopped first."""
         loop = asyncio.get_running_loop()
         waited_since = loop.time()
-        # Units must not be taken again after a crash.
+        # Store the next cursor at once, because a repetition would take these units again.
         self._has_waited = True
         refused: asyncio.Future[None] | None = units.refused
         while refused is not None:
             try:
-                # Move the cursor, because the pause is long enough for it.
+                # Use the pause to wait for the pages in flight.
                 for page in self._in_flight:
                     if not await self._wait_durable(page, stopped):
                         return False
@@ -278,8 +278,8 @@ class TableScan:
         self._waited_seconds += loop.time() - waited_since
         return True
 
-    async def _pass_down_to(self, pages: int, stopped: asyncio.Future[None]) -> bool:
-        """Move the cursor until at most this many pages wait; False if the scan was stopped."""
+    async def _wait_in_flight(self, pages: int, stopped: asyncio.Future[None]) -> bool:
+        """Wait until few pages are in flight, moving the cursor; False if the scan was stopped."""
         while len(self._in_flight) > pages:
             page = self._in_flight[0]
             if not await self._wait_durable(page, stopped):

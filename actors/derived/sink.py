@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Order(Enum):
-    """The changes that must be applied in their order."""
+    """Which changes must be applied in the order of the log."""
 
     # Changes of one item stay in order, also across a split: a child's log follows its parent's.
     ITEM = "item"
@@ -144,9 +144,9 @@ class TakeUnits(NamedTuple):
 class Send(NamedTuple):
     """Send a message.
 
-    The result of ``ask`` completes when the message is carried out, durably. Either raises
-    InternalServerError if the store refuses writes; the scan then asks again. ``share`` is the
-    share of the page that the message carries.
+    The result of ``ask`` completes when the message is carried out, durably. ``ask`` or its result
+    raises InternalServerError if the store refuses writes. The scan then calls ``ask`` again.
+    ``share`` is the share of the page that the message carries.
     """
 
     ask: Callable[[], Awaitable[None]]
@@ -159,7 +159,7 @@ Step: TypeAlias = Turn | TakeUnits | Send
 class FillSink(ABC):
     """Sends a table's items, page by page, to the actors that own the derived data."""
 
-    # Maximum number of pages that are sent and not durable.
+    # Maximum number of pages whose messages are sent and not known to be durable.
     pages_in_flight: ClassVar[int]
     # After a crash, the scan may repeat up to this number of pages.
     pages_per_cursor: ClassVar[int]

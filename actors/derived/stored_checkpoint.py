@@ -105,7 +105,7 @@ class StoredCheckpoint:
         self.value = value
 
     async def store(self, value: bytes, stopped: Future[None]) -> bool:
-        """Store a value alone, whatever the stored value is.
+        """Store only a value, whatever the stored value is.
 
         Returns:
             False if the reader was stopped while the store refused writes.
@@ -115,7 +115,7 @@ class StoredCheckpoint:
         return outcome is Outcome.STORED
 
     async def try_store(self, value: bytes) -> bool:
-        """Store a value alone if the store accepts it at once; it becomes durable later."""
+        """Store only a value, if the store accepts it at once; the value becomes durable later."""
         return await try_store(self._store, {self: value})
 
     def group(self, value: bytes) -> Group:
@@ -124,7 +124,7 @@ class StoredCheckpoint:
 
 
 async def try_store(store: Store, values: Mapping[StoredCheckpoint, bytes]) -> bool:
-    """Store values alone, in one commit, if the store accepts it at once; durable later.
+    """Store only values, in one commit, if the store accepts it at once; durable later.
 
     Raises:
         Fenced: the work of one of the readers has another owner now.
@@ -157,7 +157,7 @@ def first_checkpoints(
     counters: Mapping[int, int],
     logged_bytes: Mapping[int, int] | None = None,
 ) -> list[tuple[bytes, bytes]]:
-    """The rows of a subscriber that starts behind these counters, by partition number.
+    """The rows of a subscriber that starts after these counters, by partition number.
 
     ``logged_bytes``: the bytes of the logs' records up to there, for a reader that counts them.
     """

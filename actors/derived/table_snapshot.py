@@ -1,7 +1,7 @@
 """All items of a table at one moment, and the positions of its logs at that moment.
 
 Both come from one durable view, so the logs after those positions contain all later changes of the
-items, without a gap or overlap. A reader that continues from them must have the table's changes
+items, without a gap or overlap. For a reader that continues from these positions, changes must be
 recorded before the snapshot is taken.
 """
 

@@ -51,11 +51,11 @@ class ExpiryTimes(RowSink[int]):
         return expires_at_us(self._reader.time(item))
 
     def position(self, key: Item) -> bytes:
-        """The same as the table's partitions use."""
+        """The position that the table's partitions use."""
         return keys.encode(self._key_schema, key)
 
     def row(self, entry: int, position: bytes) -> bytes:
-        """The rows of a table are ordered by slice of the hash space, then by time."""
+        """The key of a row; rows are ordered by slice of the hash space, then by time."""
         return key_layout.expiry_row(self.table_id, entry, position)
 
     def committed(self, rows: Sequence[bytes]) -> None:

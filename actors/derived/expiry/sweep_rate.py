@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-# Deletions that a busy loop has delayed are made up for, up to this time.
+# Deletions that a busy event loop has delayed may catch up, for at most this time.
 _MOST_BEHIND_SECONDS: Final = 0.1
 
 

@@ -134,13 +134,13 @@ class Sweeper:
 
     @property
     def lag_seconds(self) -> float:
-        """The time since the next items to delete have expired; 0 without such items."""
+        """How long the oldest undeleted item has been expired; 0 if there is none."""
         at_us = self._earliest_us if self._sweeping_us is None else self._sweeping_us
         return max(0.0, self._clock.now_epoch_seconds() - at_us / MICROSECONDS_PER_SECOND)
 
     @property
     def swept(self) -> SweptRange:
-        """The range of positions that it sweeps."""
+        """The range of positions that this actor sweeps."""
         return self._swept
 
     async def run(self) -> None:
@@ -175,7 +175,7 @@ class Sweeper:
         now_us = _epoch_us(self._clock.now_epoch_seconds())
         before_us = now_us - self._delay_us + 1
         first_us = int(max(from_us, now_us - PAST_US + 1))
-        # Set before rows are read, because later times may not be among them.
+        # Set this before the read, because the read may miss times that are listed during it.
         self._swept_before_us = max(from_us, before_us)
         self._earliest_us = _NEVER
         counter = 0
@@ -201,7 +201,7 @@ class Sweeper:
             passed.cancel()
 
     async def _due(self, from_us: int, before_us: int) -> AsyncIterator[tuple[bytes, ...]]:
-        """The positions of the items that are due, some at a time."""
+        """The positions of the items that are due, in batches."""
         for slice_number in self._swept.slices:
             start, end = key_layout.expiry_span(
                 self._swept.table_id, slice_number, from_us, before_us
@@ -234,7 +234,7 @@ class Sweeper:
     async def _ask(self, positions: tuple[bytes, ...]) -> int:
         """Have the partition delete the expired items at these positions; return its counter.
 
-        Items that a transaction has locked are tried again soon.
+        The sweeper tries items that a transaction has locked again soon.
         """
         expired = await self._expire(positions)
         if expired.held:
@@ -242,18 +242,18 @@ class Sweeper:
         return expired.counter
 
     async def _ask_past_damage(self, positions: tuple[bytes, ...]) -> int:
-        """See ``_ask``; skip damaged items, which are tried again a minute later.
+        """See ``_ask``; skip damaged items, and try them again a minute later.
 
         Raises:
-            InternalServerError: the store refuses writes, or refused several items and all of them.
+            InternalServerError: the store refuses writes, or each of several items failed.
         """
         try:
             return await self._ask(positions)
         except InternalServerError as error:
             if _is_of_store(error):
                 raise
-        # Send items one by one, even a single item, because another message of the batch may have
-        # caused a crash.
+        # Send the items one by one, even a single item again: another message of the partition's
+        # batch may have caused the error.
         counter, refused = 0, 0
         for position in positions:
             try:

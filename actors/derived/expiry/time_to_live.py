@@ -71,11 +71,11 @@ class TimeToLiveActors:
 
     @property
     def lag_seconds(self) -> float:
-        """The time since the next items to delete have expired; 0 without such items."""
+        """How long the oldest undeleted item has been expired; 0 if there is none."""
         return max((sweeper.lag_seconds for sweeper in self._sweepers.values()), default=0.0)
 
     def backfill(self, ended: Callable[[], None]) -> None:
-        """Start to list the items in the table, or continue it."""
+        """Start or continue listing the expiry times of the items in the table."""
         self._scan = TableScan(
             f"expiry times of table {self._table_id}",
             self._table_id,
@@ -151,7 +151,7 @@ class TimeToLiveActors:
         if sweeper is not None:
             sweeper.notice(listed)
             return
-        # The sweeper of a partition that was split.
+        # The partition was split, so its children's sweepers need the times.
         for sweeper in self._sweepers.values():
             own = [each for each in listed if each.position in sweeper.swept]
             if own:

@@ -70,8 +70,8 @@ class BackfillProgress(Struct, frozen=True):
 class _Asked(NamedTuple):
     """A message that was sent, or that waits for space in the mailbox.
 
-    A callback object instead of a coroutine: a write has many of these, and a task for each would
-    cost more than the write.
+    An awaitable without a task: a write has many of these, and a task for each would cost more than
+    the write.
     """
 
     actors: GlobalIndexActors
@@ -120,7 +120,8 @@ class GlobalIndexActors:
         )
         self._backfill: TableScan | None = None
         self._filling: IndexBackfill | None = None
-        # An index that was filled may have entries of later changes than those applied to it.
+        # False from a backfill until the followers have caught up: a filled index may have entries
+        # of changes that are not applied yet.
         self.follows_all = True
         # Whether a partition refused its last message because the store refuses writes.
         self._is_refused = False
@@ -226,7 +227,7 @@ class GlobalIndexActors:
         return self.partitions.map.number_of(position)
 
     def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
-        """Have a message carried out, durably, however long the store refuses writes.
+        """Send a message until it is carried out, durably, however long the store refuses writes.
 
         The message is sent immediately if the mailbox has space. The result waits for the reply.
         It raises InternalServerError if the store refuses writes and the index is being closed, or
@@ -250,7 +251,7 @@ class GlobalIndexActors:
             try:
                 await (reply or self.partitions[number].ask(message))
             except MailboxFull:
-                # The same partition: no task has run since it was asked.
+                # This is the same partition, because no other task has run since ``ask``.
                 await self.partitions[number].when_not_full()
             except PartitionMoved:
                 # Send it again to the children: they know which changes the parent has applied.

@@ -1,7 +1,7 @@
 """The sink that fills a new global secondary index with the items of its table.
 
-Entries may be out of date: every change since the index was added is in the logs, and the followers
-that start after the scan apply them all.
+Entries may be out of date. Every change since the index was added is in the logs, and the followers
+that start after the scan apply all of these changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The changes of one global secondary index that follow from changes of its table.
 
-They were computed with the write, or are computed now from both images. A change is applied
-without reading the index, and may be applied again.
+The changes were computed with the write, or are computed here from both images. An index partition
+applies a change without reading the index, and may get it again.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class IndexChanges(MessageSink):
         self._delayed_up_to = 0
 
     def delay_seconds(self, last: int, tail: int) -> float:
-        """The lag that a tester has set, which delays the whole log once."""
+        """The delay for tests, which applies once to all changes up to the present tail."""
         if self._lag is NO_LAG or last <= self._delayed_up_to:
             return 0.0
         self._delayed_up_to = tail

@@ -1,4 +1,4 @@
-"""A lag for global indexes that a tester may set; without it they follow within milliseconds."""
+"""A delay of global indexes, for tests; without it, indexes follow within milliseconds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class IndexLag(Struct, frozen=True):
 
     def waits(self) -> Random:
         """The source of the delays of one index."""
-        return Random(self.seed)  # noqa: S311 - a tester's dial, no secret
+        return Random(self.seed)  # noqa: S311 - for tests, not for secrets
 
     def draw(self, waits: Random) -> float:
         """The next delay, in seconds."""

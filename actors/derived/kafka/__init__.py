@@ -4,14 +4,14 @@ A relay for each destination (``relay.py``) follows all logs of the table in rou
 the buffer. ``KafkaSink`` divides a round by the Kafka partitions of its keys, and the positions
 move when the whole round is acknowledged. With exactly-once delivery the positions are in the
 round's own Kafka transaction, and are read from there at start. ``KafkaSender`` delivers rounds of
-relays and replays: it connects to the topic, sends batches that the broker accepts, omits images
-of oversized records, and has the only back-off. A ``TopicSession`` is its connection, with a
+relays and replays: it connects to the topic, sends batches that the broker accepts, omits images of
+oversized records, and waits before it retries. A ``TopicSession`` is its connection, with a
 publisher of its own or the publisher that all relays share. The client library is loaded only when
 something is published.
 
 - A log is published after the logs of all its ancestors, and that order is stored.
-- A destination that does not accept records for too long is cut off: nothing is kept for it. When
-  its broker is back, consumers get a gap and then a snapshot.
+- A destination that does not accept records for too long is cut off: its logs are no longer kept.
+  When its broker is back, consumers get a gap and then a snapshot.
 - A snapshot and the positions of the logs behind it are read from one durable view, after the
   commit that starts recording. So the logs behind these positions hold everything that happened
   since. A snapshot reads from its view which partitions exist, and waits until their logs have

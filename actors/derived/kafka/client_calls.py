@@ -1,7 +1,7 @@
 """Calls of the broker's client library, which may cancel the futures that it returned.
 
-Awaiting such a future raises ``CancelledError``, as if the awaiting task were canceled. It is a
-failed delivery like any other: sent records may still arrive, and another publisher sends them
+Awaiting such a future raises ``CancelledError``, as if the awaiting task were canceled. It counts
+as a failed delivery: records that were sent may still arrive, and another publisher sends them
 again.
 """
 
@@ -29,7 +29,7 @@ def failing_if_cancelled() -> Iterator[None]:
     except asyncio.CancelledError as error:
         if is_cancellation(error):
             raise
-        raise DeliveryFailed("the client library has cancelled it") from error
+        raise DeliveryFailed("the client library has canceled the call") from error
 
 
 async def publish_to_each(

@@ -13,7 +13,7 @@ from dynactor.streams.kafka.broker import Broker
 
 
 class KafkaEnvironment(NamedTuple):
-    """``running`` holds the subscriber ids of the running relays and replays."""
+    """The shared parts. ``running`` are the subscriber ids of the running relays and replays."""
 
     broker: Broker
     shared: SharedPublisher

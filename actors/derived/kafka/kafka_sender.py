@@ -30,8 +30,9 @@ SenderState: TypeAlias = Literal["CONNECTING", "SENDING", "WAITING", "FAILING"]
 _FIRST_BATCH_BYTES: Final = 512 * KIB
 # A batch that the broker refuses is divided by this; the topic's limit is remembered.
 _BATCH_DIVISOR: Final = 4
-# Number of consecutive answers of the broker to others after which a waiting publisher is given up.
-_ANSWERS_BESIDE: Final = 6
+# A publisher that gets no answer is abandoned after the broker has answered this many other
+# requests in a row.
+_OTHER_ANSWERS: Final = 6
 
 _log = structlog.get_logger("kafka")
 
@@ -126,7 +127,7 @@ class KafkaSender:
         except BrokerError as error:
             await self._fail(error, stopped)
             return None
-        self._turn("SENDING", None)
+        self._set_state("SENDING", None)
         return opened
 
     async def _open(self, counters: Mapping[int, int]) -> Opened:
@@ -166,13 +167,13 @@ class KafkaSender:
                 failure = error
             group.cancel_scope.cancel()
         if failure is None and self._is_stuck:
-            failure = DeliveryFailed("the broker is there, and does not acknowledge")
+            failure = DeliveryFailed("the broker answers, but does not acknowledge the records")
         self._is_stuck = False
         if failure is not None:
             await self._fail(failure, stopped)
             return False
         self._back_off.reset()
-        self._turn("SENDING", None)
+        self._set_state("SENDING", None)
         return True
 
     async def close(self) -> None:
@@ -187,14 +188,14 @@ class KafkaSender:
             # The batch is sent in another form at once: the broker works.
             self._on_change(error)
         else:
-            self._turn("FAILING", error)
+            self._set_state("FAILING", error)
         # Run this also if the sink is being stopped, because only this call closes the publisher.
         with anyio.CancelScope(shield=True):
             await self._session.discard()
         if not isinstance(error, TooLarge):
             await self._back_off.pause(stopped, error)
 
-    def _turn(self, state: SenderState, trouble: BrokerError | None) -> None:
+    def _set_state(self, state: SenderState, trouble: BrokerError | None) -> None:
         self.state = state
         self.problem = None if trouble is None else str(trouble)
         self._on_change(trouble)
@@ -202,20 +203,20 @@ class KafkaSender:
     async def _watch(self, sending: anyio.CancelScope) -> None:
         """Report a silent broker; abandon a publisher if the broker answers other requests."""
         settings = self._session.settings
-        # A time limit: usually the round is acknowledged earlier.
+        # Usually the round is acknowledged before this time is over.
         await anyio.sleep(settings.silent_seconds)
-        self._turn("WAITING", Unreachable("the broker does not answer"))
+        self._set_state("WAITING", Unreachable("the broker does not answer"))
         answers = 0
-        while answers < _ANSWERS_BESIDE:
+        while answers < _OTHER_ANSWERS:
             # A broker doesn't signal its return.
             await anyio.sleep(settings.probe_seconds)
             try:
-                # A deleted topic exists again, and the publisher continues.
+                # This creates a topic that was deleted, so the publisher can continue.
                 with failing_if_cancelled():
                     await self._session.ensure_topic()
             except BrokerError as error:
                 answers = 0
-                self._turn("WAITING", error)
+                self._set_state("WAITING", error)
             else:
                 answers += 1
         self._is_stuck = True
@@ -248,9 +249,9 @@ class KafkaSender:
             await session.publisher.commit()
 
     def _make_smaller(self, messages: list[KafkaMessage], refusal: TooLarge) -> None:
-        """The next attempt for a batch that is too large: smaller batches, or no images."""
+        """Change the next attempt after a batch was too large: smaller batches, or no images."""
         if refusal.count > 1:
-            # Large records were sent alone, so this is the topic's limit; remember it.
+            # Large records are sent alone, so several records exceeded the topic's limit.
             self._batch_bytes = max(1, self._batch_bytes // _BATCH_DIVISOR)
             return
         whole = messages[refusal.delivered]

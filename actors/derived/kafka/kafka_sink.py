@@ -68,7 +68,7 @@ class KafkaSink(RoundSink[KafkaMessage]):
 
 
 def relay_contract(settings: RelaySettings) -> Contract:
-    """The contract of a destination: after a gap, its topic gets the whole table again."""
+    """The contract of a destination: after a gap, its topic gets all items again."""
     is_transactional = settings.delivery == "exactly-once"
     return Contract(
         Order.ITEM,

@@ -19,14 +19,14 @@ from dynactor.streams.kafka.message import KafkaSource
 
 
 class Origins(Struct, frozen=True):
-    """The source of changes, as the server names itself."""
+    """The region and the account that the server names as the source of changes."""
 
     region: str
     account_id: str
 
 
 class Publishing(NamedTuple):
-    """Settings of publishing. ``tell`` sends a message to the database's actor."""
+    """The shared parts. ``tell`` sends a message to the database's actor."""
 
     owner: CatalogOwner
     environment: TableEnvironment

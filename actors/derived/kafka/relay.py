@@ -181,7 +181,7 @@ class KafkaRelay:
         await self._logs.load()
 
     async def drain(self) -> None:
-        """Wait until everything durable is published, as long as the broker accepts it."""
+        """Wait until all durable changes are published, or the broker accepts no more of them."""
         ends = [(log, log.feed.tail) for log in self._logs]
         for log, end in ends:
             while True:

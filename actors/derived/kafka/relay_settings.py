@@ -41,13 +41,14 @@ class RelaySettings(Struct, frozen=True):
     # The time until a silent broker is reported, and the interval of the checks after that.
     silent_seconds: float = 3.0
     probe_seconds: float = 10.0
-    # The pause between two attempts to reach it.
+    # The pause between two attempts to reach the broker.
     first_pause_seconds: float = 0.2
     longest_pause_seconds: float = 10.0
     # Deadline for records in flight when a relay is stopped, switched off or deleted.
     closing_seconds: float = 2.0
     draining_seconds: float = 5.0
-    # Maximum pause of a snapshot before it is given up, because it holds back disk space.
+    # Maximum time that a round of a snapshot waits for the broker. Then the snapshot is released,
+    # because it keeps deleted data on disk.
     snapshot_timeout_seconds: float = 60.0
     # The interval of checks whether to cut off a destination.
     check_seconds: float = 1.0

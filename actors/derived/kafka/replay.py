@@ -164,7 +164,7 @@ class Replay:
 
     @property
     def lag_bytes(self) -> int:
-        """Number of bytes of unpublished records, of those written since the replay's start."""
+        """Number of bytes of unpublished records that were written since the replay started."""
         return self._logs.lag_bytes
 
     def give_up(self) -> None:
@@ -180,7 +180,7 @@ class Replay:
         self._end("FAILED", _CRASHED)
 
     async def load(self) -> None:
-        """Load the checkpoints, so that the amount of work is known."""
+        """Load the checkpoints, so that ``progress`` can show the number of changes left."""
         await self._logs.load()
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
@@ -190,7 +190,7 @@ class Replay:
 
     @property
     def subscription(self) -> Subscription:
-        """A replay with a known end needs no logs that start after it."""
+        """All logs, or only the present ones once the end of the replay is known."""
         if self.mailbox.closed:
             return Subscription.NONE
         is_bounded = self._ends is not None and not self._place.follows

@@ -39,7 +39,7 @@ class ReplayProgress(Struct, frozen=True):
     follows: bool
     state: ReplayState
     problem: str | None = None
-    # Every change since the table's creation is published, or every item first.
+    # Whether every change since the table's creation is published, or every item first.
     is_whole: bool = True
     items: int = 0
     items_total: int = 0

@@ -20,10 +20,10 @@ class SharedPublisher:
         self._lock = asyncio.Lock()
 
     async def take(self) -> Publisher:
-        """The publisher.
+        """Return the publisher; open it unless it is open.
 
-        Unreachable, Refused: no publisher can be opened.
-            Unreachable, Refused: there is none.
+        Raises:
+            Unreachable, Refused: no publisher can be opened.
         """
         async with self._lock:
             if self._publisher is None:

@@ -21,10 +21,10 @@ _POSITIONS_BATCH_BYTES: Final = 512 * KIB
 
 
 class TopicSession:
-    """A session is opened, closed with a publisher that failed, and opened again.
+    """A session is opened, and opened again after its publisher has failed.
 
     With a ``transactional_id`` its publisher publishes in transactions. ``is_shared``: the
-    publisher is the one that all relays share, so a wait of one relay delays the others.
+    publisher is the one that all relays share. While it waits for one relay, the others wait, too.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class TopicSession:
         broker = self._environment.broker
         self._environment.running.add(self._subscriber_id)
         found = await self.ensure_topic()
-        # A second attempt finds the topics of the first one.
+        # A second attempt finds the topics that the first attempt has created.
         self._made_topic |= found.is_new
         if self._transactional_id is not None:
             await broker.ensure_topic(self.settings.positions_topic)
