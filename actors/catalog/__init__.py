@@ -3,9 +3,8 @@
 Requests find their table in ``database.py`` and go directly to it. Creating, changing and deleting
 a table goes through the database's actor (``database_actor.py``), one message after another. Parts
 that only this actor calls do the work: ``table_changes.py`` for the catalog, ``log_trimming.py``
-for logs, ``space_reclaim.py`` for disk space, and one file for each thing that has phases. Reads
-of the control plane use ``control_plane.py``, which takes no turn in a mailbox and returns frozen
-values.
+for logs, ``space_reclaim.py`` for disk space, and one file for each thing that has phases. Reads of
+the control plane use ``control_plane.py``, which bypasses the mailbox and returns frozen values.
 
 Tables, global indexes, their throughput, time to live, destinations, backups and restored tables
 pass through phases. Each kind has a table of phases for a ``PhaseMachine`` (``phases.py``): what

@@ -30,12 +30,12 @@ class CatalogOwner:
         self.head, self._head_bytes = loaded.head, loaded.head_bytes
 
     async def settle(self) -> None:
-        """Commit the head alone; a commit of unknown outcome can't be written after that.
+        """Commit only the head; after that, a commit of unknown outcome can't be written any more.
 
         Raises:
             StoreError: as the store's ``commit``; the outcome is still unknown.
         """
-        # A conflict: that commit was written.
+        # A ``Conflict`` means that the commit of unknown outcome was written.
         with suppress(Conflict):
             await self.change()
         self.is_in_doubt = False
@@ -75,7 +75,7 @@ class CatalogOwner:
             key_layout.checkpoint_range(record.definition.table_id),
             key_layout.expiry_range(record.definition.table_id),
             key_layout.balance_range(record.definition.table_id),
-            # The streams know which parts of its logs can still be read.
+            # The streams store which parts of its logs are trimmed.
             key_layout.trim_range(record.definition.table_id),
         ]
         range_deletes += [key_layout.change_range(number) for number in logs]
@@ -104,8 +104,8 @@ class CatalogOwner:
         range_deletes: Sequence[tuple[bytes, bytes]],
         heads: Sequence[Group] = (),
     ) -> None:
-        # The count makes each head unique: a commit of unknown outcome that was written makes the
-        # next one a ``Conflict``.
+        # The count makes each head unique. So if a commit of unknown outcome was written, the next
+        # commit fails with ``Conflict``.
         head = structs.replace(head, commits=self.head.commits + 1)
         head_bytes = catalog.encode_head(head)
         group = Group(

@@ -46,11 +46,11 @@ class ContributorInsightsSwitch:
     async def update(self, table: Table, message: UpdateContributorInsights) -> SwitchedInsights:
         """Switch Contributor Insights on or off, durably.
 
-        The returned status is a transitional one if anything was changed.
+        The returned status is ENABLING or DISABLING if anything was changed.
 
         Raises:
             ResourceNotFoundException: the table or index does not exist, or is being created or
-            deleted.
+                deleted.
             StoreError: nothing was changed.
         """
         old = table.definition

@@ -110,7 +110,7 @@ class SplitReads(Protocol):
 
 
 class ControlPlane(NamedTuple):
-    """Everything that may be read."""
+    """The read interfaces of the parts that only the database's actor changes."""
 
     streams: StreamReads
     destinations: DestinationReads

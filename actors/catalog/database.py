@@ -74,7 +74,7 @@ class Database:
         self.settings = settings
         self.clock = clock
         self._store = store
-        # Moves the clock, if it is virtual.
+        # The control of a virtual clock; None if the clock is real.
         self.clock_control = clock_control
         self._tables = Tables()
         self.balances = BalanceWriter(
@@ -108,13 +108,13 @@ class Database:
         )
         self.actor = DatabaseActor(environment, settings, self._tables, broker)
         self._ref = self.actor.ref
-        # Reads that bypass the actor's mailbox.
-        door = self.actor.control_plane
-        self.streams = door.streams
-        self.destinations = door.destinations
-        self.replays = door.replays
-        self.table_backups = door.table_backups
-        self._splits = door.splits
+        # For reads that bypass the actor's mailbox.
+        control_plane = self.actor.control_plane
+        self.streams = control_plane.streams
+        self.destinations = control_plane.destinations
+        self.replays = control_plane.replays
+        self.table_backups = control_plane.table_backups
+        self._splits = control_plane.splits
         self.transactions = Transactions(
             store, clock, settings.account_id, randomness, settings.transaction_delay
         )
@@ -349,7 +349,7 @@ async def open_database(
         StoreError: the catalog can't be read.
         ClockBehindData: the data has a virtual time in the future.
     """
-    # Outside the group, which would wrap the catalog's error in an ExceptionGroup.
+    # Load before the group starts, because the group would wrap an error in an ExceptionGroup.
     loaded = await upgrade(store, await catalog.load(store.latest))
     loaded_balances = await burst_balances.load(store.latest)
     clock_control = None

@@ -84,17 +84,17 @@ _MAILBOX_MESSAGES: Final = 1_000
 _AGAIN_SECONDS: Final = 1.0
 # Maximum number of repetitions of a message because of a conflict.
 _MOST_CONFLICTS: Final = 3
-# The outcome of a commit whose sync failed, or whose connection was lost.
+# The answer if a sync failed or the connection was lost during a commit.
 _UNKNOWN: Final = "Whether this was changed is unknown"
 
 _log = structlog.get_logger("actors")
 
 
 class CatchUp(Message[None], frozen=True):
-    """The store may hold another catalog than memory: load it again."""
+    """Load the catalog again, because the stored one may differ from memory."""
 
 
-# Messages that the actor sends itself, and that no client would repeat.
+# Messages that the actor sends itself. No client would repeat them, so the actor does.
 _OWN_MESSAGES: Final = (
     EndPhase,
     EndReplay,
@@ -202,9 +202,9 @@ class DatabaseActor:
             stored_phase=time_to_live_phases.stored_phase,
             tell=self._tell_later,
         )
-        # Whether an earlier run crashed: memory may be half changed.
+        # Whether an earlier run crashed, so that a change may be incomplete in memory.
         self._crashed = False
-        # Whether the store may hold another catalog than memory.
+        # Whether the stored catalog may differ from memory.
         self._is_behind = False
         self._next_check: asyncio.TimerHandle | None = None
 
@@ -225,7 +225,7 @@ class DatabaseActor:
         try:
             envelope.answer(await self._handle_past_conflicts(envelope.message))
         except InternalServerError as error:
-            # A partition of the table has passed on the store's error.
+            # A partition of the table has replied with the store's error.
             envelope.refuse(error)
             self._try_again(envelope, error)
         except DynamoDBError as error:
@@ -244,7 +244,7 @@ class DatabaseActor:
                 self.tell(CatchUp())
 
     async def _handle_past_conflicts(self, message: Message[object]) -> object:
-        """Carry out a message, and repeat it if the stored catalog is not the known one."""
+        """Carry out a message, and repeat it if the stored catalog differs from memory."""
         for conflicts in count():
             try:
                 await self._catch_up()
@@ -281,7 +281,7 @@ class DatabaseActor:
             _log.warning("catalog_reloaded")
 
     async def adopt(self, loaded: Catalog) -> None:
-        """Adopt the stored catalog: at start, and whenever memory may be behind it."""
+        """Adopt the stored catalog: at start, and whenever it may differ from memory."""
         self._owner.adopt(loaded)
         self._forget_phases()
         self._table_machine.forget()
@@ -308,7 +308,7 @@ class DatabaseActor:
         await self._space.resume()
 
     async def keep_streams(self) -> float:
-        """Roll shards and trim logs; returns after how many seconds to do it again."""
+        """Roll shards and trim logs; returns the seconds until the next call."""
         try:
             await self.ref.ask(KeepStreams(), always=True)
         except MailboxClosed:
@@ -319,11 +319,11 @@ class DatabaseActor:
         return self._settings.keep_streams_seconds
 
     async def _begin(self, table: Table) -> None:
-        """Start everything that a table's record requires, and the timer of its state."""
-        await self._put_to_work(table)
+        """Start everything that a table's record requires, and resume the table's phase."""
+        await self._resume_parts(table)
         await self._table_machine.resume(_subject(table))
 
-    async def _put_to_work(self, table: Table) -> None:
+    async def _resume_parts(self, table: Table) -> None:
         """Start the followers of a table's changes, and resume the phases of its parts."""
         await self._destinations.resume(table)
         if table.definition.records_changes or table.record.ended_logs:
@@ -366,7 +366,7 @@ class DatabaseActor:
                     # Do this also if the message is a repetition, because the store may have
                     # refused the first attempt.
                     if self._find(message.subject) is not None:
-                        await self._put_to_work(table)
+                        await self._resume_parts(table)
 
     def _forget_phases(self, table_id: int | None = None) -> None:
         """Forget the phases of a table, or of all tables, because their work has stopped."""
@@ -390,7 +390,7 @@ class DatabaseActor:
                 await self._end_phase(message)
                 return None
             case CatchUp():
-                # Done before each message.
+                # ``_catch_up`` runs before each message.
                 return None
             case UpdateTimeToLive():
                 await self._update_time_to_live(message)
@@ -457,7 +457,7 @@ class DatabaseActor:
                 "Time to live cannot be configured when table is in CREATING or DELETING state"
             )
         await self._time_to_live.change(table, message.change)
-        await self._put_to_work(table)
+        await self._resume_parts(table)
 
     async def _start_replay(self, message: StartReplay) -> ReplayProgress:
         table = self._tables.settled(message.name)
@@ -499,9 +499,9 @@ class DatabaseActor:
         except Unknown:
             raise
         except StoreError:
-            # Everything was stopped before.
+            # The deletion has stopped the followers, so start them again.
             self._forget_phases(table.definition.table_id)
-            await self._put_to_work(table)
+            await self._resume_parts(table)
             raise
         self._forget_phases(table.definition.table_id)
         self._table_machine.forget(table.definition.table_id)

@@ -49,9 +49,9 @@ class DatabaseSettings(Struct, frozen=True):
     transaction_delay: IndexLag = NO_LAG
     # Whether keys of some requests are counted while Contributor Insights is off.
     key_traffic: bool = True
-    # The owner of the tables; None without namespaces. ARNs of other regions are unknown.
+    # The namespace of the tables; None without namespaces. ARNs of other regions are unknown.
     namespace: Namespace | None = None
-    # The prefix of all Kafka topics, if another database has the plain names.
+    # The prefix of all Kafka topics, if another database uses the names without a prefix.
     topic_namespace: str = ""
     # Whether the steps of requests are timed for traces.
     is_traced: bool = False

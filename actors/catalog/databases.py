@@ -20,7 +20,7 @@ from dynactor.storage.namespaces import Namespace, Separation, StoreSlice, store
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
-# Each uses some memory, even without a table.
+# Each namespace uses some memory, even without a table.
 MOST_NAMESPACES: Final = 1_000
 
 
@@ -63,7 +63,7 @@ class Databases:
         return self._open.get(namespace)
 
     async def open(self, namespace: Namespace) -> Database:
-        """The database of a namespace; opened if it is not open.
+        """The database of a namespace; open it unless it is open.
 
         Raises:
             LimitExceededException: too many are open.
@@ -164,9 +164,9 @@ async def open_databases(
             else:
                 yield databases
         finally:
-            # Also after a failure: the group waits for the databases that are open.
+            # Close the databases also after a failure, because the group waits for them.
             databases.close()
-    # The group would have wrapped it in an ExceptionGroup.
+    # Raised here, because the group would wrap it in an ExceptionGroup.
     if failure is not None:
         raise failure
 

@@ -1,6 +1,6 @@
 """Changes a table's definition.
 
-The partitions get the new definition if it concerns them, then it is stored.
+The partitions get the new definition if it affects them. Then the definition is stored.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def redefine(
         The counter of the last change under the old definition, by partition number.
 
     Raises:
-        Unknown: the partitions keep to the new definition until the catalog is loaded again.
+        Unknown: the partitions use the new definition until the catalog is loaded again.
         StoreError, DynamoDBError: nothing was changed.
     """
     old = table.definition
@@ -62,7 +62,7 @@ async def redefine(
     except Unknown:
         raise
     except (StoreError, DynamoDBError):
-        # Existing followers must not miss any later write.
+        # Return to the old definition: its followers must not miss any later write.
         with suppress(DynamoDBError):
             await table.redefine(old)
         raise
@@ -77,7 +77,7 @@ async def store(
     *,
     range_deletes: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
-    """Store a definition that the table's partitions need not know before.
+    """Store a definition, without sending it to the table's partitions.
 
     Raises:
         StoreError: nothing was changed.

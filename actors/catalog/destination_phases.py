@@ -156,9 +156,10 @@ class DestinationPhases:
         return relay.problem if description is None else f"{description}. {relay.problem}"
 
     def wanted(self, definition: TableDefinition) -> str | None:
-        """The topic of a table's own that it still needs, if all tables are published.
+        """The default topic of a table without a destination, if all tables are published.
 
-        A restored table gets its topic when it is complete: its first items are no changes.
+        A restored table gets its topic when it is complete, because restored items are not
+        published.
         """
         if not self._settings.all_tables or self._environment is None or definition.destinations:
             return None
@@ -286,7 +287,7 @@ class DestinationPhases:
     async def _record_for(
         self, table: Table, definition: TableDefinition, destination: StreamingDestination
     ) -> None:
-        """Tell the partitions, and store their first recorded positions with the record."""
+        """Make the partitions record changes, and store the positions where that starts."""
         feeds = await table.followers.live_feeds()
         heads = await table.heads()
         subscriber = _subscriber(definition, destination)
@@ -304,7 +305,8 @@ class DestinationPhases:
             record = structs.replace(record, definition=rules.with_destination(definition, begun))
             return Stored(
                 definition_commit.without_followers(record, [subscriber]),
-                # Changes since then are counted as published: those of a moment.
+                # The feeds were read a moment before the counters, so these bytes may be slightly
+                # too low.
                 puts=first_checkpoints(
                     subscriber,
                     counters,
@@ -351,7 +353,7 @@ class DestinationPhases:
         self._supervisor.start(relay)
 
     async def _go_on(self, thing: TableDestination, over: Callable[[], None]) -> None:
-        """Continue to publish; the topic was settled before."""
+        """Continue to publish; an earlier phase has prepared the topic."""
         del over
         await self._relay(thing, _nothing)
 
@@ -393,8 +395,8 @@ class DestinationPhases:
         contract = relay_contract(self._settings)
         waiting = BrokenDestination(
             destination.topic,
-            # Send no gap marker: the topic received one when the destination was dropped, and
-            # receives another when publishing resumes.
+            # This sender only checks whether the topic can be reached. The relay that starts after
+            # it sends the gap.
             KafkaSender(
                 session,
                 KafkaSink(self._publishing.source(table.definition), self._settings, contract),
@@ -421,7 +423,7 @@ class DestinationPhases:
     async def _put(
         self, table: Table, definition: TableDefinition, *, forgotten: bytes | None = None
     ) -> None:
-        """Change a table's definition, and delete a relay's checkpoints if asked."""
+        """Change a table's definition; delete the checkpoints of the relay ``forgotten``."""
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             del counters
@@ -436,7 +438,7 @@ class DestinationPhases:
 
 
 def _nothing() -> None:
-    """A relay that settles its topic again ends no phase."""
+    """Do nothing: the callback of a relay that is to end no phase."""
 
 
 def _subject(definition: TableDefinition, destination: StreamingDestination) -> Subject:

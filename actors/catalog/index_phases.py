@@ -3,7 +3,7 @@
 An added index is CREATING while its resources are allocated (Backfilling false), CREATING while it
 is filled (Backfilling true), then ACTIVE (S182-S207). The commit that begins the filling stores the
 positions from which changes are recorded, as its followers' first checkpoints. The followers start
-when the filling has ended, and the changes that they repeat correct the index.
+when the filling has ended. They apply the changes since those positions, which corrects the index.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class IndexPhases:
         environment: TableEnvironment,
         grow: Callable[[Table], None],
     ) -> None:
-        """``grow`` divides a table as its throughput requires."""
+        """``grow`` splits a table's partitions as its throughput requires."""
         self._owner = owner
         self._store = environment.store
         self._supervisor = environment.supervisor
@@ -97,7 +97,7 @@ class IndexPhases:
     async def _begin_backfill(self, thing: TableIndex) -> str:
         table, index = thing.table, thing.index
         filling = structs.replace(index, backfilling=True)
-        # While its resources were allocated, the table was UPDATING.
+        # The table was UPDATING while the index's resources were allocated, and is ACTIVE now.
         definition = after_update(_with_index(table.definition, filling))
         subscriber = key_layout.index_subscriber(definition.table_id, index.definition.index_id)
 
@@ -189,7 +189,7 @@ async def _end_backfill(thing: TableIndex) -> str:
 
 async def _wait_caught_up(actors: GlobalIndexActors, over: Callable[[], None]) -> None:
     await actors.wait_caught_up()
-    # An index that lost a follower, stopped or given up, misses its changes.
+    # Don't end the phase if a follower was stopped or abandoned, because its changes are missing.
     if actors.follows_all:
         over()
 

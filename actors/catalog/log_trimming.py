@@ -31,7 +31,7 @@ class LogTrimmer:
     async def keep(self, now_epoch_seconds: float) -> None:
         """Roll old shards, forget old streams, and trim records without readers.
 
-        Retry to reclaim space that a full disk refused.
+        Also retry the reclaims that failed on a full disk.
         """
         self._space.begin_again()
         await self._streams.roll(now_epoch_seconds)

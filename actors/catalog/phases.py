@@ -1,13 +1,13 @@
 """Moves tables, indexes and other parts of the catalog through their phases.
 
-Each kind of subject, such as global indexes, has a table of phases: what a phase starts, what ends
-it, what is stored then, and which phases may follow. The machine starts and ends each phase once,
-and distinguishes a late message from a current one.
+Each kind of subject, such as global indexes, has a table of phases. The table says what each phase
+starts, what ends it, what is stored at the end, and which phases may follow. The machine starts and
+ends each phase once, and distinguishes a late message from a current one.
 
-The stored phase is the only truth. After a crash, or when the stored phase has changed, a subject
-enters its stored phase. ``leave`` commits the next phase before the machine enters it, so a crash
-in between repeats only the start. If the store refuses the commit, the subject stays in its phase,
-and the same message ends the phase later.
+The stored phase takes precedence over memory: after a crash, or when the stored phase has changed,
+a subject enters its stored phase. ``leave`` commits the next phase before the machine enters it, so
+a crash in between repeats only the start. If the store refuses the commit, the subject stays in its
+phase, and the same message ends the phase later.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class EndPhase(Message[None], frozen=True):
 class Phase(NamedTuple, Generic[T]):
     """One phase of one kind of subject.
 
-    ``start`` starts the work of the phase, and calls the given function when the phase is over. The
-    work may be running already. ``seconds`` ends the phase after that time. ``leave`` stores the
-    next phase and returns its name, one of ``then``. A phase with ``stored_as`` is known in memory
-    only: another phase's name is stored for it, and a restart begins with that one.
+    ``start`` starts the work of the phase, unless the work is running already. The work calls the
+    given function when the phase is over. ``seconds`` ends the phase after that time. ``leave``
+    stores the next phase and returns its name, one of ``then``. A phase with ``stored_as`` is known
+    in memory only: another phase's name is stored for it, and a restart begins with that one.
     """
 
     then: tuple[str | None, ...] = ()

@@ -123,7 +123,8 @@ class Replays:
         self._replays[replay_id] = replay
         table.followers.attach(subscriber, ActorFollowing(replay, self._environment.supervisor))
         self._environment.supervisor.start(replay)
-        # An actor that is given up ends without a message.
+        # An actor that the supervisor abandons sends no message, so also use the end of its
+        # mailbox.
         replay.mailbox.when_closed().add_done_callback(lambda _: self._publishing.tell(end))
         return replay.progress
 
@@ -140,7 +141,7 @@ class Replays:
         return replay.progress
 
     async def end(self, table: Table, message: EndReplay) -> None:
-        """Stop recording and keeping changes for a job that is over."""
+        """Stop recording changes and keeping logs for a job that has ended."""
         if message.replay_id not in self._recording:
             return
         subscriber = key_layout.replay_subscriber(message.table_id, message.replay_id)
@@ -196,7 +197,7 @@ class Replays:
         ended = [replay_id for replay_id, replay in self._replays.items() if replay.is_over]
         for replay_id in ended[: max(0, len(ended) - _SHOWN_AFTERWARDS + 1)]:
             del self._replays[replay_id]
-            # The table was deleted.
+            # The id remains if the table was deleted before the job's end was handled.
             self._recording.discard(replay_id)
 
     def _is_replayed(self, table: Table) -> bool:
@@ -243,7 +244,7 @@ class Replays:
             # them.
             return Stored(
                 definition_commit.with_follower(record, subscriber, first),
-                # Bytes that were recorded before are kept for other followers.
+                # The bytes of earlier records don't count for this job.
                 puts=first_checkpoints(subscriber, first, logged_bytes),
             )
 
@@ -276,9 +277,9 @@ class Replays:
     async def _positions(
         self, table: Table, start: ReplayStart
     ) -> tuple[dict[int, int] | None, bool]:
-        """The first position of a job in each log, and whether these cover all changes.
+        """The first position of a job in each log, and whether no earlier change is missing.
 
-        None for a snapshot, which has positions of its own.
+        The positions are None for a snapshot, which has its own positions.
         """
         if start.origin == "snapshot":
             return None, True

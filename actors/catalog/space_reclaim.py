@@ -22,7 +22,7 @@ from dynactor.storage.store import Closed, Full, Retry, Row, StoreError, Unknown
 
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1 << 20
-# Deletions of at least this size are compacted at once.
+# Deleted ranges of at least this size are compacted at once.
 LARGE_BYTES: Final = 16 * MIB
 
 # The start of a range, and its end, which is excluded.
@@ -55,7 +55,7 @@ class SpaceReclaimer:
         self._waiting: dict[_Range, None] = {}
         self._current: _Range | None = None
         # Ranges to retry: the disk was too full, or the store was not ready.
-        self._put_off: dict[_Range, None] = {}
+        self._postponed: dict[_Range, None] = {}
 
     async def resume(self) -> None:
         """Continue with all pending ranges: at start, and after a crash."""
@@ -71,25 +71,25 @@ class SpaceReclaimer:
 
     def begin(self, key_range: _Range) -> None:
         """Reclaim a range's space in the background; the range's deletion must be durable."""
-        self._put_off.pop(key_range, None)
+        self._postponed.pop(key_range, None)
         if not self._waiting and self._current is None:
             self._supervisor.run_in_background(self._work)
         self._waiting[key_range] = None
 
     def begin_again(self) -> None:
         """Retry the ranges that the store refused."""
-        for key_range in list(self._put_off):
+        for key_range in list(self._postponed):
             self.begin(key_range)
 
     async def end(self, message: EndReclaim) -> None:
-        """Delete the row of a range, unless more of it was deleted meanwhile.
+        """Delete the row of a range, unless the range was deleted and is to be reclaimed again.
 
         Raises:
             StoreError: nothing was changed.
         """
         key_range = message.start, message.end
-        begun_again = key_range == self._current or key_range in {*self._waiting, *self._put_off}
-        if not begun_again:
+        is_requested = key_range == self._current or key_range in {*self._waiting, *self._postponed}
+        if not is_requested:
             await self._owner.change(deletes=[key_layout.reclaim(message.start)])
 
     async def _work(self) -> None:
@@ -110,7 +110,7 @@ class SpaceReclaimer:
         except StoreError as error:
             _log.warning("space_reclaim_delayed", error=str(error))
             if isinstance(error, Full | Retry | Unknown):
-                self._put_off[key_range] = None
+                self._postponed[key_range] = None
             return
         self._tell(EndReclaim(*key_range))
 

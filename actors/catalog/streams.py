@@ -1,4 +1,4 @@
-"""The DynamoDB streams: their windows over the logs, and the retention of the logs.
+"""The DynamoDB streams: their shards, which show parts of the logs, and the logs' retention.
 
 Only the database's actor calls the methods that change something. Any request may read: reads use
 durable records and never wait.
@@ -56,7 +56,7 @@ class StreamRegistry:
         self._settings = settings
         self._streams: dict[tuple[str, str], Stream] = {}
         # The ends of shards whose closing is being committed, by shard id. Later changes belong to
-        # their children, or to no shard.
+        # child shards, or to no shard.
         self._closing: dict[str, int] = {}
         self._feeds: dict[int, ChangeFeed] = {}
 
@@ -91,8 +91,8 @@ class StreamRegistry:
         self, shard: Shard, after: int, *, max_records: int, max_bytes: int
     ) -> list[ChangeRecord]:
         """The first durable records of a shard with counters above ``after``."""
-        # Read before the first await: if the shard is rolled meanwhile, newer records belong to its
-        # child.
+        # Read the tail before the first await: if the shard is rolled meanwhile, newer records
+        # belong to its child.
         last = self.tail(shard)
         feed = self._feeds.get(shard.partition_number)
         if feed is None:
@@ -221,7 +221,7 @@ class StreamRegistry:
         return [new for new, old in zip(split, of_table, strict=True) if new.shards != old.shards]
 
     def remember(self, stream: Stream) -> None:
-        """A stream was written, durably."""
+        """Keep a stream that was written durably."""
         self._streams[stream.table_name, stream.label] = stream
 
     def shows(self, partition_numbers: Iterable[int]) -> bool:
@@ -300,7 +300,8 @@ class StreamRegistry:
             if kept.shards != stream.shards:
                 before.append(stream)
                 changed.append(kept)
-                # Update memory immediately: no reader may skip deleted records without an error.
+                # Update memory before the commit: no reader may skip deleted records without an
+                # error.
                 self.remember(kept)
         with self._as_before(before):
             await self._owner.change(
@@ -327,7 +328,7 @@ class StreamRegistry:
         """The counter up to which records are older than the retention."""
         oldest_us = int((now - self._settings.retention_seconds) * MICROSECONDS_PER_SECOND)
         aged = after
-        # The first record is usually younger, and then decides alone.
+        # Read one record first: if it is younger than the retention, all others are, too.
         max_records = 1
         while True:
             records = await change_log.read(

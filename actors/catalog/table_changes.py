@@ -36,7 +36,7 @@ from dynactor.streams.shard import Stream
 
 
 class TableChanges:
-    """Invariant: every known table is durable in the catalog."""
+    """Creates, changes and deletes tables. Invariant: every table in memory is in the catalog."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class TableChanges:
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
             ValidationException, LimitExceededException: as ``table_rules.apply_edit``.
-            Unknown: the partitions keep to the new definition until the catalog is loaded again.
+            Unknown: the partitions use the new definition until the catalog is loaded again.
             StoreError: nothing was changed.
         """
         table = self._tables.settled(message.name)
@@ -209,7 +209,7 @@ class TableChanges:
         stream = definition.stream
         if stream is None or not stream.enabled:
             return definition
-        # Labels are times, and a virtual clock may stand still.
+        # Labels are times, and a virtual clock may be stopped.
         label = self._streams.free_label(definition.name, now)
         return structs.replace(definition, stream=structs.replace(stream, label=label))
 
@@ -247,7 +247,7 @@ class TableChanges:
     async def _changed_stream(
         self, table: Table, old: TableDefinition, new: TableDefinition, now: float
     ) -> Stream | None:
-        """Tell the partitions a new definition; return the stream that it enables or ends."""
+        """Send a new definition to the partitions; return the stream that it enables or ends."""
         if (old.global_indexes, old.stream) == (new.global_indexes, new.stream):
             return None
         is_enabled = new.stream is not None and new.stream.enabled

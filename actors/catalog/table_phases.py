@@ -29,7 +29,7 @@ def table_phases(
     drop: Callable[[Table], Awaitable[None]],
     grow: Callable[[Table], None],
 ) -> Mapping[str, Phase[Table]]:
-    """``drop`` deletes a table; ``grow`` divides it as its throughput requires."""
+    """``drop`` deletes a table; ``grow`` splits its partitions as its throughput requires."""
 
     async def activate(table: Table) -> str:
         await definition_commit.store(owner, table, after_update(table.definition))

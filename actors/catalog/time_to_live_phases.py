@@ -1,9 +1,10 @@
 """The phases of the time to live of tables.
 
 ENABLING: its commit stores the positions from which changes are recorded, as the expirers' first
-checkpoints. A scan lists the expiry times of the items. Then the expirers start at those positions,
-and the changes that they repeat correct the list. ENABLED: the expirers have caught up, and expired
-items are deleted. DISABLING: nothing is deleted any more, and the list is removed.
+checkpoints. A scan lists the expiry times of the items. Then the expirers start at those positions.
+They apply changes again that the scan has seen, and correct the list. ENABLED: the expirers have
+caught up, and expired items are deleted. DISABLING: nothing is deleted any more, and the list is
+removed.
 
 After a crash each phase continues from its stored state.
 """
@@ -94,7 +95,8 @@ class TimeToLivePhases:
             await self._begin(table, settings)
         else:
             await self._put(table, settings)
-            # No item is deleted after the answer. Changes recorded until now have no effect.
+            # Stop the actors, so that no item is deleted after the answer. Changes that are
+            # recorded already have no effect.
             await table.followers.detach(subscriber_id(table))
             # Ignore errors: a partition that was given up deletes nothing either.
             with suppress(DynamoDBError):
@@ -105,7 +107,7 @@ class TimeToLivePhases:
         self._attach(table).backfill(over)
 
     async def _catch_up(self, table: Table, over: Callable[[], None]) -> None:
-        """List the changes since then."""
+        """Apply the changes since the start of the scan to the list."""
         actors = _actors(table)
         actors.follow(await table.followers.feeds_for(subscriber_id(table)))
         self._environment.supervisor.run_in_background(_wait_caught_up, actors, over)

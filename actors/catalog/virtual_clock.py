@@ -1,6 +1,6 @@
-"""The virtual clock: moves it, and stores its time.
+"""The actor that moves the virtual clock and stores its time.
 
-The clock's row is its own head; only this actor writes it.
+The clock's row is the head of its own commits. Only this actor writes the row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dynactor.storage import key_layout
 from dynactor.storage.store import Conflict, Fenced, Group, Store, StoreError, Unknown, View
 
 _MAILBOX_MESSAGES: Final = 100
-# The interval of storing a running clock; each time the row is far enough ahead for the next
+# The interval of storing a running clock. The stored time is ahead of the clock by more than an
 # interval.
 _KEEP_SECONDS: Final = 1.0
 _AHEAD_SECONDS: Final = 3.0
@@ -36,7 +36,7 @@ _log = structlog.get_logger("actors")
 
 
 class ClockState(Struct, frozen=True):
-    """Domain time and its speed. At speed 0 the clock stands still."""
+    """Domain time and its speed. At speed 0 the clock is stopped."""
 
     now_epoch_seconds: float
     speed: float
@@ -57,7 +57,7 @@ class KeepClock(Message[None], frozen=True):
 class StoredClock(Struct, frozen=True):
     """The clock's row: no durable row contains a time after ``epoch_seconds``.
 
-    Without ``is_virtual``, the server has run in real time since, from this time on.
+    Without ``is_virtual``, the server has used real time since ``epoch_seconds``.
     """
 
     epoch_seconds: float
@@ -72,7 +72,7 @@ class ClockBehindData(Exception):
     """The data has a virtual time that is later than the real time."""
 
     def __init__(self, stored_epoch_seconds: float) -> None:
-        super().__init__(f"Domain time stands at {stored_epoch_seconds}")
+        super().__init__(f"The stored domain time is {stored_epoch_seconds}")
         self.stored_epoch_seconds = stored_epoch_seconds
 
 
@@ -112,9 +112,9 @@ class VirtualClockControl:
         return await self.mailbox.put_nowait(message)
 
     async def start(self, floor_epoch_seconds: float) -> None:
-        """Start at the stored time, with the stored speed, if that is later.
+        """Start at the stored time if it is later than the clock's, with the stored speed.
 
-        Without a stored time, start at ``floor_epoch_seconds`` if that is later.
+        Without a stored virtual time, start at ``floor_epoch_seconds`` if that is later.
         """
         stored = _stored(self._row)
         speed = self._clock.speed
@@ -164,7 +164,8 @@ class VirtualClockControl:
     async def _moved(self, message: MoveClock) -> ClockState:
         before = self.state
         speed = before.speed if message.speed is None else message.speed
-        # The target may depend on the time, which must not advance until the target is durable.
+        # Stop the clock: the target may depend on the time, which must not advance until the target
+        # is durable.
         self._clock.set_speed(0)
         try:
             now = self._clock.now_epoch_seconds()

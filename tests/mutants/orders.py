@@ -644,7 +644,8 @@ ORDERS: Final = (
         "actors/catalog/time_to_live_phases.py",
         """\
             await self._put(table, settings)
-            # No item is deleted after the answer. Changes recorded until now have no effect.
+            # Stop the actors, so that no item is deleted after the answer. Changes that are
+            # recorded already have no effect.
             await table.followers.detach(subscriber_id(table))
 """,
         """\
@@ -661,10 +662,10 @@ ORDERS: Final = (
         "actors/catalog/index_phases.py",
         """\
     await actors.wait_caught_up()
-    # An index that lost""",
+    # Don't end the phase""",
         """\
     actors.follows_all = True
-    # An index that lost""",
+    # Don't end the phase""",
         "tests/actors/derived/test_index_steps.py",
         [
             "test_an_index_is_not_active_before_its_followers_have_caught_up",
