@@ -57,6 +57,6 @@ class DatabaseSettings(Struct, frozen=True):
     is_traced: bool = False
     # Like DynamoDB Local, CreateTable drops attribute definitions that no key uses, and the answers
     # of changes show a table in the state that it reaches.
-    is_as_local: bool = False
+    is_like_dynamodb_local: bool = False
     # Seed of ids and of the jitter of retries, for tests; without a seed they are unpredictable.
     seed: int | None = None

@@ -1,6 +1,6 @@
-"""Faults that tests inject into answers: rules, their choice of requests, their effects.
+"""Faults that tests inject into answers: rules, the requests that they match, their effects.
 
-Faults wrap the operations of the protocol, only while rules exist. A request is validated before
-it gets a fault. A body may carry a mark, so that the lanes damage the answer or cut its
-connection.
+While rules exist, each operation of the protocol is wrapped in one that injects faults. A request
+is validated before it gets a fault. For a damaged answer or a cut connection, the operation returns
+a ``DamagedBody``, and the HTTP lanes do the damage.
 """

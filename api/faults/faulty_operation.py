@@ -42,7 +42,7 @@ _UNPROCESSED: Final = {"BatchWriteItem": "UnprocessedItems", "BatchGetItem": "Un
 
 
 def with_faults(operation: Operation, injector: FaultInjector) -> Operation:
-    """The same operation with the faults that the injector chooses.
+    """The same operation with the faults that the injector draws.
 
     The request and its signature are verified first.
     """
@@ -61,17 +61,17 @@ async def _injected(operation: Operation, call: Call[Any], injection: Injection)
         await anyio.sleep(injection.delay_seconds)
     rule = injection.rule
     if rule is None:
-        return await _carried_out(operation, call)
+        return await _executed(operation, call)
     if rule.fault == "cut-before":
         return DamagedBody(b"", AnswerDamage.CUT)
     if rule.fault in _DAMAGES:
-        return DamagedBody(await _carried_out(operation, call), _DAMAGES[rule.fault])
+        return DamagedBody(await _executed(operation, call), _DAMAGES[rule.fault])
     if rule.fault == "unprocessed":
         return await _in_part(operation, call)
     raise _error(rule, call, injection)
 
 
-async def _carried_out(operation: Operation, call: Call[Any]) -> bytes:
+async def _executed(operation: Operation, call: Call[Any]) -> bytes:
     done = operation.handle(call)
     return done if isinstance(done, bytes) else await done
 
@@ -124,7 +124,7 @@ def _refusal(rule: FaultRule, call: Call[Any], injection: Injection) -> Refusal:
 
 
 def _cancelled(reason: CancellationReason, actions: int) -> TransactionCanceledException:
-    """A cancellation with a reason for the first action."""
+    """A canceled transaction whose first action has this reason."""
     return TransactionCanceledException([reason] + [NO_REASON] * (actions - 1))
 
 
@@ -132,7 +132,7 @@ async def _in_part(operation: Operation, call: Call[Any]) -> bytes:
     """Execute the first half of a batch, and return the second half as unprocessed."""
     taken, left = _halves(call.request.RequestItems)
     request = structs.replace(call.request, RequestItems=taken)
-    body = await _carried_out(operation, structs.replace(call, request=request))
+    body = await _executed(operation, structs.replace(call, request=request))
     answer = json.decode(body)
     member = _UNPROCESSED[operation.name]
     unprocessed = answer.setdefault(member, {})
@@ -163,7 +163,7 @@ def _halves(requests: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _listed(of_table: Any) -> list[Any]:
-    """The writes of one table, or its keys."""
+    """The writes of one table, or the keys to get from it."""
     listed: list[Any] = getattr(of_table, "Keys", of_table)
     return listed
 

@@ -1,4 +1,4 @@
-"""The active rules of faults, and their choice of requests."""
+"""The active fault rules, which choose the requests that get faults."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Injection(Struct, frozen=True):
 
 
 class RuleState(Struct, frozen=True):
-    """A rule in answers: with its id, and its counts of matched and injected requests."""
+    """A rule as the admin port shows it: with its id, and counts of matched and faulty requests."""
 
     id: str
     rule: FaultRule
@@ -101,7 +101,7 @@ class FaultInjector:
     """
 
     def __init__(self, counts: Counter[tuple[str, str]], changed: Callable[[], None]) -> None:
-        """``counts`` are by fault and operation. ``changed`` is called when rules change."""
+        """``counts`` counts faults by fault and operation. ``changed`` is called on each change."""
         self._counts = counts
         self._changed = changed
         self._rules: dict[str, _ActiveRule] = {}
@@ -135,7 +135,7 @@ class FaultInjector:
         return RuleState(active.rule_id, rule, 0, 0)
 
     def remove(self, rule_id: str) -> bool:
-        """Remove a rule; returns whether it existed."""
+        """Remove a rule; return whether it existed."""
         is_there = self._rules.pop(rule_id, None) is not None
         if is_there:
             self._changed()
@@ -147,7 +147,7 @@ class FaultInjector:
         self._changed()
 
     def draw(self, operation: str, call: Call[Any]) -> Injection | None:
-        """The faults of a request; None for none."""
+        """The faults of a request; None if it gets no fault."""
         facts = RequestFacts.of(operation, call)
         now = call.database.clock.now_epoch_seconds()
         delay_seconds = 0.0

@@ -1,4 +1,4 @@
-"""A rule of faults: its fault, and its choice of requests."""
+"""A fault rule: its fault, and the requests that it matches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DATA: Final = (
     | TRANSACTIONS
     | {"ExecuteStatement", "BatchExecuteStatement", "GetRecords"}
 )
-# The operations of a fault; faults that are not listed apply to any operation.
+# The operations that a fault can happen to; a fault that is not listed applies to any operation.
 _OPERATIONS: Final[Mapping[Fault, frozenset[str]]] = {
     "throttling": _DATA,
     "transaction-conflict": _WRITES | TRANSACTIONS,

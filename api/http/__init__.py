@@ -1,11 +1,10 @@
 """HTTP and the JSON 1.0 protocol: connections, messages, compression, signatures, access.
 
 SDKs send plain POST requests of known length. The fast lane (``fast_lane.py``) reads and answers
-them directly. Any other HTTP goes to aiohttp (``aiohttp_lane.py``), read in small pieces
-(``bounded_reads.py``). An operation that does not wait returns its body, and the answer goes out
-while the request's bytes are still being handled. Another operation returns an awaitable for the
-connection's task. Answers that are ready in one turn of the event loop are sent together at its
-end.
+them directly. Any other HTTP goes to the full lane, which is aiohttp (``aiohttp_lane.py``) behind
+reads of bounded size (``bounded_reads.py``). An operation that does not wait returns the answer's
+body at once. Any other operation returns an awaitable, which the connection's task awaits. All
+answers that are ready in one turn of the event loop are sent at the end of the turn.
 
 Memory and fairness:
 
@@ -21,10 +20,10 @@ Memory and fairness:
   connections that have waited longest are aborted.
 
 Access: the server listens on loopback. Another address needs access keys or ``--allow-open``. With
-keys, ``signature.py`` verifies each request before its body is inflated or decoded, and the head
-of a large request before its body is read. On loopback the Host header must be an IP address,
-localhost or a configured name, so no web page reaches the server under a name of its own.
-Cross-origin answers are for configured origins (``browser_access.py``).
+keys, ``signature.py`` verifies each request before its body is decompressed or decoded, and the
+head of a large request before its body is read. On loopback the Host header must be an IP address,
+localhost or a configured name, so a web page can't reach the server through DNS rebinding. Web
+pages of other origins can read answers only if the origin is configured (``browser_access.py``).
 
 A request only adds its latency to a histogram or its error to a count (``request_figures.py``).
 ``request_log.py`` writes its log line, for errors at most 20 a second.

@@ -13,8 +13,9 @@ from dynactor.api.http.signature import AccessKey
 
 _ID: Final = "aws_access_key_id"
 _SECRET: Final = "aws_secret_access_key"  # noqa: S105 - the name of one
-# Characters that end a key's id in an Authorization header, or can't be in the header.
-_NAMES_NO_KEY: Final = re.compile(r"[^!-~]|[,/]")
+# Characters that a key id can't have: they end the id in an Authorization header, or are not
+# allowed in the header.
+_INVALID_IN_ID: Final = re.compile(r"[^!-~]|[,/]")
 
 
 class BadCredentialsFile(Exception):
@@ -45,7 +46,7 @@ def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
         profile = profiles[name]
         given = profile.get(_ID, ""), profile.get(_SECRET, "")
         if given == ("", ""):
-            # The profile has no key of its own.
+            # A profile may have other settings and no key.
             continue
         if not all(given):
             raise BadCredentialsFile(f"{path}: the profile [{name}] needs both {_ID} and {_SECRET}")
@@ -59,8 +60,8 @@ def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
 
 
 def _check_signs(path: Path, profile: str, key: tuple[str, str]) -> None:
-    """Refuse a key that no client could sign with: its requests would fail without a reason."""
-    if _NAMES_NO_KEY.search(key[0]) is not None:
+    """Refuse a key that no client could sign with, because all its requests would be refused."""
+    if _INVALID_IN_ID.search(key[0]) is not None:
         raise BadCredentialsFile(
             f"{path}: the {_ID} of the profile [{profile}] can't be written into a signature: give "
             "letters and digits, without spaces, commas and slashes"

@@ -1,4 +1,4 @@
-"""The plain lane: any HTTP that aiohttp understands.
+"""The full lane: any HTTP that aiohttp understands.
 
 The lane needs no router, because every operation is a POST to ``/``.
 """
@@ -23,7 +23,7 @@ from msgspec import json, structs
 
 from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
 from dynactor.api.http.answer_damage import CUTS, AnswerDamage
-from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, Place, RequestRoom
+from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.browser_access import host_refusal
 from dynactor.api.http.compression import most_decompressed_bytes
@@ -48,12 +48,12 @@ _LINGERING_SECONDS: Final = 10.0
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def plain_server(
-    protocol: Protocol, settings: HttpSettings, room: RequestRoom, turns: Turns
+def full_server(
+    protocol: Protocol, settings: HttpSettings, memory: RequestMemory, turns: Turns
 ) -> web.Server:
     """Make the factory of aiohttp's connections."""
     return web.Server(
-        PlainLane(protocol, settings, room, turns).answer,
+        FullLane(protocol, settings, memory, turns).answer,
         access_log=None,
         logger=_quiet_logger(),
         keepalive_timeout=settings.idle_seconds,
@@ -67,27 +67,27 @@ def plain_server(
 
 
 class _RefusedByHeadError(Exception):
-    """A request is refused before its body is read."""
+    """The head of a request is refused, so the body is not read."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer)
         self.answer = answer
 
 
-class PlainLane:
+class FullLane:
     """Answers requests on aiohttp's own connections, one after another."""
 
     def __init__(
-        self, protocol: Protocol, settings: HttpSettings, room: RequestRoom, turns: Turns
+        self, protocol: Protocol, settings: HttpSettings, memory: RequestMemory, turns: Turns
     ) -> None:
         self._protocol = protocol
         self._settings = settings
-        self._room = room
+        self._memory = memory
         self._turns = turns
         self._drains = BodyDrain(min(settings.transfer_seconds, _LINGERING_SECONDS))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request, and limit the time that the client may take to read the answer."""
+        """Answer a request; abort the connection if the client does not read the answer in time."""
         connection = _connection_of(request)
         with nullcontext() if connection is None else connection.request(request.content):
             return await self._answer(request, connection)
@@ -95,12 +95,11 @@ class PlainLane:
     async def _answer(
         self, request: web.BaseRequest, connection: BoundedReads | None
     ) -> web.StreamResponse:
-        # aiohttp starts no other request of a client that has left.
-        if connection is not None and not connection.take_news():
-            # The request is pipelined: it was sent before the previous answer.
+        # Without new bytes from the client, this request was pipelined behind the previous one.
+        if connection is not None and not connection.take_has_read():
             await self._turns.wait()
             if request.transport is None or request.transport.is_closing():
-                # The client has left: its pipelined requests are dropped.
+                # The client has disconnected, so its pipelined requests are dropped.
                 return web.Response()
         response = await self._response(request)
         try:
@@ -135,7 +134,7 @@ class PlainLane:
         if request.method != "POST" or request.path != "/":
             return _response_of(self._protocol.not_understood())
         if len(headers.getall("Authorization", ())) > 1:
-            # A proxy may have verified the one header and the server the other.
+            # A proxy may have verified a different one of these headers than the server would.
             return self._refuse(
                 InvalidSignatureException("Found more than one 'Authorization' HTTP header.")
             )
@@ -143,11 +142,11 @@ class PlainLane:
             return await self._posted(request, leaving)
 
     async def _posted(self, request: web.BaseRequest, leaving: ExitStack) -> web.Response:
-        """Answer a POST; ``leaving`` releases its reservation of memory."""
+        """Answer a POST; ``leaving`` releases the memory reserved for its body."""
         head = _head_of(request)
         try:
-            async with asyncio.timeout(self._settings.transfer_seconds) as patience:
-                body = await self._read_body(request, head, patience, leaving)
+            async with asyncio.timeout(self._settings.transfer_seconds) as limit:
+                body = await self._read_body(request, head, limit, leaving)
         except TimeoutError:
             response = web.Response(status=HTTPStatus.REQUEST_TIMEOUT)
             response.force_close()
@@ -180,7 +179,7 @@ class PlainLane:
         self,
         request: web.BaseRequest,
         head: Request,
-        patience: asyncio.Timeout,
+        limit: asyncio.Timeout,
         leaving: ExitStack,
     ) -> bytes:
         """Read the complete body as it was sent.
@@ -196,10 +195,10 @@ class PlainLane:
         length = request.content_length
         if length is not None and length > REQUEST_BYTES:
             raise too_large
-        place = None
+        reservation = None
         if is_packed(head) or (length is not None and length > SMALL_REQUEST_BYTES):
             self._check_head(head)
-            place = await self._take_place(head, length, patience, leaving)
+            reservation = await self._reserve_memory(head, length, limit, leaving)
         elif length is None and request.body_exists:
             # The size of a chunked body is unknown.
             self._check_head(head)
@@ -213,14 +212,14 @@ class PlainLane:
                 size_bytes += len(piece)
                 if size_bytes > REQUEST_BYTES:
                     raise too_large
-                if size_bytes > SMALL_REQUEST_BYTES and place is None:
-                    place = await self._take_place(head, length, patience, leaving)
-                if place is not None:
-                    place.arrived_bytes = size_bytes
+                if size_bytes > SMALL_REQUEST_BYTES and reservation is None:
+                    reservation = await self._reserve_memory(head, length, limit, leaving)
+                if reservation is not None:
+                    reservation.arrived_bytes = size_bytes
         except (RequestPayloadError, ConnectionError):
             raise SerializationException("The body broke off") from None
-        if place is not None:
-            place.is_whole = True
+        if reservation is not None:
+            reservation.is_whole = True
         return b"".join(pieces)
 
     def _check_head(self, head: Request) -> None:
@@ -228,26 +227,26 @@ class PlainLane:
         if refusal is not None:
             raise _RefusedByHeadError(refusal)
 
-    async def _take_place(
-        self, head: Request, length: int | None, patience: asyncio.Timeout, leaving: ExitStack
-    ) -> Place:
-        """Reserve memory and wait for it; the client's timeout starts then."""
+    async def _reserve_memory(
+        self, head: Request, length: int | None, limit: asyncio.Timeout, leaving: ExitStack
+    ) -> Reservation:
+        """Reserve memory and wait for it; the client's timeout starts when memory is granted."""
         now = asyncio.get_running_loop().time
 
-        def put_out() -> None:
-            if not patience.expired():
-                patience.reschedule(now())
+        def close() -> None:
+            if not limit.expired():
+                limit.reschedule(now())
 
         # The sizes of a chunked body and of a decompressed one are unknown: use the largest.
         size_bytes = REQUEST_BYTES if length is None else length
         if is_packed(head):
             size_bytes += most_decompressed_bytes(size_bytes)
-        place = self._room.enter(size_bytes, put_out)
-        leaving.callback(self._room.leave, place)
-        patience.reschedule(None)
-        await place.let_in
-        patience.reschedule(now() + self._settings.transfer_seconds)
-        return place
+        reservation = self._memory.reserve(size_bytes, close)
+        leaving.callback(self._memory.release, reservation)
+        limit.reschedule(None)
+        await reservation.granted
+        limit.reschedule(now() + self._settings.transfer_seconds)
+        return reservation
 
     def _refuse(self, error: DynamoDBError) -> web.Response:
         return _response_of(self._protocol.refuse(error))
@@ -268,7 +267,10 @@ class PlainLane:
         return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
 
     def _identity(self, host: str) -> web.Response:
-        """The server's identity. An admin listener on all addresses has the host of the request."""
+        """The server's identity, with the address of the admin listener.
+
+        If the admin listener listens on all addresses, the request's host is shown.
+        """
         identity = self._settings.identity
         name = urlsplit(f"//{host}").hostname
         if self._settings.admin_is_everywhere and identity.admin_endpoint and name:
@@ -279,7 +281,7 @@ class PlainLane:
 
 
 def _connection_of(request: web.BaseRequest) -> BoundedReads | None:
-    """The connection of a request; None if its client has left."""
+    """The connection of a request; None if its client has disconnected."""
     connection = None if request.transport is None else request.transport.get_protocol()
     return connection if isinstance(connection, BoundedReads) else None
 

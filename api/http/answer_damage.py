@@ -26,7 +26,7 @@ class DamagedBody(bytes):
     damage: AnswerDamage
 
     def __new__(cls, body: bytes, damage: AnswerDamage) -> Self:
-        """Make the body from the undamaged one."""
+        """Make it from the undamaged body."""
         made = super().__new__(cls, body)
         made.damage = damage
         return made

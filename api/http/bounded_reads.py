@@ -1,8 +1,8 @@
-"""A connection that reads little at a time.
+"""A connection that passes received bytes on in small pieces.
 
-The event loop reads up to 256 KB of a connection at once, and 32 times before it turns to another
-one. The library aiohttp holds several copies of these bytes: invalid HTTP in its error messages, a
-body that is not read yet in its buffer. A hundred connections used more than a gigabyte.
+The event loop reads up to 256 KB of a connection at once, and up to 32 times before it turns to
+another one. The library aiohttp keeps several copies of these bytes: of invalid HTTP in its error
+messages, of an unread body in its buffer. A hundred connections used more than a gigabyte.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.model.limits import KIB
 
 PIECE_BYTES: Final = 8 * KIB
-# aiohttp takes three turns from the end of a request to the start of the next request that it has
-# read.
+# Turns of the event loop after which no pipelined request can still start. aiohttp needs three
+# turns from the end of a request to the start of the next one.
 _TURNS_TO_NEXT_REQUEST: Final = 8
 
 
@@ -41,14 +41,14 @@ class BoundedReads(asyncio.BufferedProtocol):
         self._transport = transport
         self._piece = piece
         self._unsent_answers = unsent_answers
-        self._has_news = True
+        self._has_read = True
         # The body of the request that is being answered.
         self._body: StreamReader | None = None
         self._is_ended = False
 
     @contextmanager
     def request(self, body: StreamReader) -> Iterator[None]:
-        """Mark a request as being answered within the context."""
+        """A context in which a request with this body is answered."""
         self._body = body
         self._close_if_broken_off()
         try:
@@ -63,10 +63,10 @@ class BoundedReads(asyncio.BufferedProtocol):
         for start in range(0, len(data), len(self._piece)):
             self._protocol.data_received(data[start : start + len(self._piece)])
 
-    def take_news(self) -> bool:
+    def take_has_read(self) -> bool:
         """Whether anything was read since the last call."""
-        had_news, self._has_news = self._has_news, False
-        return had_news
+        had_read, self._has_read = self._has_read, False
+        return had_read
 
     def get_buffer(self, _hint_bytes: int) -> bytearray:
         """Return the buffer for the next piece."""
@@ -74,7 +74,7 @@ class BoundedReads(asyncio.BufferedProtocol):
 
     def buffer_updated(self, size_bytes: int) -> None:
         """A piece has been read."""
-        self._has_news = True
+        self._has_read = True
         self._protocol.data_received(bytes(self._piece[:size_bytes]))
 
     def eof_received(self) -> bool:
@@ -87,18 +87,18 @@ class BoundedReads(asyncio.BufferedProtocol):
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The client has left."""
-        self._unsent_answers.went_on(self._transport)
+        """The client has disconnected."""
+        self._unsent_answers.remove(self._transport)
         self._protocol.connection_lost(error)
 
     def pause_writing(self) -> None:
-        """Stop sending: the client does not read its answers."""
-        self._unsent_answers.stopped(self._transport)
+        """The client does not read its answers, so stop sending."""
+        self._unsent_answers.add(self._transport)
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """The client has taken its answers."""
-        self._unsent_answers.went_on(self._transport)
+        """The client has read its answers."""
+        self._unsent_answers.remove(self._transport)
         self._protocol.resume_writing()
 
     def _close_if_broken_off(self) -> None:
@@ -106,7 +106,7 @@ class BoundedReads(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _close_when_idle(self, turns: int) -> None:
-        """Close unless another request, which has been read, begins within these turns."""
+        """Close after these turns of the event loop, unless a request that was read starts."""
         if self._body is not None:
             return
         if turns == 0:

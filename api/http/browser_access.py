@@ -1,8 +1,8 @@
 """The access of web pages through a browser: checks of the headers Host and Origin.
 
-A web page can make a browser send requests to 127.0.0.1, also under a name of its own (DNS
-rebinding). A server on loopback therefore answers only to names that no foreign page can have.
-Pages of another origin can read answers only if the configuration names the origin.
+A web page can make a browser send requests to 127.0.0.1, also under a domain name that the page's
+owner controls (DNS rebinding). A server on loopback therefore accepts only host names that no such
+owner can have. Pages of another origin can read answers only if the origin is configured.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Access(Struct, frozen=True):
     origins: frozenset[str] = frozenset()
 
     def allows_host(self, host: str) -> bool:
-        """Whether a Host header is allowed. A request without one does not come from a browser."""
+        """Whether a Host header is allowed. Browsers always send one, so a missing one is."""
         if self.host_names is None or not host:
             return True
         name = _host_name(host)

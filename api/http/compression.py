@@ -22,11 +22,12 @@ _GZIP_START: Final = b"\x1f\x8b"
 # Clients send one member. The remaining body is copied after each member, so without a limit a
 # body of empty members took half an hour.
 _MEMBERS: Final = 64
-# In the compressed data, 2 bits expand to at most 258 bytes (zlib's "Technical Details").
+# The most bytes to which 1 compressed byte expands: 2 bits expand to at most 258 bytes (zlib's
+# "Technical Details").
 _MOST_INFLATED: Final = 258 * 8 // 2
-# A smaller answer fits a few packets: compressing costs more than sending.
+# A smaller answer fits into a few packets, so compressing it would cost more than sending it.
 WORTH_COMPRESSING_BYTES: Final = 4096
-# Observed on AWS: the first number after ``q=`` counts, whichever parameter it belongs to.
+# Observed on AWS: the weight is the first number after any ``q=`` in a coding's parameters.
 _WEIGHT: Final = re.compile(r"q\s*=\s*(\d*\.?\d+)", re.IGNORECASE | re.ASCII)
 
 
@@ -40,16 +41,16 @@ def decompress(packed: bytes, coding: Coding) -> bytes:
         RequestEntityTooLargeException: the body decompresses to more than 16 MB.
     """
     pieces = []
-    room_bytes = REQUEST_BYTES
+    left_bytes = REQUEST_BYTES
     for _ in range(_MEMBERS):
         member = zlib.decompressobj(_WINDOW_BITS[coding])
         try:
-            # One byte more than allowed distinguishes a full buffer from too much data.
-            piece = member.decompress(packed, room_bytes + 1)
+            # One more byte than allowed is read, to detect a body that is too large.
+            piece = member.decompress(packed, left_bytes + 1)
         except zlib.error:
             raise SerializationException(f"The body is not valid {coding}") from None
-        room_bytes -= len(piece)
-        if room_bytes < 0:
+        left_bytes -= len(piece)
+        if left_bytes < 0:
             raise RequestEntityTooLargeException("Request size exceeds 16 MB when inflated")
         if not member.eof:
             raise SerializationException(f"The {coding} body ends too early")
@@ -73,11 +74,11 @@ def compress(body: bytes, coding: Coding) -> bytes:
 
 @lru_cache(maxsize=64)
 def accepted_coding(accept_encoding: str) -> Coding | None:
-    """The coding that an Accept-Encoding header asks for; None: the answer is not compressed.
+    """The coding that an Accept-Encoding header requests; None: the answer is not compressed.
 
-    Observed on AWS: the largest weight wins, and the first of equal weights. Codings matched by
-    ``*`` come after named codings, gzip first. A coding that is named several times has its
-    largest weight. The weight of ``identity`` does not count.
+    Observed on AWS: the coding with the largest weight is used, and the first one if weights are
+    equal. Codings matched by ``*`` come after named codings, gzip first. A coding that is named
+    several times has its largest weight. The weight of ``identity`` is ignored.
     """
     weights: dict[str, float] = {}
     for choice in accept_encoding.split(","):

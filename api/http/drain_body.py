@@ -2,8 +2,9 @@
 
 A client may send its whole body before it reads. Closing a connection with unread bytes resets it,
 and the answer may be lost (RFC 9112, 9.6).
-Reading costs the server time, so the rate over all connections, the time of each and their number
-are limited. Further connections are closed.
+Reading costs processor time, so three things are limited: the rate over all connections, the time
+for each body, and the number of bodies read at once. Beyond that number, connections are closed
+without reading.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The fast lane: plain POSTs, read and answered without an HTTP library.
 
 SDKs send a head and a body of known length, and expect one answer. A connection stays in the fast
-lane until its first unusual byte. Then the connection and all unanswered bytes move permanently
-to the plain lane, aiohttp's protocol.
+lane until its first unusual head. Then the connection and all unanswered bytes move permanently to
+the full lane, aiohttp's protocol.
 
 A request starts as soon as it is complete. An operation that waits for nothing is answered at once;
 otherwise the connection's task awaits the answer. Answers of one turn of the event loop are sent
@@ -10,7 +10,7 @@ together at its end, because waking a sleeping client costs more than sending (1
 machine).
 
 Pipelined requests wait for their turn (``dynactor.api.http.pipelining``) and are dropped when their
-client leaves.
+client disconnects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from aiohttp import web
 
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.http.answer_damage import CUTS
-from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, Place, RequestRoom
+from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.message import (
@@ -62,23 +62,23 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self,
         protocol: Protocol,
         settings: HttpSettings,
-        plain: web.Server,
-        room: RequestRoom,
+        full: web.Server,
+        memory: RequestMemory,
         turns: Turns,
     ) -> None:
         self.protocol = protocol
         self.settings = settings
-        self._plain = plain
-        self.room = room
+        self._full = full
+        self.memory = memory
         self._turns = turns
         self.unsent_answers = UnsentAnswers(settings.unsent_answers_bytes)
-        # The read buffer of all connections in the plain lane.
+        # The read buffer of all connections in the full lane.
         self.piece = bytearray(PIECE_BYTES)
         self._connections: set[FastLane] = set()
         self._all_closed = asyncio.Event()
         self._ending = False
         self._ended = False
-        # Connections in the plain lane, with the time since which a sweep saw them closing.
+        # Connections in the full lane; for a closing one, when a sweep first saw it closing.
         self._handed_over: WeakKeyDictionary[asyncio.Transport, float | None] = WeakKeyDictionary()
         # Connections whose answers are sent at the end of this turn of the event loop.
         self.unsent: list[FastLane] = []
@@ -97,7 +97,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
     def opened(self, connection: FastLane) -> None:
         """Serve a new connection."""
         if self._ended:
-            # The connection was accepted just before the end.
+            # The connection was accepted just before the server stopped.
             connection.abort()
             return
         self._connections.add(connection)
@@ -106,16 +106,16 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
             connection.end()
 
     def closed(self, connection: FastLane) -> None:
-        """Forget a connection that was closed or left the fast lane."""
+        """Remove a connection that was closed or moved to the full lane."""
         self._connections.discard(connection)
         if self._ending and not self._connections:
             self._all_closed.set()
 
     def hand_over(self, connection: FastLane, transport: asyncio.Transport) -> web.RequestHandler:
-        """Move a connection to the plain lane; returns its protocol there."""
+        """Move a connection to the full lane; return its protocol there."""
         self.closed(connection)
         self._handed_over[transport] = None
-        return self._plain()
+        return self._full()
 
     def _send_all(self) -> None:
         connections, self.unsent = self.unsent, []
@@ -165,7 +165,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         return ended
 
     async def _serve(self, connection: FastLane) -> None:
-        """Supervise a connection: an error ends this connection only."""
+        """Run the task of a connection. An error ends this connection only."""
         try:
             await connection.serve()
         except (Exception, asyncio.CancelledError) as error:
@@ -173,11 +173,11 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
                 raise
             self._fail(connection, error)
         finally:
-            connection.leave_room()
+            connection.release_memory()
 
     @staticmethod
     def _fail(connection: FastLane, error: BaseException) -> None:
-        """Close a connection after a bug in the server, and keep the others."""
+        """Close only this connection after an exception, which is a bug in the server."""
         _log.error("connection_failed", exc_info=error)
         connection.abort()
 
@@ -190,9 +190,9 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
             for connection in list(self._connections):
                 connection.sweep(now)
             for transport, closing_since in list(self._handed_over.items()):
-                self._sweep_plain(transport, closing_since, now)
+                self._sweep_full(transport, closing_since, now)
 
-    def _sweep_plain(
+    def _sweep_full(
         self, transport: asyncio.Transport, closing_since: float | None, now: float
     ) -> None:
         """Abort a closing connection of aiohttp whose client does not read its last answers."""
@@ -211,14 +211,14 @@ class FastLane(asyncio.Protocol):
     Invariants:
 
     - Requests are answered one at a time, in order.
-    - ``_held`` starts with the first byte of the first unanswered request. It is bounded by one
-      request of 16 MB while that is read. While a request is answered, or a large one waits for its
-      place (``dynactor.api.http.body_memory``), it is bounded by ``_READ_AHEAD_BYTES``,
+    - ``_held`` has the received bytes from the first unanswered request on. While a request is
+      read, they are at most one request of 16 MB. While a request is answered, or a large one waits
+      for memory (``dynactor.api.http.body_memory``), they are limited by ``_READ_AHEAD_BYTES``,
       ``_READ_AHEAD_REQUESTS`` and one read.
-    - ``_held`` contains a complete request only while the connection is busy: it answers a request,
-      its client has answers to read, or it waits for its turn.
-    - ``_progress`` rises when a request starts and when it is answered. It stands still only while
-      the server works (``_answering``), has no memory or waits for the client.
+    - ``_held`` contains a complete request only while the connection is busy: while it answers a
+      request, while its client has unread answers, or while it waits for its turn.
+    - ``_progress`` rises when a request starts to arrive and when it is answered. If it does not
+      change, the server works (``_answering``), waits for memory, or waits for the client.
     """
 
     _transport: asyncio.Transport
@@ -227,16 +227,17 @@ class FastLane(asyncio.Protocol):
     def __init__(self, lanes: FastLanes) -> None:
         self._lanes = lanes
         self._held = bytearray()
-        # The head of the request that is being read, once complete; and the size of that request.
+        # The head of the request that is being read, if complete; then also where its body starts,
+        # and the size of the whole request.
         self._head: Head | None = None
         self._body_start = 0
         self._needed_bytes = 0
-        # The place of a large request until it is answered.
-        self._place: Place | None = None
-        # A client that does not sign often sends the same head again.
+        # The memory reserved for a large request until it is answered.
+        self._reservation: Reservation | None = None
+        # The last head and its bytes: a client that does not sign often repeats the same head.
         self._last_head: Head | None = None
         self._last_head_bytes = b""
-        # Whether the task awaits an answer, and the awaitable until the task takes it.
+        # Whether an operation is awaited, and its awaitable until the task takes the awaitable.
         self._answering = False
         self._awaited: Awaitable[Answer] | None = None
         self._unsent = b""
@@ -260,9 +261,9 @@ class FastLane(asyncio.Protocol):
         self._lanes.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes, and answer a request that is complete."""
+        """Append the bytes, and answer the next request if it is complete."""
         if self._ending:
-            # The last answer told the client that the connection closes, so ignore further bytes.
+            # The last answer has announced the end of the connection, so ignore further bytes.
             return
         if not self._held:
             self._progress += 1
@@ -272,8 +273,8 @@ class FastLane(asyncio.Protocol):
                 self._pause_reading()
         elif len(self._held) >= self._needed_bytes:
             self._begin_next()
-        elif self._place is not None:
-            self._place.arrived_bytes = len(self._held)
+        elif self._reservation is not None:
+            self._reservation.arrived_bytes = len(self._held)
 
     def eof_received(self) -> bool:
         """Keep the connection: the client sends no more, but may still wait for answers."""
@@ -282,26 +283,26 @@ class FastLane(asyncio.Protocol):
         return True
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Finish the request in flight without an answer, because the client has left.
+        """Finish the request in flight without sending its answer; the client has disconnected.
 
         Pipelined requests behind it are dropped.
         """
         self._ending = True
         self._writing_paused = False
-        self._lanes.unsent_answers.went_on(self._transport)
+        self._lanes.unsent_answers.remove(self._transport)
         self._drop_held()
         self._wake()
         self._lanes.closed(self)
 
     def pause_writing(self) -> None:
-        """Stop work for a client that does not read its answers."""
+        """Start no more requests of a client that does not read its answers."""
         self._writing_paused = True
-        self._lanes.unsent_answers.stopped(self._transport)
+        self._lanes.unsent_answers.add(self._transport)
 
     def resume_writing(self) -> None:
-        """Go on: the client has read its answers."""
+        """The client has read its answers, so start its next request."""
         self._writing_paused = False
-        self._lanes.unsent_answers.went_on(self._transport)
+        self._lanes.unsent_answers.remove(self._transport)
         self._go_on()
 
     # -- called by the lanes ----------------------------------------------------------------
@@ -315,7 +316,7 @@ class FastLane(asyncio.Protocol):
             self._go_on()
 
     def begin_pipelined(self) -> bool:
-        """Start the next pipelined request, if any; returns whether it has to be awaited."""
+        """Start the next pipelined request, if any; return whether it has to be awaited."""
         self._awaits_turn = False
         if not self._is_busy and not self._begin_next() and self._ending:
             self._wake()
@@ -331,29 +332,29 @@ class FastLane(asyncio.Protocol):
         """Close now."""
         self._transport.abort()
 
-    def leave_room(self) -> None:
-        """Give up the place of a large request."""
-        if self._place is not None:
-            place, self._place = self._place, None
-            self._lanes.room.leave(place)
+    def release_memory(self) -> None:
+        """Release the memory reserved for a large request."""
+        if self._reservation is not None:
+            reservation, self._reservation = self._reservation, None
+            self._lanes.memory.release(reservation)
 
     def sweep(self, now: float) -> None:
         """Close the connection if the server has waited too long for the client."""
-        is_ours = self._answering or self._awaits_turn or self._waits_for_room()
+        is_ours = self._answering or self._awaits_turn or self._waits_for_memory()
         if is_ours or self._progress != self._swept_progress:
             self._swept_progress = self._progress
             self._swept_at = now
             return
         settings = self._lanes.settings
         is_idle = not self._held and not self._writing_paused
-        patience_seconds = settings.idle_seconds if is_idle else settings.transfer_seconds
-        if now - self._swept_at >= patience_seconds:
+        timeout_seconds = settings.idle_seconds if is_idle else settings.transfer_seconds
+        if now - self._swept_at >= timeout_seconds:
             self.abort()
 
     # -- the task ---------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        """Await answers until either side ends or the connection moves to the plain lane."""
+        """Await answers until either side ends or the connection moves to the full lane."""
         while True:
             if self._awaited is not None:
                 awaited, self._awaited = self._awaited, None
@@ -381,7 +382,7 @@ class FastLane(asyncio.Protocol):
         return bool(self._answering or self._unsent or self._writing_paused or self._awaits_turn)
 
     def _go_on(self) -> None:
-        """Go on with pipelined requests after answers were sent."""
+        """Continue with pipelined requests after answers were sent."""
         if self._held and not self._is_busy:
             self._awaits_turn = True
             self._lanes.take_turn(self)
@@ -405,9 +406,9 @@ class FastLane(asyncio.Protocol):
         if (
             self._reading_paused
             and (request is None or not self._is_far_ahead())
-            and not self._waits_for_room()
+            and not self._waits_for_memory()
         ):
-            # A request may be larger than the read-ahead limit, so continue reading.
+            # The next request may be larger than the read-ahead limit, so continue reading.
             self._resume_reading()
         if request is None:
             return False
@@ -426,15 +427,16 @@ class FastLane(asyncio.Protocol):
     def _answer(self, answer: Answer) -> None:
         self._answering = False
         self._progress += 1
-        if self._place is not None:
-            self.leave_room()
+        if self._reservation is not None:
+            self.release_memory()
         if self._transport.is_closing():
             self._drop_held()
             return
         if answer.damage is not None and answer.damage in CUTS:
             self._cut(answer)
             return
-        # A client reads no answer after one that closes the connection.
+        # Announce the end of the connection with the last answer only: a client would not read
+        # further answers.
         is_last = self._ending and not self._held
         turn = self._lanes.turn
         if not turn.began_nanoseconds:
@@ -447,18 +449,18 @@ class FastLane(asyncio.Protocol):
         self._transport.write(part_of(answer, time.time()))
         self.end()
 
-    def _take_place(self) -> None:
+    def _reserve_memory(self) -> None:
         """Reserve memory for the request that is being read; pause reading until it is granted."""
-        self._place = self._lanes.room.enter(self._needed_bytes, self.abort)
-        self._place.arrived_bytes = len(self._held)
-        if self._waits_for_room():
+        self._reservation = self._lanes.memory.reserve(self._needed_bytes, self.abort)
+        self._reservation.arrived_bytes = len(self._held)
+        if self._waits_for_memory():
             self._pause_reading()
-            self._place.let_in.add_done_callback(self._let_in)
+            self._reservation.granted.add_done_callback(self._on_granted)
 
-    def _waits_for_room(self) -> bool:
-        return self._place is not None and not self._place.let_in.done()
+    def _waits_for_memory(self) -> bool:
+        return self._reservation is not None and not self._reservation.granted.done()
 
-    def _let_in(self, _: asyncio.Future[None]) -> None:
+    def _on_granted(self, _: asyncio.Future[None]) -> None:
         self._resume_reading()
 
     def _pause_reading(self) -> None:
@@ -472,13 +474,13 @@ class FastLane(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _next_request(self) -> Request | None:
-        """Cut the next request off ``_held``; None: it is incomplete, or not for this lane."""
+        """Take the next request from ``_held``; None: it is incomplete, or not for this lane."""
         held = self._held
         head = self._head or self._next_head()
         if head is None or len(held) < self._needed_bytes:
             return None
-        if self._place is not None:
-            self._place.is_whole = True
+        if self._reservation is not None:
+            self._reservation.is_whole = True
         body = bytes(held[self._body_start : self._needed_bytes])
         del held[: self._needed_bytes]
         self._head = None
@@ -503,31 +505,31 @@ class FastLane(asyncio.Protocol):
         needed_bytes = body_start + head.content_length
         is_large = needed_bytes > SMALL_REQUEST_BYTES and needed_bytes > len(held)
         if is_large and self._lanes.protocol.refusal(head.request(b"")) is not None:
-            # A refused request reserves no memory. The plain lane answers and drops its body.
+            # A refused request reserves no memory. The full lane answers and drops its body.
             self._leave()
             return None
         self._head = head
         self._body_start = body_start
         self._needed_bytes = needed_bytes
         if is_large:
-            self._take_place()
+            self._reserve_memory()
         return head
 
     def _leave(self) -> None:
-        """Move the connection to the plain lane, with all unanswered bytes."""
+        """Move the connection to the full lane, with all unanswered bytes."""
         if self._transport.is_closing():
-            # The plain lane would not be notified that the client left, and would keep the
-            # connection.
+            # The transport would not report the end to the full lane, so the full lane would keep
+            # the connection.
             self._held.clear()
             return
         self._left = True
         self._resume_reading()
-        plain = self._lanes.hand_over(self, self._transport)
+        full = self._lanes.hand_over(self, self._transport)
         in_pieces = BoundedReads(
-            plain, self._transport, self._lanes.piece, self._lanes.unsent_answers
+            full, self._transport, self._lanes.piece, self._lanes.unsent_answers
         )
         self._transport.set_protocol(in_pieces)
-        plain.connection_made(self._transport)
+        full.connection_made(self._transport)
         held, self._held = bytes(self._held), bytearray()
         in_pieces.hand_over(held)
         if self._ending:

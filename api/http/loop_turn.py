@@ -1,7 +1,7 @@
 """One turn of the event loop, whose requests share one reading of the clocks.
 
 Reading a clock costs 0.3 % of a get. Answers are sent together at the end of the turn. So the
-latency of a request that is answered at once is the duration of the turn up to the sending.
+recorded latency of a request that needs no await is the time from the turn's start to its end.
 """
 
 from __future__ import annotations

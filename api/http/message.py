@@ -1,7 +1,7 @@
 """HTTP messages as bytes: reads the heads of common requests, writes answers. Pure.
 
-This module reads only heads in the form that SDKs send. A complete HTTP parser handles any other
-head, and every head that does not clearly show where its message ends.
+This module reads only heads in the form that SDKs send. The full lane handles any other head, and
+every head that does not clearly show where its message ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REQUEST_LINE: Final = b"POST / HTTP/1.1\r\n"
 HEAD_END: Final = b"\r\n\r\n"
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
-# Headers that change how the message or the connection is read, its access, or its size.
+# Headers that change how the message or the connection is read, or who may read the answer.
 _UNUSUAL: Final = frozenset(
     {
         "transfer-encoding",
@@ -115,7 +115,7 @@ class _NoHeader(Exception):
 def _header(line: str) -> tuple[str, str]:
     """A header's name in lower case, and its value.
 
-    The cache helps because most lines of a client's request repeat its last request.
+    The result is cached, because most header lines are the same in each request of a client.
     """
     name, colon, text = line.partition(":")
     if not colon or _HEADER_NAME.match(name) is None:
@@ -153,7 +153,7 @@ def part_of(answer: Answer, now_epoch_seconds: float) -> bytes:
 
 @lru_cache(maxsize=16)
 def _head_start(status: int, content_type: str, epoch_seconds: int) -> bytes:
-    """The first lines, which all answers of one second and kind share."""
+    """The first lines, which are equal in all answers of one second, status and content type."""
     return (
         f"HTTP/1.1 {_STATUS_LINES[status]}\r\n"
         f"Server: {SERVER_NAME}\r\n"

@@ -1,7 +1,7 @@
 """Turns of the event loop for pipelined requests, over all connections.
 
-The first request of a connection starts as soon as it is read. Pipelined requests wait here, one of
-each connection at a time, first come, first served. One turn of the event loop starts pipelined
+The first request of a connection starts as soon as it is read. Pipelined requests wait in one queue
+in the order of arrival, one of each connection at a time. A turn of the event loop starts pipelined
 requests for a millisecond, so other connections are read and answered in between.
 """
 
@@ -20,7 +20,7 @@ _SECONDS_PER_TURN: Final = 0.001
 
 
 class Turns:
-    """The queue of connections. Invariant: one turn is scheduled while a request waits."""
+    """The queue of pipelined requests. Invariant: one turn is scheduled while a request waits."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], bool]] = deque()
@@ -41,7 +41,7 @@ class Turns:
         return len(self._waiting)
 
     async def wait(self) -> None:
-        """Wait for a turn; the request runs afterwards."""
+        """Wait for a turn; the caller then answers the request."""
         turn: Future[None] = asyncio.get_running_loop().create_future()
         self.take(partial(_give_to, turn))
         await turn

@@ -99,14 +99,14 @@ class Answer(Struct, frozen=True):
     body: bytes
     request_id: str
     content_encoding: str = ""
-    # The cost of a request that asked for it, see ``dynactor.api.answers.explain``.
+    # The cost of the request, if requested; see ``dynactor.api.answers.explain``.
     explanation: str = ""
     # None, unless a test injects faults.
     damage: AnswerDamage | None = None
 
 
 class _Asked(Struct):
-    """A request in flight; ``call`` once it is decoded, ``paid`` if it asked for its cost."""
+    """A request in flight; ``call`` is set once it is decoded, ``paid`` if it requests its cost."""
 
     request: Request
     request_id: str
@@ -147,7 +147,7 @@ class Protocol:
             )
             for operation in operations
         }
-        # The original operations, which others may replace for a while.
+        # The operations without injected faults or traces (``replace_operations``).
         self._given = self._operations
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()
@@ -156,7 +156,7 @@ class Protocol:
         # Number of requests whose answers are awaited.
         self._pending_count = 0
         self._idle: asyncio.Event | None = None
-        # Set while requests are held back; completes when they go on.
+        # Set while new requests are delayed; completes when they may continue.
         self._resumed: asyncio.Future[None] | None = None
 
     def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
@@ -242,7 +242,7 @@ class Protocol:
             self._idle = None
 
     def resume(self, databases: Databases) -> None:
-        """Answer requests from these databases, including requests that were held back."""
+        """Answer requests from these databases, starting with the delayed requests."""
         self.use(databases)
         if self._resumed is not None:
             self._resumed.set_result(None)
@@ -257,7 +257,7 @@ class Protocol:
             }
 
     def refusal(self, head: Request) -> Answer | None:
-        """The answer to a request that is refused with any body; None: the body decides.
+        """The answer if a request is refused whatever its body is; None if its body decides.
 
         ``head`` has no body yet. The answer is the same that ``answer`` would give.
         """
@@ -271,7 +271,7 @@ class Protocol:
         return None
 
     def _check_head(self, head: Request) -> None:
-        """Make the checks with which ``_perform`` starts."""
+        """Make the checks of ``_perform`` that need no body."""
         if head.target not in self._operations:
             raise self._no_such_operation(head.target)
         if self._signatures is None:
@@ -301,7 +301,7 @@ class Protocol:
         if self._signatures is None:
             _check_authorization(request.authorization, request.query)
         else:
-            # Real time: a client does not know the virtual clock.
+            # Use real time, because clients do not know the virtual clock.
             self._signatures.check(request.headers, request.query, request.body, time.time())
         operation, decoder, _ = known
         decoded = decoder.decode(_plain_body(request))
@@ -313,7 +313,7 @@ class Protocol:
     def _perform_in_region(
         self, asked: _Asked, operation: Operation, decoded: Struct, databases: Databases
     ) -> bytes | Awaitable[bytes]:
-        """Carry out an operation in the database of the signature's region."""
+        """Execute an operation in the database of the signature's region."""
         request = asked.request
         region, access_key_id = credential_scope(request.authorization, request.query)
         refuse_foreign_arns(operation.name, decoded, region)
@@ -336,15 +336,15 @@ class Protocol:
     def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:
         """The status and body of an error.
 
-        An error may be a bug in the server, which must not close any connection.
+        Any exception is answered, even a bug in the server, so that no connection is closed.
         """
-        told = self._told(asked, error)
+        shown = self._shown_error(asked, error)
         known = self._operations.get(asked.request.target)
         operation = "" if known is None else known[0].name
-        self._failed(Failure(operation, type(told).__name__, told.http_status), asked.request_id)
-        return told.http_status, error_body(told)
+        self._failed(Failure(operation, type(shown).__name__, shown.http_status), asked.request_id)
+        return shown.http_status, error_body(shown)
 
-    def _told(self, asked: _Asked, error: BaseException) -> DynamoDBError:
+    def _shown_error(self, asked: _Asked, error: BaseException) -> DynamoDBError:
         """The error to send to the client for an exception."""
         if asked.call is not None and isinstance(error, DynamoDBError):
             error = self._refusal(asked, asked.call, error)
@@ -383,7 +383,7 @@ class Protocol:
         throttled.update((table, operation.name) for table in tables)
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:
-        """The error for an unknown target. It has a message if DynamoDB has such an operation.
+        """The error for a target without operation, with a message if DynamoDB has the operation.
 
         DynamoDB sends no message with this error. SDKs do not retry its status, 400.
         """
@@ -467,9 +467,9 @@ def _check_json(body: bytes) -> None:
 
 
 def _check_authorization(authorization: str, query: str) -> None:
-    """Require a signature without verifying it: open mode accepts any credentials.
+    """Require a signature without verifying it, because any credentials are accepted.
 
-    A client that forgets to sign gets the error here rather than first on AWS.
+    So a client that forgets to sign fails here as it would fail on AWS.
     """
     if not authorization.startswith("AWS4-") and "X-Amz-Algorithm=" not in query:
         raise MissingAuthenticationTokenException("Request is missing Authentication Token")

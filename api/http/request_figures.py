@@ -47,7 +47,7 @@ class RequestFigures:
         self.failures: Counter[Failure] = Counter()
         # Requests that were answered by a throttling error, by table and operation.
         self.throttled: Counter[tuple[str, str]] = Counter()
-        # The same by namespace, where regions are kept apart.
+        # The same for each namespace, if regions are separate.
         self.throttled_in: dict[Namespace, Counter[tuple[str, str]]] = {}
         # Injected faults, by fault and operation.
         self.injected_faults: Counter[tuple[str, str]] = Counter()
@@ -62,7 +62,7 @@ class RequestFigures:
         return self.latencies.setdefault(operation, LatencyHistogram())
 
     def throttled_of(self, namespace: Namespace | None) -> Counter[tuple[str, str]]:
-        """The throttled requests of a namespace; of all if there is none."""
+        """The throttled requests of a namespace; None is the server with shared regions."""
         if namespace is None:
             return self.throttled
         return self.throttled_in.setdefault(namespace, Counter())

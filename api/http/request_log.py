@@ -1,8 +1,8 @@
 """Log lines for failed requests, and at level debug for answered ones.
 
-Lines contain no attribute value, secret or body. They leave out the error's message, because it may
-repeat a value. Each error code has at most 20 lines a second, and then one line with the number of
-lines left out: a failing client does not fill the log.
+Lines contain no attribute value, secret or body, and no error message, because a message may repeat
+a value. To limit the size of the log, each error code gets at most 20 lines a second, and then one
+line with the number of lines left out.
 """
 
 from __future__ import annotations

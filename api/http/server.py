@@ -1,6 +1,6 @@
-"""The server's socket, from listening to the last answer.
+"""Listens on the server's socket and serves connections until the server stops.
 
-Every connection starts in the fast lane and may move permanently to the plain lane.
+Every connection starts in the fast lane and may move permanently to the full lane.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from dynactor.api.http.aiohttp_lane import plain_server
-from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.aiohttp_lane import full_server
+from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.fast_lane import FastLanes
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
@@ -75,21 +75,21 @@ def listens_everywhere(listener: socket.socket) -> bool:
 async def serving(
     protocol: Protocol, settings: HttpSettings, listener: socket.socket
 ) -> AsyncIterator[str]:
-    """Serve within the context; yields the endpoint's URL.
+    """Serve within the context, which yields the endpoint's URL.
 
-    On leaving, requests in flight are answered, and no new connections or requests are accepted.
+    When the context ends, requests in flight are answered and no others are accepted.
     """
-    room = RequestRoom(
+    memory = RequestMemory(
         settings.large_requests_bytes,
         grace_seconds=settings.grace_seconds,
         least_bytes_per_second=settings.least_bytes_per_second,
     )
     turns = Turns()
-    plain = plain_server(protocol, settings, room, turns)
-    async with FastLanes(protocol, settings, plain, room, turns) as fast:
-        protocol.figures.connections = lambda: fast.open_connections + len(plain.connections)
+    full = full_server(protocol, settings, memory, turns)
+    async with FastLanes(protocol, settings, full, memory, turns) as fast:
+        protocol.figures.connections = lambda: fast.open_connections + len(full.connections)
         protocol.figures.queues = lambda: QueueLengths(
-            room.waiting_count,
+            memory.waiting_count,
             turns.waiting_count,
             fast.unsent_answers.connection_count,
             fast.unsent_answers.size_bytes,
@@ -104,5 +104,5 @@ async def serving(
             protocol.is_serving = False
             server.close()
             fast.end()
-            plain.pre_shutdown()
-            await plain.shutdown(settings.drain_seconds)
+            full.pre_shutdown()
+            await full.shutdown(settings.drain_seconds)

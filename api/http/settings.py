@@ -18,12 +18,12 @@ SERVER_NAME: Final = "dynactor"
 class HttpSettings(Struct, frozen=True):
     """The server's identity and access, its timeouts and its limits of memory.
 
-    ``idle_seconds`` is the timeout of a client that sends nothing, ``transfer_seconds`` of a
-    client that sends a request or reads an answer. ``drain_seconds`` is the timeout of requests in
-    flight when the server stops.
+    ``idle_seconds`` is the timeout for a client that sends nothing, ``transfer_seconds`` for a
+    client that is sending a request or reading an answer. ``drain_seconds`` is the timeout for
+    requests in flight when the server stops.
 
     ``large_requests_bytes`` limits the memory of large requests, and ``grace_seconds`` is how long
-    a slow sender may keep others waiting for it (``dynactor.api.http.body_memory``).
+    a slow sender may make other requests wait for memory (``dynactor.api.http.body_memory``).
     ``unsent_answers_bytes`` limits the memory of answers that clients do not read
     (``dynactor.api.http.unsent_answers``). ``admin_is_everywhere``: the admin listener of
     ``identity`` listens on all addresses.

@@ -1,7 +1,7 @@
 """Verification of AWS signatures, version 4, and signing. Pure.
 
-A signature covers the body, the time and the headers that it names, so a request can't be changed
-on its way or repeated later.
+A signature covers the body, the time and the headers that it names. So nobody can change a request
+on its way, or repeat it after the signature has expired.
 
 Sources: IAM User Guide, "Create a signed AWS API request"; the order of the checks and their
 messages as recorded from AWS by dynalite's authors.
@@ -35,7 +35,8 @@ _PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
 _CREDENTIAL_ELEMENTS: Final = 5
 # The date of a request without ``DATE_HEADER``.
 _HTTP_DATE_HEADER: Final = "date"
-# Unsigned, these headers would let an attacker change the operation or the date of a request.
+# These headers must be signed. Otherwise an attacker could change the operation or the date of a
+# request.
 _ALWAYS_SIGNED: Final = {"host": "Host", DATE_HEADER: "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
 _ALWAYS_SIGNED_BY_HTTP_DATE: Final = {
     "host": "Host",
@@ -81,7 +82,7 @@ class _Authorization(NamedTuple):
 
 
 class _Claim(NamedTuple):
-    """The signature of a request, which names a known key, and the parameters to verify it."""
+    """The signature of a request by a known key, with what is needed to verify it."""
 
     signature: str
     secret: str
@@ -94,10 +95,10 @@ class _Claim(NamedTuple):
         canonical = _canonical(headers, self.signed_headers, query, digest)
         to_sign = _to_sign(canonical, self.moment, self.scope)
         signature = _signature(self.secret, self.scope, to_sign)
-        # The comparison takes the same time wherever the signatures differ.
+        # The comparison takes the same time for any difference, so its time reveals nothing.
         if (
             not hmac.compare_digest(signature.encode(), self.signature.encode())
-            or self.told_digest(headers, digest) != digest
+            or self.declared_digest(headers, digest) != digest
         ):
             raise InvalidSignatureException(
                 "The request signature we calculated does not match the signature you provided. "
@@ -106,15 +107,15 @@ class _Claim(NamedTuple):
                 f"been\n'{canonical}'\n\nThe String-to-Sign should have been\n'{to_sign}'\n"
             )
 
-    def told_digest(self, headers: Mapping[str, str], otherwise: str) -> str:
-        """The body's SHA-256 from a signed header; without one, ``otherwise``.
+    def declared_digest(self, headers: Mapping[str, str], otherwise: str) -> str:
+        """The body's SHA-256 from a signed header; ``otherwise`` if there is no such header.
 
-        Other values of the header, such as UNSIGNED-PAYLOAD, are S3's: DynamoDB signs every body.
+        Other values of the header, such as UNSIGNED-PAYLOAD, belong to S3 and are ignored.
         """
-        told = headers.get(DIGEST_HEADER)
-        if told is None or DIGEST_HEADER not in self.signed_headers:
+        given = headers.get(DIGEST_HEADER)
+        if given is None or DIGEST_HEADER not in self.signed_headers:
             return otherwise
-        return told if _IS_DIGEST.match(told) else otherwise
+        return given if _IS_DIGEST.match(given) else otherwise
 
 
 class Signatures:
@@ -146,7 +147,7 @@ class Signatures:
             DynamoDBError: the errors of ``check``.
         """
         claim = self._claim(headers, query, now_epoch_seconds)
-        digest = claim.told_digest(headers, "")
+        digest = claim.declared_digest(headers, "")
         if digest:
             claim.check(headers, query, digest)
 
@@ -171,10 +172,10 @@ class Signatures:
             always_signed = _ALWAYS_SIGNED_BY_HTTP_DATE
         _check_moment(moment, now_epoch_seconds)
         signed_headers = given.signed_headers.lower().split(";")
-        for name, told in always_signed.items():
+        for name, shown in always_signed.items():
             if name not in signed_headers:
                 raise InvalidSignatureException(
-                    f"'{told}' must be a 'SignedHeader' in the AWS Authorization."
+                    f"'{shown}' must be a 'SignedHeader' in the AWS Authorization."
                 )
         if given.algorithm != ALGORITHM:
             raise IncompleteSignatureException(
@@ -230,7 +231,7 @@ def _parsed(authorization: str, headers: Mapping[str, str]) -> _Authorization:
 
 
 def _moment_of_http_date(text: str) -> str:
-    """The stamp of a Date header, which may be a stamp itself; invalid text is unchanged."""
+    """The timestamp in a Date header, in the form of X-Amz-Date; invalid text is unchanged."""
     date = _IS_HTTP_DATE.match(text)
     if date is None:
         return text
@@ -265,7 +266,7 @@ def _check_moment(moment: str, now_epoch_seconds: float) -> None:
 
 @lru_cache(maxsize=256)
 def _epoch_seconds(moment: str) -> float | None:
-    """The time of a stamp, cached because requests of one second share it; None if invalid."""
+    """The time of an X-Amz-Date, None if invalid; cached, because many requests have the same."""
     if _IS_MOMENT.match(moment) is None:
         return None
     try:

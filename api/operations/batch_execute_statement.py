@@ -53,9 +53,9 @@ class BatchExecuteStatementInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
-    """Execute statements independently: all are reads of one item, or all are writes.
+    """Execute statements independently. All must be reads of one item each, or all writes.
 
-    A failed statement has its error in its response and does not affect the others.
+    The response to a failed statement has its error; the other statements are still executed.
     """
     request = call.request
     statements = [_bound(call, one) for one in request.Statements]
@@ -136,7 +136,7 @@ def _check_distinct(tasks: Sequence[Task | DynamoDBError]) -> None:
 async def _outcomes(
     call: Call[BatchExecuteStatementInput], tasks: Sequence[Task | DynamoDBError]
 ) -> list[Outcome | DynamoDBError]:
-    """The outcome of each statement; raises errors that concern the whole request."""
+    """The outcome of each statement; raises errors that fail the whole request."""
     runs = [call.noting(task.table, task.run()) for task in tasks if isinstance(task, Task)]
     results = iter(await asyncio.gather(*runs, return_exceptions=True))
     outcomes: list[Outcome | DynamoDBError] = []

@@ -75,13 +75,13 @@ class _Outcome(Struct):
 
 
 async def handle(call: Call[BatchGetItemInput]) -> bytes:
-    """Read items of several tables, each at the price of a GetItem.
+    """Read items of several tables; each read costs the units of a GetItem.
 
     UnprocessedKeys has the throttled keys, and the keys whose items don't fit into the answer
     (``BatchGetBudget``). The batch fails only if every key was throttled.
     """
     request = call.request
-    gets = _usual(call) or _checked(call)
+    gets = _fast_checked(call) or _checked(call)
     budget = BatchGetBudget()
     reads = await read_items(
         [
@@ -141,8 +141,8 @@ def _outcome(
     return outcome
 
 
-def _usual(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
-    """The checked request, if it reads whole items by common keys without errors; else None."""
+def _fast_checked(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
+    """The checked gets, if all are valid, have typical keys and read whole items; else None."""
     gets = []
     keys_count = 0
     for given_name, of_table in call.request.RequestItems.items():
@@ -210,9 +210,9 @@ def _first(given: Iterable[_T | None]) -> _T | None:
 
 
 def _check_keys(wanted: list[Item]) -> None:
-    """Check the values of keys, and that none is given twice, without the table's key schema.
+    """Check the values of keys, and refuse duplicates, without the table's key schema.
 
-    A number in two spellings is not a duplicate here: the item is read once.
+    A key with two spellings of one number is no duplicate; its item is read once.
     """
     as_written = {json.encode(key, order="sorted") for key in wanted}
     for key in wanted:
@@ -241,7 +241,7 @@ def _with_table(database: Database, parsed: _Parsed) -> _TableGets:
 
 
 def _rest(request: structures.KeysAndAttributesShape, keys_left: list[Item]) -> dict[str, Any]:
-    """The request for the keys that were not read, in the form to send again."""
+    """The UnprocessedKeys of one table, which the client can send as a new request."""
     rest: dict[str, Any] = {
         name: value
         for name in (

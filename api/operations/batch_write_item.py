@@ -115,16 +115,16 @@ async def _results(
     tables: list[Table],
     replies: list[list[asyncio.Future[Written]]],
 ) -> list[list[Written | DynamoDBError]]:
-    """The outcomes of writes, by table. Wait for all of them, even if some fail.
+    """Wait for the outcomes of all writes, by table, even if some writes fail.
 
-    An error before the others are done would let the client read half of the batch.
+    If an error were answered earlier, the client could read a half-written batch.
     """
     results: list[list[Written | DynamoDBError]] = []
     try:
         for table, of_table in zip(tables, replies, strict=True):
             of_all: list[Written | DynamoDBError] = []
-            # Await one after another: most replies come together, and a completed one takes no turn
-            # of the event loop.
+            # Await the replies one after another. Most complete together, and awaiting a completed
+            # one takes no turn of the event loop.
             for reply in of_table:
                 result: Written | DynamoDBError
                 try:
@@ -135,7 +135,8 @@ async def _results(
                 of_all.append(result)
             results.append(of_all)
     finally:
-        # After a cancellation no caller reads the other replies, so mark their errors as read.
+        # After a cancellation nobody awaits the other replies. Reading their exceptions keeps
+        # asyncio from logging them.
         for of_table in replies:
             for reply in of_table:
                 if not reply.cancel() and not reply.cancelled():
@@ -221,7 +222,7 @@ def _checked_table(database: Database, of_table: _TableWrites) -> tuple[Table, l
 
 
 def _as_given(request: structures.WriteRequestShape) -> dict[str, Any]:
-    """A write as in the request, in the form to send again."""
+    """A write as in the request, for UnprocessedItems."""
     if request.PutRequest is not None:
         return {"PutRequest": {"Item": request.PutRequest.Item}}
     assert request.DeleteRequest is not None
@@ -229,7 +230,7 @@ def _as_given(request: structures.WriteRequestShape) -> dict[str, Any]:
 
 
 def _submitted(table: Table, write: Put | Delete, parts: _Parts) -> asyncio.Future[Written]:
-    """Send one write. An immediate refusal is the outcome of this write, not of the batch."""
+    """Submit one write. If it is refused at once, only this write fails and not the batch."""
     try:
         return table.submit(write, parts)
     except DynamoDBError as error:

@@ -52,14 +52,14 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
     """Create a table; it exists when the answer is sent."""
     request = call.request
     name = table_name(request.TableName)
-    _refuse_what_is_not_built(request)
+    _refuse_unsupported(request)
     new = _new_table(name, request, call.database.clock.now_epoch_seconds())
-    is_as_local = call.database.settings.is_as_local
-    if is_as_local:
+    is_like_dynamodb_local = call.database.settings.is_like_dynamodb_local
+    if is_like_dynamodb_local:
         new = without_unused_definitions(new)
     definition = define(new)
     state = await call.database.create_table(definition)
-    if is_as_local:
+    if is_like_dynamodb_local:
         state = await call.database.describe(name)
     return json.encode({"TableDescription": table_description(call.database, state)})
 
@@ -91,7 +91,7 @@ def _new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) -
     )
 
 
-def _refuse_what_is_not_built(request: CreateTableInput) -> None:
+def _refuse_unsupported(request: CreateTableInput) -> None:
     if request.VectorIndexes:
         raise ValidationException("VectorIndexes are not supported yet")
     # A policy that is stored but not enforced would allow access that it denies.

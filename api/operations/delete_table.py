@@ -20,7 +20,7 @@ async def handle(call: Call[DeleteTableInput]) -> bytes:
     """Delete a table with all its items and indexes."""
     name, database = table_name(call.request.TableName), call.database
     settings = database.settings
-    if settings.is_as_local and not settings.table_transition_seconds:
+    if settings.is_like_dynamodb_local and not settings.table_transition_seconds:
         before = table_description(database, await database.describe(name))
         await database.delete_table(name)
         return json.encode({"TableDescription": before})

@@ -22,7 +22,7 @@ class DisableKinesisStreamingDestinationInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DisableKinesisStreamingDestinationInput]) -> bytes:
-    """Stop publishing a table's changes after those made until now."""
+    """Publish the changes that a table has recorded so far, and then stop publishing."""
     request = call.request
     name = table_name(request.TableName)
     message = DisableDestination(name, topic_of(call.database, request.StreamArn))

@@ -17,10 +17,10 @@ from dynactor.api.requests.transaction_requests import (
     Cancelling,
     ParsedAction,
     capacity_members,
-    carry_out,
     check_distinct,
     checked_actions,
     digest,
+    execute,
     read_items,
 )
 from dynactor.model.errors import (
@@ -53,7 +53,7 @@ async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
     request = call.request
     token = request.ClientRequestToken
     content = None if token is None else digest(request.TransactStatements)
-    statements = [_bound(place, one) for place, one in enumerate(request.TransactStatements)]
+    statements = [_bound(ordinal, one) for ordinal, one in enumerate(request.TransactStatements)]
     selects = [statement for statement in statements if isinstance(statement, Select)]
     if not selects:
         return await _write(call, statements, content)
@@ -65,19 +65,19 @@ async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
     return await _read(call, selects)
 
 
-def _bound(place: int, request: structures.ParameterizedStatementShape) -> Statement:
+def _bound(ordinal: int, request: structures.ParameterizedStatementShape) -> Statement:
     parameters = request.Parameters or []
-    with _faults_of(place):
+    with _faults_of(ordinal):
         prepared = prepare(request.Statement)
-    # Errors of parameters don't name the place of their statement.
+    # Errors of parameters don't name their statement.
     check_parameters(parameters)
-    with _faults_of(place):
+    with _faults_of(ordinal):
         return prepared.bound(parameters)
 
 
 @contextmanager
-def _faults_of(place: int) -> Iterator[None]:
-    """Add the place of a statement to its errors, except errors of its grammar."""
+def _faults_of(ordinal: int) -> Iterator[None]:
+    """Add the index of a statement to its errors, except errors of its grammar."""
     try:
         yield
     except ValidationException as error:
@@ -85,11 +85,11 @@ def _faults_of(place: int) -> Iterator[None]:
             raise ValidationException("Unsupported operation in transaction.") from None
         if error.message.startswith(_NOT_WELL_FORMED):
             raise
-        _refuse(place, error.message)
+        _refuse(ordinal, error.message)
 
 
-def _refuse(place: int, message: str) -> NoReturn:
-    raise ValidationException(f"Validation failed in TransactStatements[{place}]: {message}")
+def _refuse(ordinal: int, message: str) -> NoReturn:
+    raise ValidationException(f"Validation failed in TransactStatements[{ordinal}]: {message}")
 
 
 # -- reads ----------------------------------------------------------------------------------
@@ -115,22 +115,22 @@ async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[Select]) 
 
 def _checked(database: Database, selects: Sequence[Select]) -> list[TableKey]:
     tables = [database.table(named_table(database, select.table)) for select in selects]
-    for place, (select, table) in enumerate(zip(selects, tables, strict=True)):
+    for ordinal, (select, table) in enumerate(zip(selects, tables, strict=True)):
         if select.index is not None:
-            _refuse(place, "Reads on indices are not supported within transactions.")
+            _refuse(ordinal, "Reads on indices are not supported within transactions.")
         if not read_plan.is_of_one_item(select, table.definition.key_schema):
             _refuse(
-                place,
+                ordinal,
                 "Select statements within ExecuteTransaction must specify the primary key in "
                 "the where clause.",
             )
     cancelling = Cancelling(len(selects))
     wanted = []
-    for place, (select, table) in enumerate(zip(selects, tables, strict=True)):
+    for ordinal, (select, table) in enumerate(zip(selects, tables, strict=True)):
         try:
             plan = read_plan.read_plan(select, table.definition.key_schema)
         except ValidationException as fault:
-            cancelling.note(place, fault)
+            cancelling.note(ordinal, fault)
         else:
             wanted.append(TableKey(table, plan.ranges[0].start))
     check_distinct(wanted)
@@ -147,16 +147,16 @@ async def _write(
 ) -> bytes:
     request = call.request
     parsed = [
-        _parsed(place, statement, one)
-        for place, (statement, one) in enumerate(
+        _parsed(ordinal, statement, one)
+        for ordinal, (statement, one) in enumerate(
             zip(statements, request.TransactStatements, strict=True)
         )
     ]
     checked = checked_actions(call.database, parsed)
     try:
-        written = await carry_out(call, checked, request.ClientRequestToken, content)
+        written = await execute(call, checked, request.ClientRequestToken, content)
     except TransactionCanceledException as error:
-        raise _told_of_duplicates(error, statements) from None
+        raise _with_duplicates(error, statements) from None
     members = [b'"Responses":[]']
     members += capacity_members(
         checked.given_names, written.receipts, request.ReturnConsumedCapacity, written.repeated_as
@@ -164,7 +164,7 @@ async def _write(
     return joined(members)
 
 
-def _told_of_duplicates(
+def _with_duplicates(
     error: TransactionCanceledException, statements: Sequence[Statement]
 ) -> TransactionCanceledException:
     """The same error, with the reason DuplicateItem for each INSERT whose item exists."""
@@ -180,7 +180,7 @@ def _told_of_duplicates(
 
 
 def _parsed(
-    place: int, statement: Statement, request: structures.ParameterizedStatementShape
+    ordinal: int, statement: Statement, request: structures.ParameterizedStatementShape
 ) -> ParsedAction:
     size_bytes = len(request.Statement) + sum(
         map(attribute_value.size_bytes, request.Parameters or ())
@@ -189,11 +189,11 @@ def _parsed(
     match statement:
         case Insert():
             if statement.if_not_exists:
-                _refuse(place, "IF NOT EXISTS is not supported in ExecuteTransaction.")
+                _refuse(ordinal, "IF NOT EXISTS is not supported in ExecuteTransaction.")
             table = statement.table
         case Update(return_values=returned) | Delete(returning=returned):
             if returned not in (None, "NONE"):
-                _refuse(place, "RETURNING clause is not supported in ExecuteTransaction.")
+                _refuse(ordinal, "RETURNING clause is not supported in ExecuteTransaction.")
             table = statement.table
         case Exists():
             table = statement.select.table
@@ -202,7 +202,7 @@ def _parsed(
 
     def check(definition: TableDefinition) -> None:
         if isinstance(statement, Exists) and not write_plan.is_check(statement, definition):
-            _refuse(place, "EXISTS() must contain a single item read with additional condition")
+            _refuse(ordinal, "EXISTS() must contain a single item read with additional condition")
 
     return ParsedAction(table, size_bytes, check, partial(_write_on, statement, return_item))
 
@@ -211,7 +211,7 @@ def _write_on(
     statement: Statement,
     return_item: bool,
     definition: TableDefinition,
-    _is_usual: bool,
+    _is_key_checked: bool,
 ) -> ActionWrite:
     match statement:
         case Insert():

@@ -33,7 +33,7 @@ class GetRecordsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[GetRecordsInput]) -> bytes:
-    """The records after an iterator, and the next iterator while more may come."""
+    """Return the records after an iterator, and the next iterator unless the shard has ended."""
     request, database = call.request, call.database
     limit = request.Limit or GET_RECORDS
     if limit > GET_RECORDS:
@@ -42,29 +42,29 @@ async def handle(call: Call[GetRecordsInput]) -> bytes:
             f"{GET_RECORDS}"
         )
     now_epoch_ms = int(database.clock.now_epoch_seconds() * _MILLISECONDS)
-    place = _place(request.ShardIterator, now_epoch_ms)
-    stream = find_stream(database, place.stream_arn)
-    shard = find_shard(stream, place.shard_id)
+    cursor = _cursor(request.ShardIterator, now_epoch_ms)
+    stream = find_stream(database, cursor.stream_arn)
+    shard = find_shard(stream, cursor.shard_id)
     changes = await database.streams.records(
-        stream, shard, place.after, max_records=limit, max_bytes=GET_RECORDS_BYTES
+        stream, shard, cursor.after, max_records=limit, max_bytes=GET_RECORDS_BYTES
     )
     records = _page(changes, stream.view_type, database.settings.region)
-    after = changes[len(records) - 1].sequence_number.counter if records else place.after
+    after = changes[len(records) - 1].sequence_number.counter if records else cursor.after
     members = [array_member(b"Records", records)]
     ended = shard.last is not None and (after >= shard.last or not records)
     if not ended:
-        following = structs.replace(place, after=after, issued_epoch_ms=now_epoch_ms)
+        following = structs.replace(cursor, after=after, issued_epoch_ms=now_epoch_ms)
         members.append(b'"NextShardIterator":' + json.encode(shard_iterator.encode(following)))
     return joined(members)
 
 
-def _place(text: str, now_epoch_ms: int) -> Cursor:
-    place = shard_iterator.parse(text)
-    if place is None:
+def _cursor(text: str, now_epoch_ms: int) -> Cursor:
+    cursor = shard_iterator.parse(text)
+    if cursor is None:
         raise ValidationException("Invalid ShardIterator")
-    if now_epoch_ms - place.issued_epoch_ms > SHARD_ITERATOR_SECONDS * _MILLISECONDS:
+    if now_epoch_ms - cursor.issued_epoch_ms > SHARD_ITERATOR_SECONDS * _MILLISECONDS:
         raise ExpiredIteratorException("The provided iterator exceeds the maximum age allowed.")
-    return place
+    return cursor
 
 
 def _page(changes: Sequence[ChangeRecord], view_type: StreamViewType, region: str) -> list[bytes]:

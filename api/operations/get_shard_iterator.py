@@ -57,13 +57,13 @@ async def handle(call: Call[GetShardIteratorInput]) -> bytes:
                 raise TrimmedDataAccessException(
                     "The data you are trying to access has been trimmed."
                 )
-    place = Cursor(
+    cursor = Cursor(
         stream_arn(database, stream.table_name, stream.label),
         shard.shard_id,
         after,
         int(now_epoch_seconds * _MILLISECONDS),
     )
-    return json.encode({"ShardIterator": shard_iterator.encode(place)})
+    return json.encode({"ShardIterator": shard_iterator.encode(cursor)})
 
 
 def _number(request: GetShardIteratorInput) -> SequenceNumber | None:
@@ -98,8 +98,8 @@ def _refuse(fault: str) -> NoReturn:
 def _checked_counter(streams: StreamReads, shard: Shard, number: SequenceNumber) -> int:
     """The counter of a number that belongs to a shard.
 
-    The starting number of an empty shard belongs to its future first record. An iterator after
-    that number returns this record.
+    An empty shard's starting sequence number is the number of its first record, which does not
+    exist yet. An iterator after that number returns this record when it exists.
     """
     tail = streams.tail(shard)
     in_log = number.partition_number == shard.partition_number

@@ -29,7 +29,7 @@ class ListBackupsInput(structures.Shape, frozen=True):
 
 
 def handle(call: Call[ListBackupsInput]) -> bytes:
-    """A page of the backups, in order; the start backup need not exist any more."""
+    """A page of the backups by table and time; the start backup may have been deleted."""
     request, database = call.request, call.database
     found = _matching(request, database.table_backups.backups)
     first = 0
@@ -47,7 +47,7 @@ def handle(call: Call[ListBackupsInput]) -> bytes:
 
 def _matching(request: ListBackupsInput, backups: Sequence[TableBackup]) -> list[TableBackup]:
     name = None if request.TableName is None else table_name(request.TableName)
-    # Users make all backups on demand.
+    # All backups here have the type USER.
     if request.BackupType in ("SYSTEM", "AWS_BACKUP"):
         return []
     lower, upper = request.TimeRangeLowerBound, request.TimeRangeUpperBound

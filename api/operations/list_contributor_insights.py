@@ -28,7 +28,7 @@ class ListContributorInsightsInput(structures.Shape, frozen=True):
 
 
 class _Resource(NamedTuple):
-    """A table, with an empty index, or one of its global indexes."""
+    """A table (then ``index_name`` is empty), or a global index of it."""
 
     table_name: str
     index_name: str
@@ -83,7 +83,7 @@ def _of_table(definition: TableDefinition) -> Iterator[tuple[_Resource, Contribu
 
 
 def _resource(token: str) -> _Resource:
-    """The last resource of the previous page, which need not exist any more."""
+    """The last resource of the previous page, which may have been deleted."""
     try:
         return _Resource(*_decode_token(token))
     except MsgspecError:

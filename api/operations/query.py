@@ -67,7 +67,7 @@ async def handle(call: Call[QueryInput]) -> bytes:
     """One page of the items of one partition key, in the order of the sort key."""
     request = call.request
     table = call.database.usable_table(request.TableName)
-    read = None if table is None else _usual(request, table.definition)
+    read = None if table is None else _fast_checked(request, table.definition)
     if table is None or read is None:
         table, read = _checked(call)
     page = await call.noting(table.definition, read_page(table, read))
@@ -77,8 +77,8 @@ async def handle(call: Call[QueryInput]) -> bytes:
     return page_answer(request, table.definition.name, page)
 
 
-def _usual(request: QueryInput, table: TableDefinition) -> ReadRange | None:
-    """The range of a request with a common key condition and without filter and projection."""
+def _fast_checked(request: QueryInput, table: TableDefinition) -> ReadRange | None:
+    """The checked read of a typical request, without filter and projection; None for others."""
     if (
         request.KeyConditionExpression is None
         or request.ProjectionExpression is not None
@@ -108,7 +108,7 @@ def _usual(request: QueryInput, table: TableDefinition) -> ReadRange | None:
     if request.ExclusiveStartKey is not None:
         if _has_one_item(table, index):
             return None
-        after = _usual_start(table, index, request.ExclusiveStartKey)
+        after = _fast_start(table, index, request.ExclusiveStartKey)
         if after is None or not key_range.contains(wanted, after):
             return None
     return ReadRange(
@@ -121,7 +121,7 @@ def _usual(request: QueryInput, table: TableDefinition) -> ReadRange | None:
     )
 
 
-def _usual_start(
+def _fast_start(
     table: TableDefinition, index: IndexDefinition | None, start_key: Item
 ) -> bytes | None:
     try:

@@ -28,7 +28,7 @@ class RestoreTableFromBackupInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[RestoreTableFromBackupInput]) -> bytes:
-    """Start to restore a table from a backup; it is ACTIVE when it is complete."""
+    """Start to restore a table from a backup; the table becomes ACTIVE when it is complete."""
     request, database = call.request, call.database
     backup = table_backup.find(database, request.BackupArn)
     if request.VectorIndexOverride:

@@ -12,10 +12,10 @@ from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.transaction_requests import (
     ParsedAction,
     capacity_members,
-    carry_out,
     checked_actions,
     checked_size_bytes,
     digest,
+    execute,
     metrics_members,
 )
 from dynactor.model.errors import ValidationException
@@ -60,14 +60,15 @@ class TransactWriteItemsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[TransactWriteItemsInput]) -> bytes:
-    """Carry out all actions or none; the answer is sent when they are durable."""
+    """Execute all actions or none; the answer is sent when they are durable."""
     request = call.request
-    # The digest comes before values are made canonical in place, because a retry has the same text.
+    # Compute the digest before values are made canonical in place, because a retry is compared with
+    # the request as it was sent.
     token = request.ClientRequestToken
     content = None if token is None else digest(request.TransactItems)
     parsed = [_parsed(one) for one in request.TransactItems]
     checked = checked_actions(call.database, parsed)
-    written = await carry_out(call, checked, token, content)
+    written = await execute(call, checked, token, content)
     members = capacity_members(
         checked.given_names, written.receipts, request.ReturnConsumedCapacity, written.repeated_as
     )
@@ -124,9 +125,9 @@ def _put(request: structures.PutShape) -> ParsedAction:
     )
 
 
-def _put_on(put: Put, definition: TableDefinition, is_usual: bool) -> Put:
+def _put_on(put: Put, definition: TableDefinition, is_key_checked: bool) -> Put:
     item = put.item
-    if not is_usual:
+    if not is_key_checked:
         check_item_key(definition.key_schema, item)
     check_index_keys(definition, item)
     check_size_with_entries(definition.local_indexes, definition.key_schema, item, put.size_bytes)
@@ -154,7 +155,7 @@ def _update(request: structures.UpdateShape) -> ParsedAction:
 def _update_on(
     update: Update,
     definition: TableDefinition,
-    _is_usual: bool,
+    _is_key_checked: bool,
 ) -> Update:
     check_key(definition.key_schema, update.key)
     assert update.update is not None
@@ -200,14 +201,14 @@ def _check(request: structures.ConditionCheckShape) -> ParsedAction:
 def _by_key_on(
     write: Delete | Check,
     definition: TableDefinition,
-    _is_usual: bool,
+    _is_key_checked: bool,
 ) -> Delete | Check:
     check_key(definition.key_schema, write.key)
     return write
 
 
-# An empty value in a key is an error of the request, not a reason of its action. Recorded from AWS
-# for the table's key, from DynamoDB Local 3.3 for indexes' keys.
+# An empty key value fails the request, and is not a cancellation reason of its action. Recorded
+# from AWS for the table's key, and from DynamoDB Local 3.3 for keys of indexes.
 def _check_item_not_empty(item: Item, definition: TableDefinition) -> None:
     check_key_not_empty(definition.key_schema, item)
     check_index_keys_not_empty(definition, item, updated=False)

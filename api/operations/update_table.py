@@ -56,13 +56,13 @@ class UpdateTableInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateTableInput]) -> bytes:
-    """Change a table's settings. They apply before the answer, which shows UPDATING.
+    """Change a table's settings. The changes apply before the answer, which shows UPDATING.
 
-    The backfill of a new index follows the answer.
+    The backfill of a new index starts after the answer.
     """
     request = call.request
     name = table_name(request.TableName)
-    _refuse_what_is_not_built(request)
+    _refuse_unsupported(request)
     index_updates = request.GlobalSecondaryIndexUpdates or []
     _check_index_updates(index_updates)
     edit = TableEdit(
@@ -85,7 +85,7 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
     )
     check_edit(edit)
     state = await call.database.update_table(name, edit)
-    if call.database.settings.is_as_local:
+    if call.database.settings.is_like_dynamodb_local:
         state = await call.database.describe(name)
     return json.encode({"TableDescription": table_description(call.database, state)})
 
@@ -118,7 +118,7 @@ def _index_update(shape: structures.UpdateGlobalSecondaryIndexActionShape) -> Gl
     )
 
 
-def _refuse_what_is_not_built(request: UpdateTableInput) -> None:
+def _refuse_unsupported(request: UpdateTableInput) -> None:
     refused = {
         "ReplicaUpdates": request.ReplicaUpdates,
         "MultiRegionConsistency": request.MultiRegionConsistency,

@@ -6,10 +6,10 @@ botocore's service model. Decoding a body into them is the fast path. If that fa
 first, then all broken constraints. The operation's own rules follow, raised as errors of
 ``model/errors.py``. Only ``api/http/protocol.py`` turns them into JSON.
 
-``validation_errors.py`` is the one place that words and orders request errors by operation. AWS
+``validation_errors.py`` alone defines the texts and the order of request errors by operation. AWS
 checks requests in two layers, an older and a newer one, and each operation belongs to one of them.
-The messages of the model are those of the older layer. An error that the newer layer words
-differently carries its ``Fault`` (``model/validation_faults.py``). PutItem, UpdateItem and
-DeleteItem mark the checks that need no table (``of_request``), because the newer layer reports
-those in an envelope.
+The messages in ``model/`` are those of the older layer. An error with another text in the newer
+layer has a ``Fault`` (``model/validation_faults.py``). PutItem, UpdateItem and DeleteItem mark the
+checks that need no table (``of_request``), because the newer layer puts a prefix with the number of
+errors before their messages.
 """

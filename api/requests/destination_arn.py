@@ -17,7 +17,7 @@ _ARN: Final = re.compile(r"arn:[^:]+:kinesis:[^:]*:[0-9]*:stream/([^/:]+)\Z")
 def topic_of(database: Database, stream_arn: str) -> str:
     """The topic that a StreamArn names; the account is ignored.
 
-    With separate regions, topics start with their region's name, except in the home region.
+    With separate regions, a topic's name starts with its region, except for ``--region`` itself.
 
     Raises:
         ValidationException: the text is not a Kinesis stream's ARN, or the topic may belong to
@@ -47,7 +47,7 @@ def own_topic(database: Database, name: str) -> str:
 def described(
     database: Database, table: Table, destination: StreamingDestination
 ) -> dict[str, Any]:
-    """A KinesisDataStreamDestination.
+    """The KinesisDataStreamDestination of an answer.
 
     DynamoDB has no state BROKEN: it is shown as ENABLE_FAILED, with a description that starts with
     BROKEN.

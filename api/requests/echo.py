@@ -1,4 +1,4 @@
-"""The value that a broken constraint refused, as DynamoDB's error message shows it.
+"""A refused value, as DynamoDB's error message about a broken constraint shows it.
 
 The older request layer prints Java's ``toString`` of its structures, the newer one prints JSON.
 Members that a request leaves out are not printed. The text is at most a few times as long as the
@@ -29,7 +29,7 @@ def java_echo(value: Any, hint: Hint) -> str:
     """A value of a shape as Java prints it.
 
     Structures are ``Name(member=value, ...)``, maps ``{key=value, ...}``, lists ``[a, b]``.
-    Values with a wrong JSON type are refused before, by a SerializationException.
+    Values with a wrong JSON type have been refused before, with a SerializationException.
     """
     if value is None:
         return "null"

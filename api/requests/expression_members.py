@@ -41,9 +41,9 @@ _LEGACY = (
 )
 _PLACEHOLDERS = ("ExpressionAttributeNames", "ExpressionAttributeValues")
 
-# Valid combinations of parameters by shape, as the tuple of absent ones. The number of entries is
-# bounded by the combinations of each operation.
-_GO_TOGETHER: set[tuple[type[Struct], tuple[bool, ...]]] = set()
+# Valid combinations of parameters: the input's shape, and whether each parameter is absent. The
+# number of entries is bounded by the possible combinations of each operation.
+_VALID_COMBINATIONS: set[tuple[type[Struct], tuple[bool, ...]]] = set()
 
 
 class Conditional(Protocol):
@@ -67,16 +67,16 @@ class Projecting(Protocol):
 
 
 def check_together(request: Struct) -> None:
-    """Check that the parameters of a request can be combined, before their contents.
+    """Check that the parameters of a request can be combined; their contents are checked later.
 
     Raises:
         ValidationException: legacy parameters and expressions are mixed, or placeholders are
             given without an expression.
     """
     shape = type(request)
-    # Only the presence of parameters matters, so most requests hit an earlier result.
+    # Only the presence of parameters matters, so most requests find a cached result.
     are_absent = tuple([member is None for member in _plainness_of(shape)[0](request)])
-    if (shape, are_absent) in _GO_TOGETHER:
+    if (shape, are_absent) in _VALID_COMBINATIONS:
         return
     expressions, of_legacy = _parameters_of(shape)
     check_parameters(
@@ -85,7 +85,7 @@ def check_together(request: Struct) -> None:
         getattr(request, "ExpressionAttributeNames", None),
         getattr(request, "ExpressionAttributeValues", None),
     )
-    _GO_TOGETHER.add((shape, are_absent))
+    _VALID_COMBINATIONS.add((shape, are_absent))
 
 
 def is_plain(request: Struct) -> bool:

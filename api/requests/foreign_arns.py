@@ -1,4 +1,4 @@
-"""ARNs of other regions, which are unknown if regions are separate, as on AWS."""
+"""Refuses ARNs of other regions as unknown if regions are separate, as AWS does."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def named_table(database: Database, name: str) -> str:
 
     Raises:
         ResourceNotFoundException: the ARN has another region, and regions are separate.
-        ValidationException: the text is neither.
+        ValidationException: the text is neither a table's name nor its ARN.
     """
     settings = database.settings
     if settings.namespace is not None and ":" in name:

@@ -49,7 +49,7 @@ class Hint(Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def hint_of(annotation: Any) -> Hint:
-    """The hint of an annotation, without ``None`` of an optional one."""
+    """The hint of an annotation; an optional type gives the hint of the type without ``None``."""
     origin = origin_of(annotation)
     if origin is Union or origin is UnionType:
         (inner,) = (option for option in arguments_of(annotation) if option is not NoneType)

@@ -2,11 +2,11 @@
 
 The common case is one msgspec decode. If it fails, a second walk follows the input's type hints in
 DynamoDB's order: first JSON types anywhere in the body (SerializationException), then the
-constraints of all members. ``dynactor.api.requests.validation_errors`` words and orders them. A
-body that DynamoDB's parser accepts and msgspec does not is decoded by the walk.
+constraints of all members. ``dynactor.api.requests.validation_errors`` has the texts and the order
+of these errors. A body that DynamoDB's parser accepts and msgspec refuses is decoded by the walk.
 
-Left out: the order in which DynamoDB lists several violations, if it has not been captured.
-DynamoDB uses the order of a hash map; here it is the order of the members.
+DynamoDB lists several violations in the order of a hash map. Orders that were not captured are
+replaced by the order of the members.
 
 Source of messages: dynalite 4, measured on AWS; newer ones are in
 ``dynactor.api.requests.validation_errors``.
@@ -29,7 +29,7 @@ from dynactor.api.requests.validation_errors import (
     MOST_VIOLATIONS,
     OLDER,
     Layer,
-    Place,
+    MemberPath,
     Rule,
     Violation,
     shortest_constraint,
@@ -45,7 +45,7 @@ UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class InputDecoder(Generic[InputT]):
-    """Decodes the bodies of one operation, whose layer words the errors."""
+    """Decodes the bodies of one operation; ``layer`` is AWS's request layer of the operation."""
 
     def __init__(self, shape: type[InputT], layer: Layer = OLDER) -> None:
         self._shape = shape
@@ -74,7 +74,8 @@ class InputDecoder(Generic[InputT]):
     def check_serialization(self, body: bytes) -> None:
         """Raise the SerializationException that DynamoDB would have raised first.
 
-        Operations check attribute values late, so they may find an error of another kind first.
+        DynamoDB checks all JSON types first. An operation checks attribute values late, so it may
+        have raised an error of another kind before.
         """
         _Walk().visit_input(_parse(body), self._shape)
 
@@ -98,7 +99,7 @@ class _Walk:
         self._violations: list[Violation] = []
 
     def raise_violations(self, layer: Layer) -> None:
-        """Raise the collected violations, if any, in the words of a layer."""
+        """Raise the collected violations, if any, with the texts of a layer."""
         if self._foremost is not None:
             raise ValidationException(self._foremost)
         if self._violations:
@@ -106,61 +107,63 @@ class _Walk:
 
     def visit_input(self, body: dict[str, Any], shape: type[Struct]) -> dict[str, Any]:
         """Walk a whole body; without violations msgspec accepts the result."""
-        return self._visit_members(body, shape, Place())
+        return self._visit_members(body, shape, MemberPath())
 
     def _visit_members(
-        self, value: dict[str, Any], shape: type[Struct], place: Place
+        self, value: dict[str, Any], shape: type[Struct], path: MemberPath
     ) -> dict[str, Any]:
         corrected = {}
         for member in members_of(shape):
             content = value.get(member.name)
             if content is not None:
-                corrected[member.name] = self._visit(
-                    content, member.hint, place.member(member.name)
-                )
+                corrected[member.name] = self._visit(content, member.hint, path.member(member.name))
             elif member.required:
-                self._miss(member, place.member(member.name))
+                self._miss(member, path.member(member.name))
         return corrected
 
-    def _miss(self, member: Member, place: Place) -> None:
+    def _miss(self, member: Member, path: MemberPath) -> None:
         rule = member.hint.table_name
         if rule is not None and rule.missing_first:
             self._foremost = (
                 f"The parameter '{member.name}' is required but was not present in the request"
             )
         else:
-            self._violate(Rule.PRESENCE, None, member.hint, place, "Member must not be null")
+            self._violate(Rule.PRESENCE, None, member.hint, path, "Member must not be null")
 
-    def _violate(self, rule: Rule, value: Any, hint: Hint, place: Place, constraint: str) -> None:
+    def _violate(
+        self, rule: Rule, value: Any, hint: Hint, path: MemberPath, constraint: str
+    ) -> None:
         if sum(one.rule is rule for one in self._violations) < MOST_VIOLATIONS:
-            self._violations.append(Violation(rule, place, value, hint, constraint))
+            self._violations.append(Violation(rule, path, value, hint, constraint))
 
-    def _visit(self, value: Any, hint: Hint, place: Place, *, in_collection: bool = False) -> Any:
+    def _visit(
+        self, value: Any, hint: Hint, path: MemberPath, *, in_collection: bool = False
+    ) -> Any:
         if hint.type == shapes.AttributeValue:
             check_attribute_value(value, in_collection=in_collection)
             return value
         kind = hint.kind
         if kind is list:
-            return self._visit_list(value, hint, place)
+            return self._visit_list(value, hint, path)
         if kind is dict:
-            return self._visit_map(value, hint, place)
+            return self._visit_map(value, hint, path)
         if kind is str:
-            return self._visit_text(value, hint, place)
+            return self._visit_text(value, hint, path)
         if kind is int:
             number = json_types.integer(value, "Long" if hint.is_long else "Integer")
             for fault in _range_faults(number, hint.limits):
-                self._violate(Rule.LIMIT, number, hint, place, fault)
+                self._violate(Rule.LIMIT, number, hint, path, fault)
             return number
         if kind is bool:
             return json_types.boolean(value)
         if kind is float:
             return json_types.timestamp(value)
         if kind is Literal:
-            return self._visit_choice(value, hint, place)
+            return self._visit_choice(value, hint, path)
         fields_given = json_types.structure(value, java_class(hint), in_collection=in_collection)
-        return self._visit_members(fields_given, hint.type, place)
+        return self._visit_members(fields_given, hint.type, path)
 
-    def _visit_text(self, value: Any, hint: Hint, place: Place) -> str:
+    def _visit_text(self, value: Any, hint: Hint, path: MemberPath) -> str:
         text = json_types.string(value)
         faults = _text_faults(text, hint)
         if faults and hint.table_name is not None and hint.table_name.length_first:
@@ -172,38 +175,38 @@ class _Walk:
                 )
         rule = Rule.LIMIT if hint.table_name is None else Rule.NAME
         for fault in faults:
-            self._violate(rule, text, hint, place, fault)
+            self._violate(rule, text, hint, path, fault)
         return text
 
-    def _visit_choice(self, value: Any, hint: Hint, place: Place) -> str:
+    def _visit_choice(self, value: Any, hint: Hint, path: MemberPath) -> str:
         text = json_types.string(value)
         choices = arguments_of(hint.type)
         if text not in choices:
             listed = ", ".join(choices)
             constraint = f"Member must satisfy enum value set: [{listed}]"
-            self._violate(Rule.CHOICE, text, hint, place, constraint)
+            self._violate(Rule.CHOICE, text, hint, path, constraint)
         return text
 
-    def _visit_list(self, value: Any, hint: Hint, place: Place) -> list[Any]:
+    def _visit_list(self, value: Any, hint: Hint, path: MemberPath) -> list[Any]:
         elements = json_types.array(value)
         for fault in _length_faults(len(elements), hint.limits):
-            self._violate(Rule.LIMIT, elements, hint, place, fault)
+            self._violate(Rule.LIMIT, elements, hint, path, fault)
         return [
-            self._visit_element(element, hint.elements, place.element(position))
+            self._visit_element(element, hint.elements, path.element(position))
             for position, element in enumerate(elements, start=1)
         ]
 
-    def _visit_map(self, value: Any, hint: Hint, place: Place) -> dict[str, Any]:
+    def _visit_map(self, value: Any, hint: Hint, path: MemberPath) -> dict[str, Any]:
         elements = json_types.mapping(value, java_class(hint.elements))
         if not elements and hint.not_empty is not None:
             self._foremost = hint.not_empty.message
         for fault in _length_faults(len(elements), hint.limits):
-            self._violate(Rule.LIMIT, elements, hint, place, fault)
+            self._violate(Rule.LIMIT, elements, hint, path, fault)
         if any(_text_faults(key, hint.keys) for key in elements):
             constraints = ", ".join(_constraints_of(_effective_limits(hint.keys)))
             constraint = f"Map keys must satisfy constraint: [{constraints}]"
             rule = Rule.LIMIT if hint.keys.table_name is None else Rule.NAME_IN_MAP
-            self._violate(rule, elements, hint, place, constraint)
+            self._violate(rule, elements, hint, path, constraint)
         element_hint = hint.elements
         if any(
             type(element) is list and _length_faults(len(element), element_hint.limits)
@@ -211,21 +214,21 @@ class _Walk:
         ):
             constraints = ", ".join(_constraints_of(element_hint.limits))
             constraint = f"Map value must satisfy constraint: [{constraints}]"
-            self._violate(Rule.LIMIT, elements, hint, place, constraint)
+            self._violate(Rule.LIMIT, elements, hint, path, constraint)
         # The lengths of its lists are reported for the map as a whole, not for each list.
         element_hint = Hint(element_hint.type)
         return {
-            key: self._visit_element(element, element_hint, place.element(key))
+            key: self._visit_element(element, element_hint, path.element(key))
             for key, element in elements.items()
         }
 
-    def _visit_element(self, element: Any, hint: Hint, place: Place) -> Any:
+    def _visit_element(self, element: Any, hint: Hint, path: MemberPath) -> Any:
         if element is not None:
-            return self._visit(element, hint, place, in_collection=True)
+            return self._visit(element, hint, path, in_collection=True)
         if hint.type == shapes.AttributeValue:
-            # The operation words the error of an empty value.
+            # The operation reports an empty value with a message of its own.
             return {}
-        self._violate(Rule.PRESENCE, None, hint, place, "Member must not be null")
+        self._violate(Rule.PRESENCE, None, hint, path, "Member must not be null")
         return None
 
 

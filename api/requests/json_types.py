@@ -15,8 +15,9 @@ def check_attribute_value(value: Any, level: int = 1, *, in_collection: bool = T
 
     ``in_collection``: the value is an element of a map or list rather than a member of a structure.
 
-    The messages are those of ``attribute_value.check``, which stops at the first error of any
-    kind. Levels below the deepest valid one are ignored.
+    The messages are those of ``attribute_value.check``. But ``check`` stops at the first error of
+    any kind, and this function looks for JSON types only. It ignores levels below the deepest valid
+    one.
     """
     if level > NESTING_LEVELS + 1:
         return
@@ -37,6 +38,6 @@ def check_attribute_value(value: Any, level: int = 1, *, in_collection: bool = T
 
 
 def _check_alone(value: Any) -> None:
-    # The operation reports values that are well formed and invalid.
+    # The operation itself reports values with valid JSON types and invalid contents.
     with suppress(ValidationException):
         attribute_value.check(value)

@@ -1,7 +1,7 @@
-"""The header that marks requests of a tool, rather than of an application.
+"""The header that marks a request as sent by a tool instead of an application.
 
-Such requests are answered, limited and charged like any others. ``dynactor advise`` does not count
-their scans, because its advice is about applications.
+Such requests are answered, throttled and charged like any others. ``dynactor advise`` does not
+count their scans, because its advice is about applications.
 """
 
 from __future__ import annotations

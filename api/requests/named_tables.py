@@ -12,7 +12,7 @@ from dynactor.model.errors import ValidationException
 
 
 def named_tables(request: Struct) -> Iterator[str]:
-    """The name of each table, as often as the request names it. Invalid names are left out."""
+    """The names of tables in a request, with repetitions and without invalid names."""
     for text in _texts(request):
         with suppress(ValidationException):
             yield table_name(text)

@@ -34,7 +34,7 @@ class Call(Struct, Generic[InputT], frozen=True):
     """One decoded request to an operation, with checked constraints.
 
     ``host`` is the Host header, which DescribeEndpoints shows. ``paid`` collects the costs of the
-    request's parts; None without an explanation. ``headers`` have names in lower case.
+    request's parts; None if no explanation is requested. ``headers`` have names in lower case.
     """
 
     database: Database
@@ -51,7 +51,7 @@ class Call(Struct, Generic[InputT], frozen=True):
             self.paid.append(Paid(table, receipt, transaction))
 
     def noting(self, table: TableDefinition, work: Awaitable[PricedT]) -> Awaitable[PricedT]:
-        """The same work, which notes its cost even if it fails."""
+        """The same awaitable, with its cost noted when it is done, even if it fails."""
         return work if self.paid is None else self._noting(table, work)
 
     async def _noting(self, table: TableDefinition, work: Awaitable[PricedT]) -> PricedT:
@@ -65,11 +65,11 @@ class Call(Struct, Generic[InputT], frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """An operation as the registry has it.
+    """An entry of the registry: an operation, its input and its handler.
 
     ``input`` is its input shape, a Struct with DynamoDB's member names. ``handle`` answers a
-    ``Call`` of that shape with the JSON body, or raises a ``DynamoDBError``. It returns the body
-    itself rather than an awaitable if it waits for nothing; the body is then sent at once.
+    ``Call`` of that shape with the JSON body, or raises a ``DynamoDBError``. A handler that waits
+    for nothing returns the body itself instead of an awaitable, and the body is sent at once.
     """
 
     name: str
@@ -79,5 +79,5 @@ class Operation(Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """The X-Amz-Target header of its requests."""
+        """The X-Amz-Target header of the operation's requests."""
         return f"{self.service}.{self.name}"

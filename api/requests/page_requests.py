@@ -28,7 +28,7 @@ _BAD_START = "The provided starting key is invalid"
 
 
 class PageRequest(Protocol):
-    """The members that both operations have."""
+    """The members that Query and Scan have."""
 
     @property
     def Select(self) -> str | None: ...  # noqa: N802, D102 - the wire's name says it
@@ -83,7 +83,7 @@ def check_start_key_values(start_key: Item | None) -> None:
         try:
             attribute_value.check(value)
         except ValidationException as error:
-            # DynamoDB puts these words before some of its messages only.
+            # DynamoDB puts this prefix before some of its messages only.
             if any(words in error.message for words in _BARE):
                 raise
             raise ValidationException(f"{_BAD_START}: {error.message}") from None
@@ -107,8 +107,8 @@ def index_of(
     AWS).
 
     Raises:
-        ValidationException: the table has no such index, or it can't be read, or not
-            consistently.
+        ValidationException: the table has no such index, or the index can't be read yet, or
+            can't be read consistently.
     """
     if name is None:
         return None
@@ -187,10 +187,11 @@ def _listed(names: frozenset[str]) -> str:
 
 
 def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
-    """The position of a Scan's start key, which has exactly the keys of the index and the table.
+    """The position of a Scan's start key.
 
     Raises:
-        ValidationException: the key has other attributes. The messages differ from a Query's.
+        ValidationException: the key has not exactly the key attributes of the index and the table.
+            The messages differ from a Query's.
     """
     if index is None:
         try:
@@ -208,10 +209,11 @@ def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key:
 
 
 def query_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
-    """The position of a Query's start key, which has exactly the keys of the index and the table.
+    """The position of a Query's start key.
 
     Raises:
-        ValidationException: the key has other attributes. The messages differ from a Scan's.
+        ValidationException: the key has not exactly the key attributes of the index and the table.
+            The messages differ from a Scan's.
     """
     if start_key.keys() != _start_names(table, index):
         raise ValidationException(_BAD_START)

@@ -28,7 +28,7 @@ def tagged_table_name(resource_arn: str) -> str:
 
 
 def no_such_resource(resource_arn: str) -> ResourceNotFoundException:
-    """The error of TagResource and ListTagsOfResource; the missing letter is AWS's."""
+    """The error of TagResource and ListTagsOfResource; AWS misspells ``ResourcArn``."""
     return ResourceNotFoundException(
         f"Requested resource not found: ResourcArn: {resource_arn} not found"
     )

@@ -1,16 +1,16 @@
 """The strings, numbers, enumerations and maps in the inputs of DynamoDB's operations.
 
 Each has its name and its constraints from botocore's service model (2012-08-10); a test compares
-them. msgspec checks the constraints while it decodes, and ``dynactor.api.requests.input_decoder``
-words the errors. Attribute values are plain JSON here; ``dynactor.model.values.attribute_value``
-checks them. Structures are in
+them with the model. The decoder of msgspec checks the constraints, and
+``dynactor.api.requests.input_decoder`` finds the errors to report. Attribute values are plain JSON
+here; ``dynactor.model.values.attribute_value`` checks them. Structures are in
 ``dynactor.api.requests.structures``.
 
-Import the module, not the names, because a member can't have a type of its own name in scope
-(``TableName: shapes.TableName``).
+Import the module instead of the names: a class with a member ``TableName`` can't use a type
+``TableName``, but can use ``shapes.TableName``.
 
-Enumerations have the order of DynamoDB's messages, which is measured (dynalite's suites, run
-against AWS) and often differs from the model's.
+Enumerations have the order of DynamoDB's messages, as dynalite's suites measured it on AWS. This
+order often differs from the service model's.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class TableNameRule(Struct, frozen=True):
     """Marks a table's name, which may be an ARN.
 
     Operations on tables report a missing name before all other errors (``missing_first``). All of
-    them except CreateTable report a wrong length first too (``length_first``). Operations on items
-    report both together with the other errors.
+    them except CreateTable also report a wrong length before all other errors (``length_first``).
+    Operations on items report both together with their other errors.
     """
 
     missing_first: bool = False
@@ -130,7 +130,7 @@ ClientRequestToken: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=CLIENT_TOKEN_CHARACTERS)
 ]
 
-# The decoder's second walk limits refused numbers to Java's range.
+# The input decoder clamps numbers that msgspec refuses to the range of Java's int or long.
 PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1, le=INTEGER_MOST)]
 Long: TypeAlias = Annotated[int, Meta(ge=-LONG_MOST - 1, le=LONG_MOST), LongRule()]
 PositiveLong: TypeAlias = Annotated[int, Meta(ge=1, le=LONG_MOST), LongRule()]

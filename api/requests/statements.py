@@ -44,9 +44,10 @@ from dynactor.model.writes.write import Write
 
 
 class Outcome(Struct, frozen=True):
-    """The result of a statement. ``items`` are JSON texts; a SELECT continues at ``position``.
+    """The result of a statement. ``items`` are JSON texts.
 
-    ``last_key`` is the key of the last item read, if the SELECT continues right after that item.
+    ``position`` is where the next page of a SELECT begins; None after the last page. ``last_key``
+    is the key of the last item read, if the next page begins right after that item.
     """
 
     items: list[bytes]
@@ -56,9 +57,9 @@ class Outcome(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """A statement with its table: the complete key if it names one, and its execution.
+    """A statement to execute on its table; ``key`` is the encoded key if it names one item.
 
-    ``run`` checks the written item.
+    ``run`` checks the item to write, and executes the statement.
     """
 
     table: TableDefinition
@@ -69,7 +70,7 @@ class Task(Struct, frozen=True):
 class Reading(Struct, frozen=True):
     """The parameters of a SELECT.
 
-    ``start`` is the position from a NextToken; ``one_item``: the SELECT must name the complete key.
+    ``start`` is the position from a NextToken. ``one_item``: the SELECT must give the primary key.
     """
 
     limit: int | None = None
@@ -79,7 +80,7 @@ class Reading(Struct, frozen=True):
 
 
 class _PageRequest(Struct, frozen=True):
-    """A SELECT's page in the form of a Query or Scan."""
+    """A SELECT's page as the request of a Query or Scan."""
 
     IndexName: str | None
     Limit: int | None
@@ -132,7 +133,7 @@ def task_of(
 
     Raises:
         ResourceNotFoundException: there is no such table.
-        ValidationException: the statement can't be carried out on this table.
+        ValidationException: the statement can't be executed on this table.
     """
     match statement:
         case Select():
@@ -243,7 +244,7 @@ def _after(
 
 
 async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], first: int) -> Outcome:
-    """Read one page over several ranges; the limits of a page hold for all rows together."""
+    """Read one page of several ranges; the limits of a page apply to all ranges together."""
     found: list[bytes] = []
     receipt = Receipt()
     rows_left = whole.rules.limit
@@ -267,7 +268,7 @@ async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], firs
             rows_left -= page.scanned_count
         if at + 1 < len(ranges) and _read_bytes(receipt, whole) >= PAGE_BYTES:
             return Outcome(found, receipt, Position(at + 1))
-        # Short ranges in memory never wait, so yield to other requests here.
+        # Reading short ranges from memory never waits, so let other requests run here.
         await anyio.lowlevel.checkpoint()
     return Outcome(found, receipt)
 

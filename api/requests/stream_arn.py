@@ -1,4 +1,4 @@
-"""The stream that an ARN names."""
+"""Finds the stream with an ARN."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def find_stream(database: Database, arn: str) -> Stream:
 
     Raises:
         ValidationException: the text is not a stream's ARN.
-        ResourceNotFoundException: the stream does not exist, or not any more.
+        ResourceNotFoundException: the stream never existed or was deleted.
     """
     stream = database.streams.find(*named(arn))
     if stream is None:
@@ -48,7 +48,7 @@ def find_shard(stream: Stream, shard_id: str) -> Shard:
     """The shard with this id.
 
     Raises:
-        ResourceNotFoundException: the stream does not have the shard, or not any more.
+        ResourceNotFoundException: the shard never existed or was deleted.
     """
     shard = stream.shard(shard_id)
     if shard is None:

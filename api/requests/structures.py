@@ -1,7 +1,7 @@
 """The structures in the inputs of DynamoDB's operations.
 
-Each has its name from botocore's service model and the suffix ``Shape``, because members and the
-types of ``model/`` have the plain names. ``dynactor.api.requests.shapes`` has the simple types.
+Each has its name from botocore's service model and the suffix ``Shape``. The suffix distinguishes
+it from members and from types of ``model/``. ``dynactor.api.requests.shapes`` has the simple types.
 """
 
 from __future__ import annotations
@@ -209,8 +209,8 @@ class KeySchemaElementShape(Shape, frozen=True):
 
 
 KeySchemaShape: TypeAlias = Annotated[list[KeySchemaElementShape], Meta(min_length=1)]
-# The service model has no maximum any more, because global indexes take more attributes; DynamoDB
-# has one.
+# The service model no longer has a maximum, because keys of global indexes may have more
+# attributes. DynamoDB itself still refuses more for a table.
 TableKeySchemaShape: TypeAlias = Annotated[
     list[KeySchemaElementShape], Meta(min_length=1, max_length=TABLE_KEY_ATTRIBUTES)
 ]

@@ -33,10 +33,10 @@ _INVALID_NAME: Final = (
 def table_name(text: str) -> str:
     """The table that a TableName member names: a plain name, or a table's ARN.
 
-    Account and region are ignored, because all credentials and regions share the tables.
+    Account and region are ignored. ``foreign_arns`` checks the region if regions are separate.
 
     Raises:
-        ValidationException: the text is neither.
+        ValidationException: the text is neither a valid name nor a table's ARN.
     """
     if ":" not in text:
         return _checked(text)

@@ -1,8 +1,8 @@
-"""Common parts of the transactions: converts a request's actions to the coordinator's.
+"""Common parts of the transaction operations: checks actions and passes them to the coordinator.
 
 Errors of an action that don't depend on its table fail the request, and so does an empty key.
-Errors that depend on the table, such as a key of another type, cancel the transaction: the first
-one is its action's reason.
+Errors that depend on the table, such as a key of another type, cancel the transaction. The first of
+them becomes the cancellation reason of its action.
 
 Sources: Developer Guide, "Amazon DynamoDB transactions: how it works"; DynamoDB Local 3.3, whose
 messages these are.
@@ -46,9 +46,9 @@ _ON_ONE_ITEM = "Transaction request cannot include multiple operations on one it
 class ParsedAction(NamedTuple):
     """An action, checked except for its table.
 
-    Once the table is known, ``check``, if any, checks paths and empty keys. ``write_on`` checks the
-    rest and returns the write. Both raise ValidationException. For a put of ``item``, ``write_on``
-    gets whether the key is a common one.
+    Both functions take the table and raise ValidationException. ``check``, if any, checks paths and
+    empty keys. ``write_on`` makes the other checks and returns the write. Its second argument says
+    whether ``fast_key`` has already checked the key of the ``item`` to put.
     """
 
     given_name: str
@@ -63,7 +63,7 @@ class CheckedActions(NamedTuple):
 
     actions: list[TableAction]
     given_names: list[str]
-    # The error that cancels the transaction regardless of its items.
+    # The error that cancels the transaction, whatever its items contain.
     cancelled: TransactionCanceledException | None
 
 
@@ -94,7 +94,7 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
 
     Raises:
         ResourceNotFoundException: a table does not exist.
-        ValidationException: two actions have one item, or the sum of sizes is too large.
+        ValidationException: two actions are on the same item, or the sum of sizes is too large.
     """
     _check_size(parsed)
     tables = [database.table(named_table(database, one.given_name)) for one in parsed]
@@ -117,7 +117,7 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
 
 
 class Cancelling:
-    """Keeps the first error that cancels a transaction regardless of its items."""
+    """Keeps the first error that cancels a transaction, whatever its items contain."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -176,17 +176,20 @@ async def read_items(call: Call[Any], wanted: Sequence[TableKey]) -> list[ItemRe
 
 
 class Written(NamedTuple):
-    """The result of a transaction; a repeated one has only receipts of reads."""
+    """The result of a transaction.
+
+    A transaction that was repeated with its client token costs reads only, and has no outcomes.
+    """
 
     receipts: list[Receipt]
     outcomes: list[Done]
     repeated_as: TransactionUnits
 
 
-async def carry_out(
+async def execute(
     call: Call[Any], checked: CheckedActions, token: str | None, content: bytes | None
 ) -> Written:
-    """Carry out a transaction, unless one with the same token is already done.
+    """Execute a transaction, unless a transaction with the same token is already done.
 
     ``content`` is the digest of the request. The cost of each action is noted even if the
     transaction is canceled.
@@ -199,7 +202,7 @@ async def carry_out(
     """
     tables = [table.definition for table, _ in checked.actions]
     try:
-        written = await _carried_out(call.database, checked, token, content)
+        written = await _executed(call.database, checked, token, content)
     except TransactionCanceledException as error:
         _note_actions(call, tables, error.receipts, "cancelled")
         raise
@@ -218,7 +221,7 @@ def _note_actions(
         call.note(table, receipt, outcome)
 
 
-async def _carried_out(
+async def _executed(
     database: Database, checked: CheckedActions, token: str | None, content: bytes | None
 ) -> Written:
     transactions = database.transactions

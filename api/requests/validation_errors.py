@@ -1,26 +1,26 @@
-"""The words and the order of request errors, by operation.
+"""The texts and the order of request errors, by operation.
 
 AWS checks requests in two layers. In 2026 the checks of the single-item operations, BatchGetItem
 and Query moved into a newer layer. Scan, BatchWriteItem, the transactions, PartiQL and the
-operations on tables still answer from the older one. ``layer_of`` tells an operation's layer.
+operations on tables still use the older layer. ``layer_of`` returns an operation's layer.
 
 The layers differ in:
 
 - A member's limits. Older: ``Value '0' at 'limit'``. Newer: ``Value at 'Limit'``.
 - The echo of a structure. Older: Java's ``toString``. Newer: JSON.
-- A bad value of an enumeration. Older: reported together with all other errors. Newer: reported
-  alone; for the two enumerations that this layer parses itself, with a text of its own.
+- An invalid value of an enumeration. Older: reported together with all other errors. Newer:
+  reported alone. The errors of ReturnValues and ConditionalOperator have another text there.
 - The order of errors about members. Older: first all errors except those about names of maps,
   missing members and malformed values. Newer: first missing members and malformed values, then
   limits, then enumerations, then table names.
-- Other errors of a request. Older: the plain text. Newer: the text in the envelope for the three
-  writes, and the plain text for the reads.
+- Other errors of a request. Older: the plain text. Newer: for the three writes, the text after a
+  head with the number of errors (the *envelope*, see ``detected``); for the reads, the plain text.
 - A number's exponent. Older: 32 bits, and it wraps around. Newer: 64 bits.
-- A bad value in ExpressionAttributeValues. Older: the error names the placeholder. Newer: the plain
-  text if the value is a number or a set with duplicates.
+- An invalid value in ExpressionAttributeValues. Older: the error names the placeholder. Newer: the
+  error does not, if the value is a number or a set with duplicates.
 
-Sources: captures of AWS, May to October 2026, us-east-1 first. Errors without a capture are worded
-like similar ones of their layer; docs/DIFFERENCES.md lists them.
+Sources: captures of AWS, May to October 2026; us-east-1 if regions differ. Errors without a capture
+have texts like similar errors of their layer; docs/DIFFERENCES.md lists them.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from dynactor.model.values import number
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-# Number of violations in one error.
+# The most violations that one error lists.
 MOST_VIOLATIONS: Final = 10
 _INVALID: Final = "One or more parameter values were invalid: "
 
 
 def detected(*faults: str) -> str:
-    """The envelope: the errors of a request, counted and listed."""
+    """The envelope of errors: their number, and the list of them."""
     head = (
         "1 validation error detected"
         if len(faults) == 1
@@ -69,33 +69,33 @@ class Rule(Enum):
     PRESENCE = auto()
     CHOICE = auto()
     LIMIT = auto()
-    # The form of a table's name: the newer layer checks names when it resolves them.
+    # The form of a table's name. The newer layer checks it when it looks up the table.
     NAME = auto()
     # The form of table names that are keys of a map.
     NAME_IN_MAP = auto()
 
 
-class Place(Struct, frozen=True):
-    """The place of a member in a request, in the spelling of each layer."""
+class MemberPath(Struct, frozen=True):
+    """The path of a member in a request, as each layer spells it."""
 
     java: str = ""
     wire: str = ""
 
-    def member(self, name: str) -> Place:
-        """The place of a member of this structure."""
+    def member(self, name: str) -> MemberPath:
+        """The path of a member of this structure."""
         dot = "." if self.wire else ""
-        return Place(f"{self.java}{dot}{java_name(name)}", f"{self.wire}{dot}{name}")
+        return MemberPath(f"{self.java}{dot}{java_name(name)}", f"{self.wire}{dot}{name}")
 
-    def element(self, key: str | int) -> Place:
-        """The place of an element of this list or map."""
-        return Place(f"{self.java}.{key}.member", f"{self.wire}.{key}.member")
+    def element(self, key: str | int) -> MemberPath:
+        """The path of an element of this list or map."""
+        return MemberPath(f"{self.java}.{key}.member", f"{self.wire}.{key}.member")
 
 
 class Violation(Struct, frozen=True):
     """A broken constraint; ``hint`` is the hint of the member."""
 
     rule: Rule
-    place: Place
+    path: MemberPath
     value: Any
     hint: Hint
     constraint: str
@@ -114,8 +114,8 @@ class Layer(Struct, frozen=True):
     def refusal(self, violations: Sequence[Violation]) -> ValidationException:
         """The error for broken constraints; there is at least one."""
         if not self.is_newer:
-            told = [one for one in violations if one.rule is not Rule.NAME_IN_MAP] or violations
-            return _listed(map(self._older_words, told))
+            shown = [one for one in violations if one.rule is not Rule.NAME_IN_MAP] or violations
+            return _listed(map(self._older_words, shown))
         violations = _with_empty_names(violations)
         of_rule = _by_rule(violations)
         if Rule.PRESENCE in of_rule:
@@ -125,7 +125,7 @@ class Layer(Struct, frozen=True):
             return _listed(map(self._older_words, [*others, *limits]))
         if Rule.LIMIT in of_rule:
             return _listed(
-                f"Value at '{one.place.wire}' failed to satisfy constraint: {one.constraint}"
+                f"Value at '{one.path.wire}' failed to satisfy constraint: {one.constraint}"
                 for one in of_rule[Rule.LIMIT]
             )
         for one in of_rule.get(Rule.CHOICE, ()):
@@ -135,17 +135,17 @@ class Layer(Struct, frozen=True):
         return _listed(map(self._older_words, of_rule.get(Rule.CHOICE) or violations))
 
     def _older_words(self, violation: Violation) -> str:
-        value, place = violation.value, violation.place.java
+        value, path = violation.value, violation.path.java
         if value is None:
             shown = "null"
         elif self.is_newer:
             shown = f"'{json_echo(value)}'"
         else:
             shown = f"'{java_echo(value, violation.hint)}'"
-        return f"Value {shown} at '{place}' failed to satisfy constraint: {violation.constraint}"
+        return f"Value {shown} at '{path}' failed to satisfy constraint: {violation.constraint}"
 
     def worded(self, error: ValidationException) -> ValidationException:
-        """An error in the words of this layer; the model has the words of the older layer."""
+        """An error with this layer's text; errors from ``model/`` have the older layer's text."""
         if not self.is_newer:
             return error
         message = error.message if error.fault is None else _newer_words(error.fault)
@@ -185,7 +185,8 @@ def layer_of(operation: str) -> Layer:
 def of_request(check: Callable[_P, _R]) -> Callable[_P, _R]:
     """Mark the errors of a check as independent of the table.
 
-    Each single write makes all checks that need no table in one function with this decorator.
+    PutItem, UpdateItem and DeleteItem each have one function for all checks that need no table, and
+    put this decorator on it.
     """
 
     @wraps(check)
@@ -204,15 +205,15 @@ def _listed(violations: Iterable[str]) -> ValidationException:
 
 
 def _with_empty_names(violations: Sequence[Violation]) -> list[Violation]:
-    """The violations of the newer layer: an empty table name is only too short.
+    """The violations, with an empty table name reported as too short, as the newer layer does.
 
-    Other errors of the name are found when it is resolved.
+    The newer layer finds other errors of a table name when it looks up the table.
     """
     found: list[Violation] = []
     for one in violations:
         if one.rule is not Rule.NAME or one.value != "":
             found.append(one)
-        elif found[-1:] == [] or found[-1].place != one.place:
+        elif found[-1:] == [] or found[-1].path != one.path:
             found.append(structs.replace(one, rule=Rule.LIMIT, constraint=shortest_constraint(1)))
     return found
 

@@ -99,7 +99,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         initial_burst_seconds=options.initial_burst_seconds,
         throughput_decreases_per_day=options.throughput_decreases_per_day,
         key_traffic=options.key_traffic,
-        is_as_local=options.compat is not None,
+        is_like_dynamodb_local=options.compat is not None,
         copy_messages=options.copy_messages,
         is_traced=options.traces.traces_endpoint is not None,
     )

@@ -40,7 +40,7 @@ HARD_SENTENCES: Final = (
     ("Where nothing has to be awaited, the answer follows at once.", "opens with 'Where'"),
     ("As there.", "opens with 'As'"),
     ("That of an ended log has begun.", "opens with 'That'"),
-    ("Those of the plain lane until they are closed.", "opens with 'Those of'"),
+    ("Those of the full lane until they are closed.", "opens with 'Those of'"),
     ("Without more, every signature is taken.", "'without more'"),
     ("Any other key is told apart here.", "'told apart'"),
     ("How often it is looked for partitions that are to be split.", "'it is looked'"),

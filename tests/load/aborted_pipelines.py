@@ -26,7 +26,7 @@ from typing import Final
 from tests.load.footprint import call, connections
 from tests.load.items import create_table, table_item
 from tests.load.servers import Server, cpu_seconds, directory_on, dynactor
-from tests.support.clients.raw_http import RESET, TO_PLAIN_LANE
+from tests.support.clients.raw_http import RESET, TO_FULL_LANE
 from tests.support.clients.wire import Connection, encode, request_bytes
 
 _TABLE: Final = "pipelines"
@@ -54,10 +54,10 @@ _QUERY: Final = request_bytes(
     ),
 )
 # The fast lane passes requests with this header to the plain one.
-_TO_PLAIN_LANE: Final = f"{TO_PLAIN_LANE}\r\n\r\n".encode()
+_TO_FULL_LANE: Final = f"{TO_FULL_LANE}\r\n\r\n".encode()
 _PIPELINED: Final = {
     "fast lane": _QUERY,
-    "plain lane": _QUERY.replace(b"\r\n\r\n", b"\r\n" + _TO_PLAIN_LANE),
+    "full lane": _QUERY.replace(b"\r\n\r\n", b"\r\n" + _TO_FULL_LANE),
 }
 _GET: Final = request_bytes(
     "GetItem",

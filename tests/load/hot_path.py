@@ -25,8 +25,8 @@ import uvloop
 from dynactor.actors.catalog.database import open_database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
-from dynactor.api.http.aiohttp_lane import plain_server
-from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.aiohttp_lane import full_server
+from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.fast_lane import FastLane, FastLanes
 from dynactor.api.http.pipelining import Turns
@@ -178,14 +178,14 @@ async def _constant(_call: Call[GetItemInput]) -> bytes:
 async def _lanes(database: Any, operations: Sequence[Operation]) -> AsyncIterator[FastLanes]:
     settings = HttpSettings(region="us-east-1", access=Access(host_names=frozenset()))
     protocol = Protocol(database, operations)
-    room = RequestRoom(
+    memory = RequestMemory(
         settings.large_requests_bytes,
         grace_seconds=settings.grace_seconds,
         least_bytes_per_second=settings.least_bytes_per_second,
     )
     turns = Turns()
-    plain = plain_server(protocol, settings, room, turns)
-    async with FastLanes(protocol, settings, plain, room, turns) as lanes:
+    full = full_server(protocol, settings, memory, turns)
+    async with FastLanes(protocol, settings, full, memory, turns) as lanes:
         yield lanes
 
 

@@ -146,7 +146,7 @@ async def _endless_heads(stranger: Stranger) -> None:
 
 
 async def _unread(stranger: Stranger) -> None:
-    """Request after request in the plain lane, without reading answers."""
+    """Request after request in the full lane, without reading answers."""
     body = b"x" * 60_000
     whole = stranger.head(f"Content-Length: {len(body)}", "TE: trailers") + body
     await stranger.send(*[whole] * 10_000)

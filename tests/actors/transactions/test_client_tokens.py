@@ -13,7 +13,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.client_tokens import ClientTokens
 from dynactor.api.requests.operation import Call
-from dynactor.api.requests.transaction_requests import CheckedActions, carry_out
+from dynactor.api.requests.transaction_requests import CheckedActions, execute
 from dynactor.model.errors import (
     IdempotentParameterMismatchException,
     InternalServerError,
@@ -56,7 +56,7 @@ async def add(
     table = database.table("Thread")
     found = actions(*((table, write) for write in adding(*forums)))
     call: Call[None] = Call(database, None, "localhost")
-    await carry_out(call, CheckedActions(found, [], None), token, content)
+    await execute(call, CheckedActions(found, [], None), token, content)
 
 
 async def outcome(adding: Coroutine[Any, Any, object]) -> BaseException | None:

@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from dynactor.api.http.body_memory import Place, RequestRoom
+from dynactor.api.http.body_memory import RequestMemory, Reservation
 from dynactor.api.http.settings import HttpSettings
 from tests.support.clients.raw_http import (
-    TO_PLAIN_LANE,
+    TO_FULL_LANE,
     RawConnection,
     head,
     raw_connection,
@@ -28,170 +28,170 @@ ROOM_BYTES = 3 * MIB
 BODY = b'{"Text":"%s"}' % (b"x" * 2 * MIB)
 HALF = len(BODY) // 2
 
-both_lanes = pytest.mark.parametrize(
-    "more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"]
-)
+both_lanes = pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast lane", "full lane"])
 More = tuple[str, ...]
 SETTINGS = HttpSettings("local")
 GRACE_SECONDS = SETTINGS.grace_seconds
 LOOK_SECONDS = GRACE_SECONDS / 4
 
 
-# -- the room -------------------------------------------------------------------------------
+# -- the memory -----------------------------------------------------------------------------
 
 
-def enter(room: RequestRoom, size_bytes: int) -> Place:
-    """A place that leaves as soon as it is evicted."""
-    place = room.enter(size_bytes, lambda: room.leave(place))
-    return place
+def reserve(memory: RequestMemory, size_bytes: int) -> Reservation:
+    """A reservation that leaves as soon as it is evicted."""
+    reservation = memory.reserve(size_bytes, lambda: memory.release(reservation))
+    return reservation
 
 
-def paced_room() -> RequestRoom:
+def paced_memory() -> RequestMemory:
     """Room for 100 bytes. Senders have 4 seconds of grace, then must send 10 bytes a second."""
-    return RequestRoom(100, grace_seconds=4, least_bytes_per_second=10)
+    return RequestMemory(100, grace_seconds=4, least_bytes_per_second=10)
 
 
 async def test_requests_are_admitted_in_order_while_they_fit() -> None:
-    room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
-    first, second, third, fourth = (enter(room, size) for size in (6, 4, 5, 1))
-    assert [each.let_in.done() for each in (first, second, third, fourth)] == [
+    memory = RequestMemory(10, grace_seconds=4, least_bytes_per_second=10)
+    first, second, third, fourth = (reserve(memory, size) for size in (6, 4, 5, 1))
+    assert [each.granted.done() for each in (first, second, third, fourth)] == [
         True,
         True,
         False,
         False,
     ]
-    room.leave(second)
+    memory.release(second)
     # The fourth would fit, but a large request must not starve.
-    assert not third.let_in.done()
-    assert not fourth.let_in.done()
-    room.leave(first)
-    assert third.let_in.done()
-    assert fourth.let_in.done()
+    assert not third.granted.done()
+    assert not fourth.granted.done()
+    memory.release(first)
+    assert third.granted.done()
+    assert fourth.granted.done()
 
 
 async def test_a_request_larger_than_the_memory_is_admitted_alone() -> None:
-    room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
-    small, large, other = enter(room, 1), enter(room, 20), enter(room, 1)
-    assert not large.let_in.done()
-    room.leave(small)
-    assert large.let_in.done()
-    assert not other.let_in.done()
-    room.leave(large)
-    assert other.let_in.done()
+    memory = RequestMemory(10, grace_seconds=4, least_bytes_per_second=10)
+    small, large, other = reserve(memory, 1), reserve(memory, 20), reserve(memory, 1)
+    assert not large.granted.done()
+    memory.release(small)
+    assert large.granted.done()
+    assert not other.granted.done()
+    memory.release(large)
+    assert other.granted.done()
 
 
 async def test_a_request_that_stopped_waiting_delays_no_other() -> None:
-    room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
-    first, large, small = enter(room, 5), enter(room, 10), enter(room, 5)
-    room.leave(large)
-    assert small.let_in.done()
-    room.leave(first)
-    room.leave(small)
-    assert enter(room, 10).let_in.done()
+    memory = RequestMemory(10, grace_seconds=4, least_bytes_per_second=10)
+    first, large, small = reserve(memory, 5), reserve(memory, 10), reserve(memory, 5)
+    memory.release(large)
+    assert small.granted.done()
+    memory.release(first)
+    memory.release(small)
+    assert reserve(memory, 10).granted.done()
 
 
 async def test_a_cancelled_request_frees_its_memory_when_it_leaves() -> None:
-    room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
-    first, cancelled = enter(room, 10), enter(room, 10)
-    cancelled.let_in.cancel()
-    room.leave(first)
-    third = enter(room, 10)
-    assert not third.let_in.done()
-    room.leave(cancelled)
-    assert third.let_in.done()
+    memory = RequestMemory(10, grace_seconds=4, least_bytes_per_second=10)
+    first, cancelled = reserve(memory, 10), reserve(memory, 10)
+    cancelled.granted.cancel()
+    memory.release(first)
+    third = reserve(memory, 10)
+    assert not third.granted.done()
+    memory.release(cancelled)
+    assert third.granted.done()
 
 
 @on_stepped_time
 async def test_a_silent_sender_is_evicted_after_the_grace_while_another_waits() -> None:
-    room = paced_room()
-    enter(room, 100)
-    waiting = enter(room, 100)
+    memory = paced_memory()
+    reserve(memory, 100)
+    waiting = reserve(memory, 100)
     await pass_seconds(4)
-    assert not waiting.let_in.done()
+    assert not waiting.granted.done()
     await pass_seconds(1)
-    assert waiting.let_in.done()
+    assert waiting.granted.done()
 
 
 @on_stepped_time
 async def test_received_bytes_extend_the_deadline() -> None:
-    room = paced_room()
-    place = enter(room, 100)
-    waiting = enter(room, 100)
-    place.arrived_bytes = 60
+    memory = paced_memory()
+    reservation = reserve(memory, 100)
+    waiting = reserve(memory, 100)
+    reservation.arrived_bytes = 60
     await pass_seconds(4 + 6)
-    assert not waiting.let_in.done()
+    assert not waiting.granted.done()
     await pass_seconds(1)
-    assert waiting.let_in.done()
+    assert waiting.granted.done()
 
 
 @on_stepped_time
 async def test_a_sender_that_keeps_the_pace_is_not_evicted() -> None:
-    room = paced_room()
-    place = enter(room, 100)
-    waiting = enter(room, 100)
+    memory = paced_memory()
+    reservation = reserve(memory, 100)
+    waiting = reserve(memory, 100)
     for arrived_bytes in range(0, 100, 10):
-        place.arrived_bytes = arrived_bytes
+        reservation.arrived_bytes = arrived_bytes
         await pass_seconds(1)
-    place.is_whole = True
+    reservation.is_whole = True
     await pass_seconds(100)
-    assert not waiting.let_in.done()
-    room.leave(place)
-    assert waiting.let_in.done()
+    assert not waiting.granted.done()
+    memory.release(reservation)
+    assert waiting.granted.done()
 
 
 @on_stepped_time
 async def test_no_sender_is_evicted_without_waiters() -> None:
-    room = paced_room()
-    slow = enter(room, 60)
+    memory = paced_memory()
+    slow = reserve(memory, 60)
     await pass_seconds(100)
-    waiting = enter(room, 60)
+    waiting = reserve(memory, 60)
     # A slow sender's grace starts now.
     await pass_seconds(4)
-    assert not waiting.let_in.done()
-    room.leave(waiting)
+    assert not waiting.granted.done()
+    memory.release(waiting)
     await pass_seconds(100)
-    room.leave(slow)
+    memory.release(slow)
 
 
 @on_stepped_time
 async def test_each_has_its_grace_from_its_admission() -> None:
-    room = paced_room()
-    enter(room, 60)
-    second, third = enter(room, 60), enter(room, 60)
+    memory = paced_memory()
+    reserve(memory, 60)
+    second, third = reserve(memory, 60), reserve(memory, 60)
     await pass_seconds(5)
-    assert second.let_in.done()
+    assert second.granted.done()
     await pass_seconds(4)
-    assert not third.let_in.done()
+    assert not third.granted.done()
     await pass_seconds(1)
-    assert third.let_in.done()
+    assert third.granted.done()
 
 
 @on_stepped_time
 async def test_a_server_that_stalled_evicts_no_client_for_that() -> None:
-    room = paced_room()
-    enter(room, 100)
-    waiting = enter(room, 100)
+    memory = paced_memory()
+    reserve(memory, 100)
+    waiting = reserve(memory, 100)
     await pass_seconds(1000, step_seconds=1000)
-    assert not waiting.let_in.done()
+    assert not waiting.granted.done()
 
 
 @on_stepped_time
 async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() -> None:
     random = Random(1)
     for _ in range(50):
-        room = paced_room()
-        crowd = [enter(room, random.randint(1, 50)) for _ in range(30)]
-        honest = enter(room, 50)
+        memory = paced_memory()
+        crowd = [reserve(memory, random.randint(1, 50)) for _ in range(30)]
+        honest = reserve(memory, 50)
         first_since_seconds = 0.0
-        while not honest.let_in.done():
+        while not honest.granted.done():
             # Each sends random parts, but never the whole.
-            for place in crowd:
-                place.arrived_bytes += (
-                    random.randint(0, place.size_bytes - place.arrived_bytes) // 2
+            for reservation in crowd:
+                reservation.arrived_bytes += (
+                    random.randint(0, reservation.size_bytes - reservation.arrived_bytes) // 2
                 )
-            let_in = sum(place.let_in.done() for place in crowd)
+            granted = sum(reservation.granted.done() for reservation in crowd)
             await pass_seconds(1, step_seconds=1)
-            is_first_another_one = let_in < sum(place.let_in.done() for place in crowd)
+            is_first_another_one = granted < sum(
+                reservation.granted.done() for reservation in crowd
+            )
             first_since_seconds = 0.0 if is_first_another_one else first_since_seconds + 1
             # The grace, the time of the largest at the lowest pace, and one check.
             assert first_since_seconds <= 4 + 50 / 10 + 1

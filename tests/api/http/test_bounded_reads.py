@@ -1,4 +1,4 @@
-"""A connection in the plain lane is read in small pieces."""
+"""A connection in the full lane is read in small pieces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.unsent_answers import UnsentAnswers
-from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection
+from tests.support.clients.raw_http import TO_FULL_LANE, raw_connection
 from tests.support.databases.fake_operations import echo_server
 
 
@@ -14,25 +14,25 @@ class Recorder(asyncio.Protocol):
     """Records its calls."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.received: list[object] = []
 
     def data_received(self, data: bytes) -> None:
-        self.told.append(data)
+        self.received.append(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.told.append(exc)
+        self.received.append(exc)
 
     def pause_writing(self) -> None:
-        self.told.append("pause")
+        self.received.append("pause")
 
     def resume_writing(self) -> None:
-        self.told.append("resume")
+        self.received.append("resume")
 
 
 class NoUnsentAnswers(UnsentAnswers):
     """The unsent answers of a connection without any."""
 
-    def stopped(self, transport: asyncio.Transport) -> None:
+    def add(self, transport: asyncio.Transport) -> None:
         """Nothing to measure."""
 
 
@@ -46,7 +46,7 @@ def test_everything_is_passed_on_including_earlier_data_in_pieces():
     connection.pause_writing()
     connection.resume_writing()
     connection.connection_lost(lost)
-    assert recorder.told == [b"abc", b"def", b"gh", b"ijk", b"l", "pause", "resume", lost]
+    assert recorder.received == [b"abc", b"def", b"gh", b"ijk", b"l", "pause", "resume", lost]
 
 
 async def test_connections_do_not_mix_their_pieces():
@@ -56,7 +56,7 @@ async def test_connections_do_not_mix_their_pieces():
             body = b'{"Text":"%s"}' % (letter.encode() * 1_000_000)
             async with raw_connection(endpoint) as connection:
                 for _ in range(3):
-                    assert (await connection.ask("Echo", body, TO_PLAIN_LANE)).body == body
+                    assert (await connection.ask("Echo", body, TO_FULL_LANE)).body == body
 
         await asyncio.gather(*map(ask, "abcdef"))
 

@@ -10,7 +10,7 @@ from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.model.latency_histogram import LatencyHistogram
-from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection
+from tests.support.clients.raw_http import TO_FULL_LANE, raw_connection
 from tests.support.databases.fake_operations import NO_DATABASE, EchoInput, Gate, echo_server
 
 
@@ -57,7 +57,7 @@ def at_once(_call: Call[EchoInput]) -> bytes:
     return b"{}"
 
 
-@pytest.mark.parametrize("more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"])
+@pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast lane", "full lane"])
 async def test_each_answer_is_counted_in_each_lane(more: tuple[str, ...]):
     gate = Gate()
     gate.opened.set()

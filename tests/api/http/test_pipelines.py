@@ -9,14 +9,14 @@ from typing import cast
 
 import pytest
 
-from dynactor.api.http.aiohttp_lane import plain_server
-from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.aiohttp_lane import full_server
+from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.fast_lane import FastLanes
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.requests.operation import Call, Operation
-from tests.support.clients.raw_http import TO_PLAIN_LANE, RawConnection, raw_connection, request
+from tests.support.clients.raw_http import TO_FULL_LANE, RawConnection, raw_connection, request
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, EchoInput, Gate, echo_server
 from tests.support.databases.transacting import until
 
@@ -27,9 +27,7 @@ FEW = 30
 # Turns of the loop that the test shares with the server, enough to read a connection's answer.
 TURNS_OF_AN_ANSWER = 20
 
-both_lanes = pytest.mark.parametrize(
-    "more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"]
-)
+both_lanes = pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast lane", "full lane"])
 More = tuple[str, ...]
 
 
@@ -137,9 +135,9 @@ class Paused(asyncio.Transport):
 def transport(gate: Gate) -> Iterator[FastLanes]:
     settings, turns = HttpSettings("local"), Turns()
     protocol = Protocol(NO_DATABASE, (ECHO, gate.operation))
-    room = RequestRoom(settings.large_requests_bytes, grace_seconds=1, least_bytes_per_second=1)
-    plain = plain_server(protocol, settings, room, turns)
-    yield FastLanes(protocol, settings, plain, room, turns)
+    memory = RequestMemory(settings.large_requests_bytes, grace_seconds=1, least_bytes_per_second=1)
+    full = full_server(protocol, settings, memory, turns)
+    yield FastLanes(protocol, settings, full, memory, turns)
 
 
 @pytest.mark.parametrize("padding_bytes", [0, 10_000])

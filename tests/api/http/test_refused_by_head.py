@@ -14,7 +14,7 @@ import pytest
 
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.signature import AccessKey, Signatures, authorization
-from tests.support.clients.raw_http import TO_PLAIN_LANE, RawAnswer, RawConnection, raw_connection
+from tests.support.clients.raw_http import TO_FULL_LANE, RawAnswer, RawConnection, raw_connection
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, Gate, echo_server
 
 MIB = 1024 * 1024
@@ -27,7 +27,7 @@ TOLD = "x-amz-content-sha256"
 
 Headers = dict[str, str]
 both_lanes = pytest.mark.parametrize(
-    "more", [{}, dict([TO_PLAIN_LANE.split(": ")])], ids=["fast lane", "plain lane"]
+    "more", [{}, dict([TO_FULL_LANE.split(": ")])], ids=["fast lane", "full lane"]
 )
 
 

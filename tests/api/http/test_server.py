@@ -1,6 +1,6 @@
 """Common properties of all connections: answers, time-outs, limits, the server's end.
 
-Most tests run in both lanes; a header makes the fast lane pass a request to the plain one.
+Most tests run in both lanes; a header makes the fast lane pass a request to the full one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from zlib import crc32
 import pytest
 import structlog
 
-from dynactor.api.http.aiohttp_lane import plain_server
-from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.aiohttp_lane import full_server
+from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.fast_lane import FastLanes
 from dynactor.api.http.loop_turn import LoopTurn
@@ -27,7 +27,7 @@ from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.requests.operation import Call, Operation
 from tests.support.clients.raw_http import (
-    TO_PLAIN_LANE,
+    TO_FULL_LANE,
     RawConnection,
     head,
     raw_connection,
@@ -39,9 +39,7 @@ from tests.support.environment.stepped_time import on_stepped_time, pass_seconds
 
 MIB = 1024 * 1024
 
-both_lanes = pytest.mark.parametrize(
-    "more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"]
-)
+both_lanes = pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast lane", "full lane"])
 More = tuple[str, ...]
 
 
@@ -65,12 +63,12 @@ STRAY = Operation("Stray", EchoInput, _stray)
 async def test_both_lanes_answer_alike():
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         fast = await connection.ask("Echo", b'{"Text":"hi"}')
-        plain = await connection.ask("Echo", b'{"Text":"hi"}', TO_PLAIN_LANE)
+        full = await connection.ask("Echo", b'{"Text":"hi"}', TO_FULL_LANE)
     assert (fast.status, fast.body) == (200, b'{"Text":"hi"}')
     varying = ("x-amzn-requestid", "date")
-    assert set(fast.headers) == set(plain.headers)
+    assert set(fast.headers) == set(full.headers)
     assert [fast.headers[name] for name in fast.headers if name not in varying] == [
-        plain.headers[name] for name in fast.headers if name not in varying
+        full.headers[name] for name in fast.headers if name not in varying
     ]
     assert fast.headers["x-amz-crc32"] == str(crc32(fast.body))
     assert re.fullmatch("[0-9A-Z]{52}", fast.headers["x-amzn-requestid"])
@@ -187,7 +185,7 @@ async def test_a_connection_may_change_lanes():
 async def test_requests_of_both_lanes_sent_ahead_are_answered_in_their_order():
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         for number in range(6):
-            more = (TO_PLAIN_LANE,) if number == 3 else ()
+            more = (TO_FULL_LANE,) if number == 3 else ()
             connection.send(request("Echo", b'{"Text":"%d"}' % number, *more))
         answers = [(await connection.answer()).json["Text"] for _ in range(6)]
     assert answers == ["0", "1", "2", "3", "4", "5"]
@@ -261,12 +259,12 @@ async def test_a_body_that_does_not_end_is_not_waited_for():
         assert await connection.is_closed()
 
 
-async def test_an_endless_body_is_refused_in_the_plain_lane():
+async def test_an_endless_body_is_refused_in_the_full_lane():
     async with (
         echo_server(transfer_seconds=0.2) as endpoint,
         raw_connection(endpoint) as connection,
     ):
-        connection.send(head("Echo", 3, TO_PLAIN_LANE) + b"{}")
+        connection.send(head("Echo", 3, TO_FULL_LANE) + b"{}")
         assert (await connection.answer()).status == 408
         assert await connection.is_closed()
 
@@ -340,14 +338,14 @@ class FullTransport(asyncio.Transport):
 
 def fast_lanes(settings: HttpSettings) -> FastLanes:
     protocol = Protocol(NO_DATABASE, (ECHO,))
-    room = RequestRoom(
+    memory = RequestMemory(
         settings.large_requests_bytes,
         grace_seconds=settings.grace_seconds,
         least_bytes_per_second=settings.least_bytes_per_second,
     )
     turns = Turns()
-    plain = plain_server(protocol, settings, room, turns)
-    return FastLanes(protocol, settings, plain, room, turns)
+    full = full_server(protocol, settings, memory, turns)
+    return FastLanes(protocol, settings, full, memory, turns)
 
 
 @both_lanes
@@ -375,12 +373,12 @@ async def test_a_client_that_disconnects_during_its_answer_affects_no_other(more
         assert (await other.ask("Echo")).status == 200
 
 
-async def test_a_client_that_is_gone_is_not_handed_to_the_plain_lane():
+async def test_a_client_that_is_gone_is_not_handed_to_the_full_lane():
     gate = Gate()
     async with echo_server(gate.operation) as endpoint, raw_connection(endpoint) as other:
         with structlog.testing.capture_logs() as logs:
             async with raw_connection(endpoint) as leaving:
-                leaving.send(request("Wait") + request("Echo", b"{}", TO_PLAIN_LANE))
+                leaving.send(request("Wait") + request("Echo", b"{}", TO_FULL_LANE))
                 while not gate.waiting:
                     assert (await other.ask("Echo")).status == 200
                 leaving.reset_when_closed()
@@ -510,14 +508,14 @@ async def test_only_the_last_answer_on_half_a_connection_says_that_it_closes():
         assert await connection.is_closed()
 
 
-async def test_the_plain_lane_learns_of_an_end_that_came_before_it():
+async def test_the_full_lane_learns_of_an_end_that_came_before_it():
     gate = Gate()
     async with (
         echo_server(gate.operation) as endpoint,
         raw_connection(endpoint) as connection,
         raw_connection(endpoint) as other,
     ):
-        connection.send(request("Wait") + request("Echo", b'{"Text":"last"}', TO_PLAIN_LANE))
+        connection.send(request("Wait") + request("Echo", b'{"Text":"last"}', TO_FULL_LANE))
         connection.writer.write_eof()
         # Earlier data is read by the time that later requests are answered.
         for _ in range(3):

@@ -122,7 +122,7 @@ def test_other_clients_are_refused_with_a_large_request_and_can_read_why(server:
 
 
 # A header that makes the fast lane pass the request on.
-LANES = pytest.mark.parametrize("more", [{}, {"Te": "trailers"}], ids=["fast lane", "plain lane"])
+LANES = pytest.mark.parametrize("more", [{}, {"Te": "trailers"}], ids=["fast lane", "full lane"])
 
 
 @LANES
@@ -167,7 +167,7 @@ def by_hand(query: str = "", **more: str) -> dict[str, str]:
     return signed_by_hand(headers | more, sha256(BODY).hexdigest(), stamp, APP, query)
 
 
-@pytest.mark.parametrize("more", [(), (b"TE: trailers",)], ids=["fast lane", "plain lane"])
+@pytest.mark.parametrize("more", [(), (b"TE: trailers",)], ids=["fast lane", "full lane"])
 def test_headers_are_signed_as_the_bytes_that_they_are(server: Server, more: tuple[bytes, ...]):
     # In Latin-1, the last byte of à is a non-breaking space.
     headers = by_hand(note="voilà".encode().decode("latin-1"))
@@ -176,7 +176,7 @@ def test_headers_are_signed_as_the_bytes_that_they_are(server: Server, more: tup
     assert answer_to(server, b"/", spaced, *more).startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize("lane", [(), (b"TE: trailers",)], ids=["fast lane", "plain lane"])
+@pytest.mark.parametrize("lane", [(), (b"TE: trailers",)], ids=["fast lane", "full lane"])
 @pytest.mark.parametrize("second", ["the same", "Bearer other", "", "AWS4-HMAC-SHA256 Signature=x"])
 def test_a_second_authorization_beside_a_valid_one_is_refused(
     server: Server, second: str, lane: tuple[bytes, ...]
@@ -214,8 +214,8 @@ def test_the_line_to_paste_names_no_key(server: Server, keys_file: Path):
 def test_the_commands_sign_with_the_key_of_the_environment(server: Server):
     endpoint = f"http://127.0.0.1:{urlsplit(server.endpoint).port}"
     asked = ("violations", "--endpoint", endpoint, "--table", "nobodys", "--index", "any")
-    let_in = run_command(*asked, AWS_ACCESS_KEY_ID=APP[0], AWS_SECRET_ACCESS_KEY=APP[1])
-    assert "ResourceNotFoundException" in let_in.stderr
+    granted = run_command(*asked, AWS_ACCESS_KEY_ID=APP[0], AWS_SECRET_ACCESS_KEY=APP[1])
+    assert "ResourceNotFoundException" in granted.stderr
     without = run_command(*asked)
     assert "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in without.stderr
     wrong = run_command(*asked, AWS_ACCESS_KEY_ID=APP[0], AWS_SECRET_ACCESS_KEY="wrong")

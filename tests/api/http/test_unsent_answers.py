@@ -9,16 +9,14 @@ import pytest
 
 from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.api.requests.operation import Call, Operation
-from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection, request
+from tests.support.clients.raw_http import TO_FULL_LANE, raw_connection, request
 from tests.support.databases.fake_operations import EchoInput, echo_server
 
 MIB = 1024 * 1024
 CLIENTS = 6
 ANSWER_BYTES = 16 * MIB
 
-both_lanes = pytest.mark.parametrize(
-    "more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"]
-)
+both_lanes = pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast lane", "full lane"])
 
 
 class Unread(asyncio.Transport):
@@ -39,7 +37,7 @@ class Unread(asyncio.Transport):
 def stopped(answers: UnsentAnswers, *sizes: int) -> list[Unread]:
     transports = [Unread(size) for size in sizes]
     for transport in transports:
-        answers.stopped(transport)
+        answers.add(transport)
     return transports
 
 
@@ -62,8 +60,8 @@ def test_one_answer_may_be_larger_than_the_memory():
 def test_a_client_that_has_caught_up_uses_no_memory():
     answers = UnsentAnswers(100)
     first = stopped(answers, 60)
-    answers.went_on(first[0])
-    answers.went_on(first[0])
+    answers.remove(first[0])
+    answers.remove(first[0])
     assert aborted([*first, *stopped(answers, 50, 50)]) == [False, False, False]
 
 

@@ -20,8 +20,8 @@ from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.partition.table_partition import TableEffects
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.listener import Administered, serving_admin
-from dynactor.api.http.aiohttp_lane import plain_server
-from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.aiohttp_lane import full_server
+from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.fast_lane import FastLanes
 from dynactor.api.http.pipelining import Turns
@@ -32,7 +32,7 @@ from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.model.limits import KIB
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.store import Store
-from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection
+from tests.support.clients.raw_http import TO_FULL_LANE, raw_connection
 from tests.support.clients.vanishing_clients import (
     INDEXES,
     TABLES,
@@ -61,14 +61,14 @@ class Served:
     def __init__(self, database: Database, settings: HttpSettings, admin_endpoint: str) -> None:
         self.admin_endpoint = admin_endpoint
         self.protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
-        self.room = RequestRoom(
+        self.memory = RequestMemory(
             settings.large_requests_bytes,
             grace_seconds=settings.grace_seconds,
             least_bytes_per_second=settings.least_bytes_per_second,
         )
         turns = Turns()
-        self.plain = plain_server(self.protocol, settings, self.room, turns)
-        self.lanes = FastLanes(self.protocol, settings, self.plain, self.room, turns)
+        self.full = full_server(self.protocol, settings, self.memory, turns)
+        self.lanes = FastLanes(self.protocol, settings, self.full, self.memory, turns)
         self.endpoint = ""
 
     def in_progress(self) -> dict[str, Any]:
@@ -76,10 +76,10 @@ class Served:
         return {
             "tasks": [task for task in asyncio.all_tasks() if _is_of_connection(task)],
             "connections": self.lanes._connections,
-            "plain connections": self.plain.connections,
-            "bytes in the room": self.room._taken_bytes,
-            "requests in the room": self.room._within,
-            "requests before the room": self.room._waiting,
+            "connections in the full lane": self.full.connections,
+            "reserved bytes": self.memory._taken_bytes,
+            "requests with a reservation": self.memory._granted,
+            "requests that wait for memory": self.memory._waiting,
         }
 
 
@@ -103,8 +103,8 @@ async def serving(database: Database, admin_endpoint: str) -> AsyncIterator[Serv
             finally:
                 server.close()
                 lanes.end()
-                served.plain.pre_shutdown()
-                await served.plain.shutdown(settings.drain_seconds)
+                served.full.pre_shutdown()
+                await served.full.shutdown(settings.drain_seconds)
 
 
 def held(database: Database) -> dict[str, Any]:
@@ -242,7 +242,7 @@ async def caught_up(table: Table) -> None:
 async def assert_it_answers(served: Served) -> None:
     async with raw_connection(served.endpoint) as connection:
         assert (await connection.ask("ListTables")).status == 200
-        assert (await connection.ask("ListTables", b"{}", TO_PLAIN_LANE)).status == 200
+        assert (await connection.ask("ListTables", b"{}", TO_FULL_LANE)).status == 200
 
 
 def assert_backups_are_whole(directory: Path, log: ClientLog) -> None:

@@ -22,9 +22,9 @@ from typing import Any, Final
 import msgspec
 
 from tests.support.clients.clients import TARGET_PREFIX, Answer, WireClient
-from tests.support.clients.raw_http import TO_PLAIN_LANE
+from tests.support.clients.raw_http import TO_FULL_LANE
 
-_LEAVE_FAST_LANE: Final = dict([TO_PLAIN_LANE.split(": ")])
+_LEAVE_FAST_LANE: Final = dict([TO_FULL_LANE.split(": ")])
 _ACCEPT_GZIP: Final = {"Accept-Encoding": "gzip"}
 _GZIP_BODY: Final = {"Content-Encoding": "gzip"}
 
@@ -33,8 +33,8 @@ _GZIP_BODY: Final = {"Content-Encoding": "gzip"}
 WAYS: Final[dict[str, dict[str, str]]] = {
     "fast lane": {},
     "fast lane, compressed answer": _ACCEPT_GZIP,
-    "plain lane": _LEAVE_FAST_LANE,
-    "plain lane, compressed answer": _LEAVE_FAST_LANE | _ACCEPT_GZIP,
+    "full lane": _LEAVE_FAST_LANE,
+    "full lane, compressed answer": _LEAVE_FAST_LANE | _ACCEPT_GZIP,
     "compressed request": _GZIP_BODY,
     "compressed request and answer": _GZIP_BODY | _ACCEPT_GZIP,
 }
@@ -48,12 +48,12 @@ class LanesClient(WireClient):
 
     def __init__(self, endpoint: str, target_prefix: str = TARGET_PREFIX) -> None:
         super().__init__(endpoint, target_prefix)
-        self._plain_lane = WireClient(endpoint, target_prefix)
+        self._full_lane = WireClient(endpoint, target_prefix)
 
     def close(self) -> None:
         """Close both connections."""
         super().close()
-        self._plain_lane.close()
+        self._full_lane.close()
 
     def send(
         self,
@@ -81,7 +81,7 @@ class LanesClient(WireClient):
         answer = (
             super().send(operation, data, headers)
             if is_fast
-            else self._plain_lane.send(operation, data, headers)
+            else self._full_lane.send(operation, data, headers)
         )
         if answer.headers.get("Content-Encoding") == "gzip":
             return answer._replace(body=gzip.decompress(answer.body))

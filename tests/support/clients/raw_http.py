@@ -18,7 +18,7 @@ from tests.support.clients.clients import AUTHORIZATION, JSON_1_0
 RESET = struct.pack("ii", 1, 0)
 
 # A header that makes the fast lane pass the request to the full lane.
-TO_PLAIN_LANE = "TE: trailers"
+TO_FULL_LANE = "TE: trailers"
 
 
 class RawAnswer(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from tests.support.clients.raw_http import TO_PLAIN_LANE, RawAnswer, RawConnection, raw_connection
+from tests.support.clients.raw_http import TO_FULL_LANE, RawAnswer, RawConnection, raw_connection
 from tests.support.clients.wire import encode, request_bytes
 from tests.support.tables.tables import definition, global_index, local_index
 
@@ -140,7 +140,7 @@ class VanishingClient:
             log.transactions.append(wanted.written)
         data = request_bytes(wanted.operation, encode(wanted.body), wanted.service)
         if draw.random() < 0.3:
-            data = data.replace(b"\r\n", f"\r\n{TO_PLAIN_LANE}\r\n".encode(), 1)
+            data = data.replace(b"\r\n", f"\r\n{TO_FULL_LANE}\r\n".encode(), 1)
         if draw.random() < 0.5:
             return await self._vanish(connection, data)
         is_last = draw.random() < 0.1

@@ -9,7 +9,7 @@ from zlib import crc32
 import pytest
 
 from tests.support.clients.clients import WireClient
-from tests.support.clients.raw_http import TO_PLAIN_LANE
+from tests.support.clients.raw_http import TO_FULL_LANE
 
 MIB = 1024 * 1024
 
@@ -69,7 +69,7 @@ def test_a_body_that_inflates_over_16_mb_is_refused(wire: WireClient):
 
 
 LARGE = 100_000
-PLAIN_LANE = dict([TO_PLAIN_LANE.split(": ")])
+PLAIN_LANE = dict([TO_FULL_LANE.split(": ")])
 # For any header, with an answer over 4 KB.
 CHOICES = [
     ("gzip", "gzip"),
