@@ -1,7 +1,7 @@
-"""Creates a data directory atomically: it gets its name once it is complete.
+"""Creates a data directory atomically: builds it under a temporary name, then renames it.
 
-The directory is built beside its final place under a temporary name, by one process and one thread
-at a time. The remains of a crash are removed when the next directory is built.
+The directory is built beside its final place, by one process and one thread at a time. The remains
+of a crash are removed when the next directory is built.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def whole_directory(directory: Path) -> Iterator[Path]:
     """Yield a directory to fill. If the context succeeds, sync the directory and rename it.
 
     Raises:
-        Taken, CannotOpen: it can't be created, or another one is being built beside it.
+        Taken: the directory exists already.
+        CannotOpen: it can't be created, or another builder is using the parent directory.
     """
     unfinished = directory.with_name(_UNFINISHED)
     try:
@@ -44,7 +45,8 @@ def whole_directory(directory: Path) -> Iterator[Path]:
                 unfinished.rename(directory)
                 sync_directory(directory.parent)
             finally:
-                # Hard links in it would keep the space of files that are deleted elsewhere.
+                # Remove a failed attempt: its hard links would keep the disk space of files that
+                # the store deletes.
                 shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise CannotOpen(f"{directory} can't be created: {error.strerror}") from error

@@ -29,8 +29,8 @@ class PartitionRange(Struct, frozen=True):
 class EndedLog(Struct, frozen=True):
     """The log of a partition that was split, kept until all its subscribers have read it.
 
-    ``last`` is the counter of its last change. ``subscribers`` are the ids of the subscribers at
-    the time it ended; no others read it.
+    ``last`` is the counter of its last change. ``subscribers`` are the ids of the subscribers when
+    the log ended; only these read the log.
     """
 
     number: int
@@ -136,13 +136,13 @@ def decode_partition_head(data: bytes) -> PartitionHead:
 
 
 def new_head(partition_number: int, head: PartitionHead | None = None) -> Group:
-    """The group that begins a partition, in the commit that makes its table, index or parent."""
+    """The group that writes a partition's first head; for the commit that creates the partition."""
     key = key_layout.partition_head(partition_number)
     return Group(key, None, encode_partition_head(head or PartitionHead()))
 
 
 async def ended_heads(view: View, partition_numbers: Sequence[int]) -> list[Group]:
-    """The groups that end partitions, unless another commit changes their heads first."""
+    """The groups that delete the heads of partitions; refused if a head has changed meanwhile."""
     keys = list(map(key_layout.partition_head, partition_numbers))
     values = await view.load(keys)
     return [Group(key, value, None) for key, value in zip(keys, values, strict=True)]

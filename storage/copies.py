@@ -32,7 +32,7 @@ async def refuse_unfinished_copy(store: Store) -> None:
 
     Raises:
         CannotOpen: a copy into the store is unfinished.
-        StoreError: as the store.
+        StoreError: the store can't be read.
     """
     (cursor,) = await store.latest.load([key_layout.COPY_CURSOR])
     if cursor is not None:

@@ -13,7 +13,7 @@ that it does not know. The formats:
 - 1: the first one
 - 2: a table or index in UPDATING stores the requested throughput and the present one
 - 3: the mark has two slots; the unused capacity of partitions is stored; namespaces have tables
-- 4: a partition has a head from its birth to its end; the catalog has a version
+- 4: a partition has a head from its creation to its end; the catalog has a version
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class BadName(ValueError):
 
 
 class Backup(Struct, frozen=True):
-    """A backup, which a server can use once it is copied."""
+    """A backup. To use it, start a server on a copy of the directory."""
 
     name: str
     directory: Path

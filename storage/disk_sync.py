@@ -40,7 +40,7 @@ def sync_data(descriptor: int) -> None:
 
 
 def complete_syncs(descriptor: int) -> None:
-    """Make durable everything that other code synced, of any file on this file's disk.
+    """On macOS, flush the cache of this file's disk, which completes the syncs of other code.
 
     Raises:
         OSError: see ``sync_file``.

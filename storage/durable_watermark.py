@@ -6,13 +6,15 @@ that follows. The mark distinguishes the two cases. It names the last change tha
 covered, so a log that ends before the mark is damaged.
 
 The mark is written after each sync, and synced itself at most once a second. After a power cut it
-may therefore be behind, but never ahead. So there are no false alarms, and it misses only a byte
-that flips in the last second before the power cut. It also records that later changes in the log
-were answered with an error, because a sync failed or the disk was full, and must not come back.
+may therefore be behind, but never ahead. So the check never reports an intact log as damaged, and
+misses only a byte that flips in the last second before the power cut. The mark also records that
+later changes in the log must not come back: they were answered with an error, because a sync failed
+or the disk was full.
 
-The file has two slots, and the valid slot with the higher turn counts. A slot is overwritten only
-while the other one is durable, so a power cut that tears a write leaves the earlier mark. Both
-slots hold the flags about the log, so they don't depend on which slot is read.
+The file has two slots. Each write has a higher turn number, and the valid slot with the higher turn
+is read. A slot is overwritten only while the other one is durable, so a power cut that tears a
+write leaves the earlier mark. Both slots hold the flags about the log, so they don't depend on
+which slot is read.
 
 Layout of a slot, little-endian: format u16, flags u16, CRC-32 of the rest u32, turn u64, sequence
 u64. The slots begin at 0 and 4096, because disks write sectors of up to 4,096 bytes. A file of data
@@ -53,7 +55,7 @@ class _Slot(NamedTuple):
 
 
 class DurableMark:
-    """The open mark, for the event loop and for the thread that syncs.
+    """The open file of the mark; the event loop and the thread that syncs use it.
 
     Invariants: one slot is durable, and ``_next`` is the other one; a file of one slot has no
     other. ``sequence`` changes only after all writes and syncs of a call have succeeded. After a
@@ -86,7 +88,7 @@ class DurableMark:
         self._synced_at_seconds = time.monotonic()
 
     def add_slot(self) -> None:
-        """Add the second slot to a file of one slot; earlier versions can't read it then.
+        """Add the second slot to a file of one slot; earlier versions can't read the new file.
 
         Raises:
             CannotOpen: it can't be written.
@@ -112,8 +114,8 @@ class DurableMark:
         complete_syncs(self._file)
         with self._lock:
             if self.only_synced:
-                # A mark at which the log will be cut must not be behind, because the cut part may
-                # have been acknowledged. So both slots hold it.
+                # The log will be cut at this mark. A mark that is behind would cut acknowledged
+                # changes, so write both slots.
                 self._write_both(sequence, only_synced=True)
                 return
             self._write(sequence, only_synced=False)
@@ -147,8 +149,8 @@ class DurableMark:
     def settle(self, sequence: int) -> None:
         """Record that the whole log, which ends with this change, is durable."""
         with self._lock:
-            # The system may still buffer the writes of a killed process, and a slot is overwritten
-            # only while the other one is durable.
+            # Sync first: the system may still buffer the writes of a killed process, and a slot is
+            # overwritten only while the other one is durable.
             sync_data(self._file)
             self._write_both(sequence, only_synced=False)
 

@@ -16,7 +16,7 @@
 | ``09`` | the virtual clock |
 | ``0a`` ten minutes of time, account, ``/``, token | the transaction with that client token |
 | ``0b`` | the key up to which tokens were deleted |
-| ``0c`` start of a range | its end: the disk space of deleted rows there is to be reclaimed |
+| ``0c`` start of a range | its end; the disk space of the deleted rows is to be reclaimed |
 | ``0d`` table name, ``/``, label | the record of a table's backup |
 | ``0e`` | the head of all balances: the time of the last orderly stop |
 | ``0f`` table id, index id, partition number | the unused capacity units of a partition |
@@ -306,7 +306,7 @@ def trim_range(table_id: int) -> tuple[bytes, bytes]:
 
 
 def checkpoint(subscriber: bytes, partition_number: int) -> bytes:
-    """The key of a subscriber's checkpoint; the subscriber's id begins with its table's."""
+    """The key of a subscriber's checkpoint; the subscriber's id begins with its table's id."""
     return _CHECKPOINT + subscriber + _NUMBER.pack(partition_number)
 
 

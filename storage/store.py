@@ -158,8 +158,8 @@ class Store(Protocol):
     def durable(self) -> View:
         """The view of durable rows. Never waits, and costs nothing.
 
-        Each call of its methods is consistent in itself. Use ``in_snapshot`` to read one state with
-        several calls.
+        Each call of its methods reads one state. Use ``in_snapshot`` to read one state with several
+        calls.
         """
         ...
 
@@ -206,7 +206,6 @@ class Store(Protocol):
 
         Raises:
             Full, Retry, Closed, Unknown: commits are refused, or began to be refused meanwhile.
-            Damaged: a table can't be read.
         """
         ...
 
@@ -216,9 +215,9 @@ class Store(Protocol):
         The checkpoint becomes visible when it is complete, and is durable when this call returns.
 
         Raises:
-            CannotOpen: it can't be created there.
+            CannotOpen: the directory can't be created.
             Full, Retry, Closed: commits are refused, or began to be refused meanwhile.
-            Damaged: a table can't be read.
+            Damaged: a row can't be read.
         """
         ...
 

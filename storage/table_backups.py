@@ -1,6 +1,6 @@
 """The records of table backups.
 
-The rows of their items have ids of their own (``dynactor.storage.key_layout``).
+A backup's items are rows under an id that no table has (``dynactor.storage.key_layout``).
 """
 
 from __future__ import annotations

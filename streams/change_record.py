@@ -32,7 +32,7 @@ class Origin(IntEnum):
 
 
 class TransactionPlace(Struct, frozen=True):
-    """The place of a change in the transaction that made it."""
+    """The position of a change in its transaction: action ``ordinal`` of ``total``."""
 
     transaction_id: bytes
     ordinal: int
@@ -43,8 +43,8 @@ class ChangeRecord(Struct, frozen=True, gc=False):
     """One change of one item. At least one image exists, and the two images differ.
 
     ``commit_time_us`` is domain time in microseconds since 1970, which never goes back on a server.
-    ``entry_changes`` are the changes of each global index, by its id, as far as the write computed
-    them; a record read from disk has none.
+    ``entry_changes`` are the changes of global indexes by index id, if the write has computed them;
+    a record read from disk has none.
     """
 
     sequence_number: SequenceNumber

@@ -1,4 +1,4 @@
-"""The extent of a table's logs, and the position of a time or a change in them.
+"""The extent of a table's logs, and the counter at a given time.
 
 A partition's log has a record of every counter while the table has followers. Its beginning is
 trimmed when no follower needs it. Changes made without followers were never recorded.

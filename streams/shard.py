@@ -44,14 +44,14 @@ class Shard(Struct, frozen=True):
 
     @property
     def ending_sequence_number(self) -> SequenceNumber | None:
-        """The last number that belongs to it; None while it is open."""
+        """The last number that belongs to the shard; None while the shard is open."""
         if self.last is None:
             return None
         return SequenceNumber(self.partition_number, max(self.last, self.after + 1))
 
     @property
     def horizon(self) -> int:
-        """The counter before its oldest readable record."""
+        """The counter before the shard's oldest readable record."""
         return max(self.after, self.trimmed)
 
 
@@ -78,8 +78,8 @@ class Stream(Struct, frozen=True):
 def shard_id(label: str, partition_number: int, after: int, opened_epoch_seconds: float) -> str:
     """A shard's id: ``shardId-``, its time in milliseconds with 20 digits, 8 hex digits.
 
-    The hex digits include its position in the log, which distinguishes it from a parent of the same
-    millisecond.
+    The hex digits depend on the shard's position in the log, so a shard and its parent have
+    different ids even in the same millisecond.
     """
     milliseconds = int(opened_epoch_seconds * _MILLISECONDS)
     place = f"{label} {partition_number} {after}"
@@ -103,7 +103,7 @@ def opened(stream: Stream, positions: Mapping[int, int], now_epoch_seconds: floa
 
 
 def disabled(stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float) -> Stream:
-    """A stream whose open shards end at these tails."""
+    """A disabled stream: its open shards end at these tails."""
     return structs.replace(
         stream,
         disabled_epoch_seconds=now_epoch_seconds,

@@ -1,4 +1,4 @@
-"""Upgrades a catalog of an earlier version, which made a partition's head with its first write."""
+"""Upgrades a catalog of an earlier version, whose partitions got a head with their first write."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ async def upgrade(store: Store, loaded: Catalog) -> Catalog:
     """Give each partition a head, unless this was done before; return the catalog.
 
     Nothing else may use the store meanwhile. The catalog's version is stored last, so the next
-    start repeats an upgrade that was cut short.
+    start repeats an interrupted upgrade.
 
     Raises:
-        StoreError: as the store.
+        StoreError: reading or writing failed.
     """
     if loaded.head_bytes is None or loaded.version:
         return loaded

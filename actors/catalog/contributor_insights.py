@@ -37,7 +37,7 @@ class UpdateContributorInsights(Message[SwitchedInsights], frozen=True):
 
 
 class ContributorInsightsSwitch:
-    """Carries out the switch."""
+    """Switches Contributor Insights on or off."""
 
     def __init__(self, owner: CatalogOwner, clock: Clock) -> None:
         self._owner = owner

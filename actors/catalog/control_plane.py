@@ -44,7 +44,7 @@ class StreamReads(Protocol):
     async def records(
         self, stream: Stream, shard: Shard, after: int, *, max_records: int, max_bytes: int
     ) -> Sequence[ChangeRecord]:
-        """The same records for a client, which must not skip deleted ones.
+        """The records for a client; raises if the client would skip deleted records.
 
         Raises:
             TrimmedDataAccessException: records after this counter were deleted.

@@ -272,7 +272,7 @@ class DatabaseActor:
             StoreError, DynamoDBError: memory may still be behind.
         """
         if self._owner.is_in_doubt:
-            # The commit may still be on its way to the store.
+            # The commit of unknown outcome may still be written.
             await self._owner.settle()
             self._is_behind = True
         if self._is_behind:

@@ -17,8 +17,8 @@ from dynactor.storage.namespaces import Namespace
 class DatabaseSettings(Struct, frozen=True):
     """The settings of a database.
 
-    ``table_transition_seconds`` is the time that a table stays CREATING, UPDATING or DELETING. Both
-    of these are for tests: ``partitions_per_table`` overrides DynamoDB's formula, and
+    ``table_transition_seconds`` is the time that a table stays CREATING, UPDATING or DELETING. Two
+    settings are for tests: ``partitions_per_table`` overrides DynamoDB's formula, and
     ``copy_messages`` serializes and decodes every message.
     """
 

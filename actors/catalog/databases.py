@@ -83,7 +83,7 @@ class Databases:
             opening = asyncio.get_running_loop().create_future()
             self._opening[namespace] = opening
             self._group.start_soon(self._keep_open, namespace, opening)
-        # Other requests wait for the same opening.
+        # Shield the opening, because other requests may wait for it, too.
         return await asyncio.shield(opening)
 
     def close(self) -> None:
@@ -112,8 +112,8 @@ class Databases:
             if not opening.done():
                 opening.cancel()
         if is_ended:
-            # The supervisor has given up this database's actor, and the server cannot continue
-            # without it.
+            # The supervisor has abandoned this database's actor, and the server cannot continue
+            # without the actor.
             self._group.cancel_scope.cancel()
 
 

@@ -1,9 +1,9 @@
 """Takes the destinations of tables through their phases.
 
-A destination is ENABLING until its topic exists, then ACTIVE. The commit that begins it stores the
-positions from which changes are recorded, as its relay's first checkpoints. The relay publishes
-from them whenever the broker is available. A destination that is switched off is DISABLING until
-its recorded changes are published, within a deadline, and then DISABLED.
+A destination is ENABLING until its topic exists, then ACTIVE. The commit that enables a destination
+stores the positions from which changes are recorded, as its relay's first checkpoints. The relay
+publishes from them whenever the broker is available. A destination that is switched off is
+DISABLING until its recorded changes are published, within a deadline, and then DISABLED.
 
 A destination that lags by more than a configured bound is cut off, because its logs would fill the
 disk: it is BROKEN, and nothing is recorded for it. When its broker is available again, it is
@@ -105,7 +105,7 @@ class DestinationPhases:
         self._settings = publishing.settings
         self._environment = publishing.kafka
         self._tables = tables
-        # The number of partitions of each topic that its relay has found, by subscriber.
+        # By subscriber: the number of partitions that the relay has found in its topic.
         self._partition_counts: dict[bytes, int] = {}
         self.machine = PhaseMachine(
             "destination",
@@ -319,7 +319,7 @@ class DestinationPhases:
     # -- phases -----------------------------------------------------------------------------
 
     async def _relay(self, thing: TableDestination, over: Callable[[], None]) -> None:
-        """Publish the recorded changes, unless a relay is already running."""
+        """Start a relay that publishes the recorded changes, unless one is running."""
         table, destination = thing.table, thing.destination
         if table.followers.following(thing.subscriber) is not None:
             return
@@ -408,7 +408,7 @@ class DestinationPhases:
         self._supervisor.start(waiting)
 
     async def _mend(self, thing: TableDestination) -> str:
-        """Record again for a destination that was cut off, and publish every item to it."""
+        """Record changes again for a destination that was cut off, and publish every item to it."""
         table = thing.table
         mended = structs.replace(
             thing.destination,

@@ -41,7 +41,7 @@ class LogTrimmer:
             if not self._streams.attached(numbers):
                 continue
             await self._trim(table, now_epoch_seconds)
-            # This deletes the records written before the last follower ended.
+            # The trim above has deleted the records that were written for the last follower.
             if not table.definition.records_changes and not self._streams.shows(numbers):
                 self._streams.detach(numbers)
 
@@ -66,8 +66,8 @@ class LogTrimmer:
             if gives_back:
                 self._space.begin(log)
             ended = table.record.ended_log(feed.partition_number)
-            # Remove a log only after its parent's log: an empty log between two others keeps their
-            # order.
+            # Remove a log only after its parent's log: even an empty log keeps its parent's log
+            # before its children's logs.
             is_first = feed.parent is None
             if (
                 ended

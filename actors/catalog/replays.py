@@ -1,7 +1,7 @@
 """The replays: jobs that publish a table's changes again, with or without its items.
 
-A job ends with the server at the latest. Until then its table's changes are recorded, and the logs
-are kept from its position on.
+A job ends with the server at the latest. Until it ends, its table's changes are recorded, and the
+logs are kept from its position on.
 
 Only the database's actor calls methods that change state.
 """
@@ -167,7 +167,8 @@ class Replays:
         try:
             await definition_commit.store(self._owner, table, definition, range_deletes=[rows])
         except StoreError as error:
-            # A server starts on a full disk, too. Unneeded records are trimmed.
+            # Ignore the error, because a server must start on a full disk, too. The next start
+            # tries again.
             _log.info("replay_cleanup_delayed", table=table.definition.name, error=str(error))
 
     def check(self) -> None:

@@ -46,8 +46,8 @@ class StreamRegistry:
     """All readable streams.
 
     Invariant: memory matches the durable streams, with one exception. Deleted records, and the end
-    of a shard, are hidden from readers before the change is durable; if it is refused, that is
-    undone.
+    of a shard, are hidden from readers before the change is durable. If the store refuses the
+    change, they are shown again.
     """
 
     def __init__(self, owner: CatalogOwner, store: Store, settings: StreamSettings) -> None:
@@ -112,7 +112,7 @@ class StreamRegistry:
     async def records(
         self, stream: Stream, shard: Shard, after: int, *, max_records: int, max_bytes: int
     ) -> list[ChangeRecord]:
-        """The same records for a client, which must not skip deleted ones.
+        """The records for a client; raises if the client would skip deleted records.
 
         Records outside of memory are read with the stream and the trim mark of the log, all from
         one state, because the log may be trimmed meanwhile.
@@ -158,7 +158,7 @@ class StreamRegistry:
             self._feeds.pop(number, None)
 
     def free_label(self, table_name: str, now_epoch_seconds: float) -> str:
-        """A label for a stream of a table: a later time if its time is in use."""
+        """A label for a new stream of a table: the time, or a later one if that label is in use."""
         at = now_epoch_seconds
         while self.find(table_name, label := shards.stream_label(at)) is not None:
             at += _MILLISECOND_SECONDS
@@ -193,7 +193,7 @@ class StreamRegistry:
         stream = self.find(table.name, table.stream.label)
         if stream is None or stream.disabled_epoch_seconds is not None:
             return None
-        # Records after these tails may have been shown already.
+        # A shard's end must not be before a record that a reader has seen.
         ends = {
             shard.partition_number: max(tails[shard.partition_number], self.tail(shard))
             for shard in stream.shards
@@ -365,7 +365,7 @@ class StreamRegistry:
 def _check_readable(
     shard: Shard, after: int, stream_value: bytes | None, trim_value: bytes | None
 ) -> None:
-    """Refuse to read behind deleted records, by the stored stream and trim mark of the log."""
+    """Raise if records after a counter were deleted, by the stored stream and trim mark."""
     stored = None if stream_value is None else _decoder.decode(stream_value).shard(shard.shard_id)
     if stored is None:
         raise ResourceNotFoundException("Shard does not exist")

@@ -153,8 +153,8 @@ class TableChanges:
         table.record = record
         if stream is not None:
             self._streams.remember(stream)
-            # A stream that ends is recorded until its end is durable. Partitions keep the
-            # definition even if they can't answer, because a concurrent write was refused.
+            # The partitions record changes for a stream until its end is durable. An error means
+            # that a concurrent write was refused; the partitions use the new definition anyway.
             with suppress(DynamoDBError):
                 await table.redefine(stored)
         for index in stored.global_indexes:
@@ -169,7 +169,8 @@ class TableChanges:
 
         Raises:
             Unknown: the table is closed until the catalog is loaded again.
-            StoreError: it still exists and accepts writes; the caller restarts its followers.
+            StoreError: the table still exists and accepts writes; the caller restarts its
+                followers.
         """
         record = table.record
         table.record = structs.replace(
@@ -214,7 +215,7 @@ class TableChanges:
         return structs.replace(definition, stream=structs.replace(stream, label=label))
 
     def _settled(self, definition: TableDefinition) -> TableDefinition:
-        """The definition in force after an update: settled if there is no transition time."""
+        """The definition after an update: ACTIVE at once if there is no transition time."""
         if self._settings.table_transition_seconds:
             return definition
         return settled(definition)

@@ -98,7 +98,7 @@ class TimeToLivePhases:
             # Stop the actors, so that no item is deleted after the answer. Changes that are
             # recorded already have no effect.
             await table.followers.detach(subscriber_id(table))
-            # Ignore errors: a partition that was given up deletes nothing either.
+            # Ignore errors: a partition that was abandoned deletes nothing anyway.
             with suppress(DynamoDBError):
                 await table.redefine(table.definition)
 

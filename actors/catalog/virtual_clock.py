@@ -80,8 +80,8 @@ class VirtualClockControl:
     """The owner of a virtual clock.
 
     Invariant: the clock's limit is durable before the clock reaches it, and each time that an
-    operator sets is durable first. So a crash never moves the clock back behind a time that it has
-    returned.
+    operator sets is durable first. So after a crash, the clock never shows a time before one that
+    it has shown.
     """
 
     name = "clock"
@@ -107,7 +107,7 @@ class VirtualClockControl:
         Raises:
             ClockRefusal: it can't be moved there.
             InternalServerError: the store failed; the clock continues unchanged.
-            MailboxFull, MailboxClosed: as the mailbox.
+            MailboxFull, MailboxClosed: the message was not put in.
         """
         return await self.mailbox.put_nowait(message)
 
@@ -219,7 +219,7 @@ class VirtualClockControl:
         except Fenced:
             raise
         except Conflict:
-            # An earlier commit of unknown outcome was written.
+            # An earlier commit of unknown outcome was written, so load the row and try again.
             self._row = await _load(self._store.latest)
             self._row = await _put(self._store, self._row, stored)
 
@@ -227,14 +227,14 @@ class VirtualClockControl:
 async def open_clock(
     store: Store, clock: Clock, *, has_data: bool, copy_messages: bool = False
 ) -> VirtualClockControl | None:
-    """The control of a virtual clock that continues at the stored time, None for another clock.
+    """The control of a virtual clock, which continues at the stored time; None for a real clock.
 
     Data that was written in real time is not older than now, so a virtual clock starts now or
     later. Real time continues after a stored virtual time that has passed.
 
     Raises:
         ClockBehindData: real time is behind the stored time.
-        StoreError: as the store.
+        StoreError: reading or writing failed.
     """
     row = await _load(store.latest)
     stored = _stored(row)

@@ -52,7 +52,7 @@ _log = structlog.get_logger("storage")
 
 
 class Pending:
-    """A call and its outcome: None, or the error."""
+    """A waiting call, and its outcome: None if it was written, otherwise the error."""
 
     def __init__(self, call: CommitCall) -> None:
         self.call = call
@@ -73,7 +73,7 @@ class _Attempt:
 
 
 class Commits:
-    """The commits. ``ended`` is called with the error of each statement, None if it has none."""
+    """Runs commits. ``ended`` is called after each statement, with its error or None."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Commits:
         """Return the outcomes of the calls.
 
         Raises:
-            InsertCollision: nothing was written, because a row was made by another session.
+            InsertCollision: nothing was written, because another session inserted a row.
         """
         loop = asyncio.get_running_loop()
         arrays = Arrays(call.call for call in calls)

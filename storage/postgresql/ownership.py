@@ -1,4 +1,4 @@
-"""Ownership of a database: a lock shows that its server runs, an epoch fences the last one.
+"""Ownership of a database: a lock shows that a server runs, an epoch fences its predecessor.
 
 A session holds the lock, so the lock ends with the server or with its connection. Each commit
 names the epoch. A new owner raises the epoch after the commits in flight; later commits of the

@@ -59,7 +59,7 @@ class PageReader:
         return self._in_one_statement(found, limit, bounds)
 
     def _in_one_statement(self, found: Sequence[Any], limit: int, bounds: Bounds) -> list[Row]:
-        """The page that a statement has found, if it is a whole one."""
+        """The page in the rows of a statement; raises ``NotInOneStatement`` if more are needed."""
         if any(tail is not None for _, _, tail in found):
             raise NotInOneStatement
         rows = [Row(key, value) for key, value, _ in found]
@@ -74,7 +74,7 @@ class PageReader:
         """The values of stored keys, and a page, by one statement.
 
         Raises:
-            NotInOneStatement: it takes more than one.
+            NotInOneStatement: the page needs more than one.
         """
         parts = list(ranges(start, end))
         if len(parts) != 1:

@@ -27,7 +27,7 @@ class _Call(NamedTuple):
 
 
 class PointReads:
-    """The reads. Each call is answered from one snapshot, taken after the call was made."""
+    """Runs the reads. Each call is answered from one snapshot, taken after the call was made."""
 
     def __init__(self, tasks: TaskGroup, connections: Connections, statements: Statements) -> None:
         self._tasks = tasks

@@ -14,7 +14,7 @@ from typing import Final
 from dynactor.storage.data_directory import FORMAT_VERSION
 
 # The version is the same as that of a data directory. A change of the tables or of ``commit``
-# raises it, too.
+# raises the version, too.
 FORMAT_COMMENT: Final = f"dynactor data, format {FORMAT_VERSION}"
 OLDEST_SERVER_VERSION: Final = 140_000
 

@@ -56,7 +56,7 @@ from dynactor.storage.store_figures import StoreFigures
 
 T = TypeVar("T")
 
-# Statements of reads and commits; pages of more than one statement.
+# Connections for reads and commits, and for short snapshots.
 _CONNECTIONS: Final = 8
 _SNAPSHOTS: Final = 8
 
@@ -151,7 +151,7 @@ class _PostgresqlStore:
             try:
                 return await read(OneCallView(self._view))
             except SecondCall:
-                # The next transaction may see another state, so it reads everything again.
+                # The transaction below may see another state, so ``read`` starts again.
                 pass
         give_up_at = asyncio.get_running_loop().time() + RETRY_SECONDS
         while True:

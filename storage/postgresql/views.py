@@ -24,7 +24,7 @@ BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class SecondCall(Exception):
-    """A view of one statement was called again, so its reader needs a transaction."""
+    """A ``OneCallView`` was called a second time, so the reads need a transaction."""
 
 
 class SnapshotLost(Closed):
@@ -106,7 +106,7 @@ class CommittedView:
 
 
 class OneCallView:
-    """The view of one call, which is one statement; a second call raises ``SecondCall``."""
+    """A view that answers one call, with one statement. A second call raises ``SecondCall``."""
 
     def __init__(self, view: CommittedView) -> None:
         self._view: CommittedView | None = view

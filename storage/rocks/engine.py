@@ -213,15 +213,15 @@ class DiskEngine:
         return self.rows.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
 
     def _close_rows(self) -> None:
-        # The log holds everything that was acknowledged; the flush on closing only saves the next
-        # opening a replay. It must not store changes that no sync covered, and it may fail.
+        # The log has everything that was acknowledged, so the flush on closing only saves the next
+        # opening a replay. The flush must not store changes that no sync covered, and it may fail.
         if self._mark.only_synced and self.is_for_writing:
             self.rows.cancel_all_background(wait=True)
         with suppress(Exception):
             self.rows.close()
 
     def _open(self) -> Rdict:
-        """Open RocksDB with everything in it durable.
+        """Open RocksDB, and make everything in it durable.
 
         Raises ``Damaged`` if durable data is missing. The check changes nothing, so the damaged
         files can be inspected and copied.
@@ -257,7 +257,7 @@ class DiskEngine:
 
 
 class MemoryEngine:
-    """An empty engine that loses its content when it is closed."""
+    """An engine in memory: empty at first, and lost when it is closed."""
 
     def __init__(self, options: RocksOptions) -> None:
         self._options = options

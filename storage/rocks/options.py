@@ -32,7 +32,7 @@ _NEVER: Final = (1 << 31) - 1
 
 
 class RocksOptions(Struct, frozen=True):
-    """Tunable options. Memory consists mainly of the memtables and the block cache."""
+    """Options to tune. The memtables and the block cache use most of the memory."""
 
     memtable_bytes: int = 32 * MIB
     memtables: int = 4
@@ -98,8 +98,8 @@ def engine_options(options: RocksOptions) -> Options:
     # Every sync of the log waits while a compaction syncs or deletes a file: 33 ms with files of 64
     # MiB, 10 ms with these.
     engine.set_target_file_size_base(16 * MIB)
-    # Smaller files are more files. Beyond half of the limit of open files, files are reopened for
-    # each use; the other half is for connections.
+    # The engine keeps files open up to half of the limit of open files, and reopens other files for
+    # each use. The other half is for connections.
     engine.set_max_open_files(open_files_limit() // 2)
     engine.set_paranoid_checks(enabled=True)
     # Other modes refuse a log whose tail was zeroed by a power cut, or drop records after a
@@ -115,7 +115,8 @@ def engine_options(options: RocksOptions) -> Options:
     engine.set_max_log_file_size(4 * MIB)
     if not options.compacts:
         engine.set_disable_auto_compactions(disable=True)
-        # Without compactions the number of files never falls, so no write may wait for that.
+        # Without compactions the number of files never falls, so don't let writes wait until it
+        # does.
         engine.set_level_zero_slowdown_writes_trigger(_NEVER)
         engine.set_level_zero_stop_writes_trigger(_NEVER)
         engine.set_soft_pending_compaction_bytes_limit(0)

@@ -36,9 +36,9 @@ _MOST_SLICE_ROWS: Final = 128
 
 _THREADS: Final = 16
 _FAST_DISK_THREADS: Final = 4
-# The longest read time of a fast disk.
+# Maximum average time of a read from a fast disk.
 _QUICK_SECONDS: Final = 0.001
-# The weight of each batch in the moving average of that time.
+# The weight of each batch in the moving average of the read time.
 _WEIGHT: Final = 1 / 16
 _MOST_AT_ONCE: Final = 16
 _QUICK_READS: Final = 64
@@ -50,7 +50,7 @@ Values: TypeAlias = list[bytes | None]
 
 
 class _Read(NamedTuple):
-    """The keys of a read, and the future that waits for it."""
+    """The keys of a read, and the future of their values."""
 
     rows: Rdict
     keys: Sequence[bytes]

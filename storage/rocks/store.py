@@ -383,7 +383,7 @@ class _RocksStore:
                     view.close()
             engine.open_for_writing()
         except (Full, Retry) as error:
-            # Space may be freed later on, and readers of the earlier engine will finish.
+            # Try again later: space may be freed, and readers of the earlier engine will finish.
             _log.info("reopening_postponed", error=str(error))
         except StoreError as error:
             self._refusal = Closed(f"The disk failed, restart the server: {error}")
@@ -445,7 +445,7 @@ class _MemoryStore(_RocksStore):
             await self._preparing
         self._memory.clear()
         self._show_engine()
-        # A pending timer is not restarted, or replaced engines would accumulate.
+        # Don't restart a pending timer: with frequent calls, replaced engines would accumulate.
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_PREPARE_AFTER_SECONDS, self._prepare)

@@ -66,7 +66,7 @@ class RocksView(ABC):
 
     @abstractmethod
     def cached(self, key: bytes) -> bytes | NotCached | None:
-        """The value of this key from memory; also from the disk while reads don't wait for it."""
+        """The value of this key from memory, and from the disk unless reads wait for the disk."""
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of these keys, all from one state."""
@@ -306,7 +306,7 @@ def _slice(
 def _slice_downwards(
     iterator: RdictIter, start: bytes, end: bytes, max_rows: int, max_bytes: int
 ) -> tuple[list[Row], int, bool]:
-    """Rows like those of ``_slice``, from the end of the range downwards."""
+    """The same as ``_slice``, but from the end of the range downwards."""
     rows: list[Row] = []
     size_bytes = 0
     iterator.seek_for_prev(end)

@@ -84,8 +84,8 @@ _REFUSALS: Final = (
     UnsupportedSaslMechanismError,
     ssl.SSLError,
 )
-# Errors after which the topic may still exist: a publisher without permission to create topics may
-# use a topic that an operator has created.
+# Errors of creating a topic after which the topic may exist: an operator may have created it, and
+# the publisher may lack the permission.
 _PERHAPS_THERE: Final = (
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
@@ -206,7 +206,7 @@ class Kafka:
         finally:
             await _within(_CLOSE_SECONDS, consumer.stop())
             # If stopping did not complete, the connections are still open.
-            await _within(_CLOSE_SECONDS, consumer._client.close())  # noqa: SLF001 - see above
+            await _within(_CLOSE_SECONDS, consumer._client.close())  # noqa: SLF001 - no public method closes them
 
     @asynccontextmanager
     async def _errors(self, seconds: float | None = None) -> AsyncIterator[None]:
@@ -349,7 +349,7 @@ class KafkaPublisher:
         if self._closing.done():
             return
         self._closing.set_result(None)
-        sending = self._producer._sender.sender_task  # noqa: SLF001 - nothing else ends it
+        sending = self._producer._sender.sender_task  # noqa: SLF001 - no public method ends it
         # ``stop`` waits for the records in flight, so it would not return while the broker is
         # unreachable.
         await _within(_CLOSE_SECONDS, self._producer.stop())
@@ -376,7 +376,7 @@ class KafkaPublisher:
 
 def _futures_within(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]:
     """The internal futures of aiokafka, which get an exception when the producer fails."""
-    waiting = producer._txn_manager._transaction_waiter  # noqa: SLF001 - nobody else has it
+    waiting = producer._txn_manager._transaction_waiter  # noqa: SLF001 - no public method returns it
     if waiting is not None:
         yield waiting
     accumulator = producer._message_accumulator  # noqa: SLF001 - as above

@@ -53,7 +53,8 @@ _KINDS: Final[dict[str, _ConnectSchema]] = {
     "doubles": {"type": "array", "items": {"type": "double", "optional": False}},
     "binaries": {"type": "array", "items": {"type": "bytes", "optional": False}},
 }
-# Documents hold values of several types, which Connect's arrays don't allow, so they stay JSON.
+# A list or map may have values of several types, which Connect's arrays don't allow, so both stay
+# JSON.
 _PLAIN_KINDS: Final = {
     "S": "string",
     "B": "bytes",

@@ -87,7 +87,7 @@ class KafkaMessage(NamedTuple):
     """A Kafka record; a value of None is a tombstone.
 
     ``timestamp_ms`` is the time of the change, of the start of a snapshot, or of the gap, by the
-    clock that recorded it. With a virtual clock, Kafka's retention can't use it.
+    clock that recorded it. With a virtual clock, Kafka's retention can't use this time.
     """
 
     key: bytes
@@ -111,7 +111,7 @@ def change_messages(
 def snapshot_message(
     item: StoredItem, source: KafkaSource, form: KafkaForm, *, taken_us: int
 ) -> KafkaMessage:
-    """An item of a snapshot, marked as such; ``taken_us`` is the start of the snapshot.
+    """The Kafka record of an item in a snapshot; ``taken_us`` is the start of the snapshot.
 
     Its sequence number is that of the change that made the item, so any later change of the item
     has a higher one.

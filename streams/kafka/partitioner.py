@@ -1,7 +1,7 @@
 """Maps a key to its Kafka partition like Java's default partitioner.
 
-So the records of a key have the same partition, whichever producer sends them. Joins in Kafka
-Streams and ksqlDB require that. Source: ``org.apache.kafka.common.utils.Utils``.
+So the records of a key have the same partition, whichever producer sends them, as joins in Kafka
+Streams and ksqlDB require. Source: ``org.apache.kafka.common.utils.Utils``.
 """
 
 from __future__ import annotations
