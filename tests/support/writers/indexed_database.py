@@ -154,8 +154,14 @@ def _filler(number: int, draw: Random) -> Item:
     }
 
 
+class ServerFault(Exception):
+    """The server answered with 500, because its store can't be used at this moment."""
+
+
 async def _described(connection: Connection, table: str) -> dict[str, Any]:
     answer = await connection.call("DescribeTable", {"TableName": table})
+    if answer.status == 500:
+        raise ServerFault(answer)
     assert answer.status == 200, answer
     described: dict[str, Any] = answer.body["Table"]
     return described
@@ -266,7 +272,10 @@ class IndexMaker:
         """Add and delete indexes until the server has ended or ``stopping`` is set."""
         try:
             while not self.stopping:
-                await self._step(self._draw.choice(TABLES))
+                try:
+                    await self._step(self._draw.choice(TABLES))
+                except ServerFault:
+                    await asyncio.sleep(_POLL_SECONDS)
         except ConnectionLost:
             self._filling.set()
 
@@ -301,6 +310,8 @@ class IndexMaker:
         if "Create" in change:
             body["AttributeDefinitions"] = definitions([*FIRST_INDEXES[table], change["Create"]])
         answer = await self._connection.call("UpdateTable", body)
+        if answer.status == 500:
+            raise ServerFault(answer)
         assert answer.status == 200 or answer.error in (
             "ResourceInUseException",
             "LimitExceededException",

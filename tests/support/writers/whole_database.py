@@ -6,7 +6,15 @@ from typing import Any
 
 from tests.support.clients.wire import Connection
 from tests.support.histories.history import History, Item, check, index_violations
-from tests.support.writers.writers import INDEXES, PROJECTIONS, TABLES, Place, table_item, table_key
+from tests.support.writers.writers import (
+    INDEXES,
+    PROJECTIONS,
+    TABLES,
+    TEMPORARY_TABLES,
+    Place,
+    table_item,
+    table_key,
+)
 
 
 async def scan(
@@ -47,7 +55,7 @@ async def violations(connection: Connection, history: History) -> list[str]:
         found += await _wrong_counts(connection, table, items)
     answer = await connection.call("ListTables", {})
     for name in answer.body["TableNames"]:
-        if name not in TABLES:
+        if name in TEMPORARY_TABLES:
             await scan(connection, name)
             whole[table_key(name)] = table_item(name)
     history.observe(whole)

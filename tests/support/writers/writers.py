@@ -516,7 +516,7 @@ def is_refused(answer: Answer) -> bool:
     return (
         answer.error in _THROTTLED
         or message.startswith("Nothing was written")
-        or "can't be read: PostgreSQL" in message
+        or "can't be read: " in message
     )
 
 
