@@ -145,13 +145,19 @@ class StoreSlice:
         """The durable view of the namespace."""
         return _ViewSlice(self._store.durable(), self._keys)
 
-    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
+    def eventual(self) -> View:
+        """The view of the namespace that may lag."""
+        return _ViewSlice(self._store.eventual(), self._keys)
+
+    async def in_snapshot(
+        self, read: Callable[[View], Awaitable[T]], *, calls_once: bool, eventual: bool = False
+    ) -> T:
         """Read one durable state of the namespace."""
 
         async def read_slice(view: View) -> T:
             return await read(_ViewSlice(view, self._keys))
 
-        return await self._store.in_snapshot(read_slice, calls_once=calls_once)
+        return await self._store.in_snapshot(read_slice, calls_once=calls_once, eventual=eventual)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
         """A durable state of the namespace."""

@@ -39,7 +39,8 @@ class Fenced(Conflict):
 class Unknown(StoreError):
     """Whether a commit was written is unknown: its sync failed, or the connection was lost.
 
-    With RocksDB, the durable view never shows such a commit, and later commits are refused.
+    With RocksDB, the durable view never shows such a commit, and later commits are refused. With
+    PostgreSQL, it may be shown or not, and later commits are accepted: the stored head tells.
     """
 
 
@@ -163,11 +164,18 @@ class Store(Protocol):
         """
         ...
 
-    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
+    def eventual(self) -> View:
+        """The view for eventually consistent reads: it may lag behind ``durable()``."""
+        ...
+
+    async def in_snapshot(
+        self, read: Callable[[View], Awaitable[T]], *, calls_once: bool, eventual: bool = False
+    ) -> T:
         """Return the result of ``read`` for a view of one durable state, for at most 30 seconds.
 
         The store may call ``read`` again from its start, so ``read`` must change nothing.
         ``calls_once``: ``read`` likely calls the view only once, which may save round trips.
+        ``eventual``: the state may lag behind ``durable()``.
 
         Raises:
             Unavailable, Closed: see ``View``.

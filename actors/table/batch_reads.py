@@ -87,14 +87,19 @@ def _admitted(
 
 
 async def _load(parts: Sequence[BatchPart], wanted: Sequence[_Wanted]) -> list[bytes | None]:
-    if not wanted:
-        return []
-    table = parts[wanted[0].part].table
-    try:
-        # All tables of a request are in one store.
-        return await table.durable().load([each.row for each in wanted])
-    except StoreError as error:
-        raise unreadable(table.definition.name, error) from error
+    """The values of the items; strongly and eventually consistent ones are read separately."""
+    values: dict[bytes, bytes | None] = {}
+    for consistent in (True, False):
+        rows = [each.row for each in wanted if parts[each.part].consistent is consistent]
+        if rows:
+            # All tables of a request are in one store.
+            table = parts[wanted[0].part].table
+            try:
+                found = await table.view(consistent=consistent).load(rows)
+            except StoreError as error:
+                raise unreadable(table.definition.name, error) from error
+            values.update(zip(rows, found, strict=True))
+    return [values[each.row] for each in wanted]
 
 
 def _charged(

@@ -63,11 +63,15 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     """
     index = request.index
     of_index = table.followers.indexes.get(index.index_id) if index else None
-    if of_index is not None and of_index.reads_wait_seconds:
+    # Reads that wait for acknowledged writes must not miss them on a standby.
+    is_waited = of_index is not None and of_index.reads_wait_seconds > 0
+    if of_index is not None and is_waited:
         await of_index.wait_readable()
     read = partial(_read_pieces, table, request, of_index)
     try:
-        builder, owed = await table.in_snapshot(read, calls_once=not request.rules.fetch)
+        builder, owed = await table.in_snapshot(
+            read, calls_once=not request.rules.fetch, eventual=not (request.consistent or is_waited)
+        )
     except StoreError as error:
         raise unreadable(table.definition.name, error) from error
     _pay(table, request, of_index, owed)

@@ -241,7 +241,7 @@ class Table:
         if refusal is not None:
             raise refusal.error()
         row = self.row_prefix + position
-        view = self._store.durable()
+        view = self._store.durable() if consistent else self._store.eventual()
         try:
             value = view.cached(row)
         except StoreError as error:
@@ -287,13 +287,19 @@ class Table:
                 return [catalog.decode_partition_head(value) for value in values if value]
             await asyncio.wait(splits)
 
-    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
+    def view(self, *, consistent: bool) -> View:
+        """The view for strongly or eventually consistent reads."""
+        return self._store.durable() if consistent else self._store.eventual()
+
+    async def in_snapshot(
+        self, read: Callable[[View], Awaitable[T]], *, calls_once: bool, eventual: bool
+    ) -> T:
         """Read one durable state, as the store's ``in_snapshot``.
 
         Raises:
             StoreError: as the store.
         """
-        return await self._store.in_snapshot(read, calls_once=calls_once)
+        return await self._store.in_snapshot(read, calls_once=calls_once, eventual=eventual)
 
     def durable(self) -> View:
         """The durable view, for reads by the server itself, which consume no units."""

@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from dynactor.storage.store import CannotOpen, Store
 
 
-def open_postgresql(url: str) -> AbstractAsyncContextManager[Store]:
-    """The store in a database.
+def open_postgresql(url: str, read_url: str | None = None) -> AbstractAsyncContextManager[Store]:
+    """The store in a database; ``read_url`` is that of a standby for reads.
 
     Raises:
         CannotOpen: the driver is missing.
@@ -19,4 +19,4 @@ def open_postgresql(url: str) -> AbstractAsyncContextManager[Store]:
         raise CannotOpen(
             f"--store needs {error.name}: install it by pip install 'dynactor[postgresql]'"
         ) from error
-    return postgresql_store.open_postgresql(url)
+    return postgresql_store.open_postgresql(url, read_url)

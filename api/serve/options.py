@@ -104,6 +104,10 @@ class ServeOptions:
     """URL of a PostgreSQL database that keeps the data, such as postgresql://user@host/dynactor.
     Needs the extra dynactor[postgresql]."""
 
+    read_store: Annotated[str | None, Parameter(group=_DATA)] = None
+    """URL of a hot standby of --store, which answers eventually consistent reads. While it can't be
+    used, the primary answers them."""
+
     cache_mib: Annotated[int | None, Parameter(group=_DATA)] = None
     """Memory for cached data, in MiB, at least 1. Default: a sixteenth of the memory of the machine
     or control group, at least 256, at most a quarter."""
@@ -345,6 +349,10 @@ class ServeOptions:
     def _check_store(self) -> None:
         """Options of the embedded engine have no effect on PostgreSQL."""
         if self.store is None:
+            if self.read_store is not None:
+                raise ConfigurationError(
+                    "--read-store is a standby of --store: give the URL of the primary, too"
+                )
             return
         for option, is_given, instead in (
             ("--data-dir", self.data_dir is not None, "the data are in PostgreSQL"),

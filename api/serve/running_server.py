@@ -252,7 +252,7 @@ def _listen_for_admin(options: ServeOptions) -> socket.socket:
 @asynccontextmanager
 async def _store(options: ServeOptions) -> AsyncIterator[Store]:
     if options.store is not None:
-        async with open_postgresql(options.store) as store:
+        async with open_postgresql(options.store, options.read_store) as store:
             yield store
         return
     directory = options.data_directory

@@ -1,4 +1,4 @@
-"""The address of the store: the URL of ``--store``."""
+"""The address of a database: the URL of ``--store`` or ``--read-store``."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Address(NamedTuple):
         return f"PostgreSQL at {self.hosts}, database {self.database}, schema {self.schema}"
 
 
-def parse_address(url: str) -> Address:
-    """Parse the URL of ``--store``.
+def parse_address(url: str, option: str = "--store") -> Address:
+    """Parse the URL of an option.
 
     Raises:
         CannotOpen: it is malformed, or names no database.
@@ -39,16 +39,16 @@ def parse_address(url: str) -> Address:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise CannotOpen(f"--store is not a URL: {error}. Give one like {_EXAMPLE}") from None
+        raise CannotOpen(f"{option} is not a URL: {error}. Give one like {_EXAMPLE}") from None
     if parts.scheme not in SCHEMES:
-        raise CannotOpen(f"--store must be a URL like {_EXAMPLE}")
+        raise CannotOpen(f"{option} must be a URL like {_EXAMPLE}")
     database = unquote(parts.path.lstrip("/"))
     if not database:
-        raise CannotOpen(f"The URL of --store names no database: give one like {_EXAMPLE}")
+        raise CannotOpen(f"The URL of {option} names no database: give one like {_EXAMPLE}")
     query = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(query).get("schema", _DEFAULT_SCHEMA)
     if not schema or schema.startswith("pg_"):
-        raise CannotOpen(f"--store can't use the schema {schema!r}: give another name")
+        raise CannotOpen(f"{option} can't use the schema {schema!r}: give another name")
     rest = [(name, value) for name, value in query if name != "schema"]
     user, at, hosts = parts.netloc.rpartition("@")
     return Address(

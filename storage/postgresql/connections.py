@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio
 import asyncpg
@@ -30,11 +30,29 @@ T = TypeVar("T")
 _log = structlog.get_logger("storage")
 
 
+class Policy(NamedTuple):
+    """How connections are opened and used.
+
+    ``connect_seconds``: the time limit for each host. ``retry_seconds``: how long a read-only
+    statement is retried while PostgreSQL is unreachable.
+    """
+
+    connect_seconds: float | None = None
+    statement_seconds: float = STATEMENT_SECONDS
+    retry_seconds: float = RETRY_SECONDS
+    needs_primary: bool = True
+    is_logged: bool = True
+
+
+_USUAL: Final = Policy()
+
+
 class Connections:
     """A bounded number of connections. Invariant: those in ``_idle`` run no statement."""
 
-    def __init__(self, address: Address, most: int) -> None:
+    def __init__(self, address: Address, most: int, policy: Policy = _USUAL) -> None:
         self._address = address
+        self._policy = policy
         self._idle: list[Any] = []
         # The number of further connections that may be taken, and the tasks that wait for one.
         self._free = most
@@ -42,10 +60,14 @@ class Connections:
         self._is_closed = False
         self._is_reachable = True
 
+    @property
+    def retry_seconds(self) -> float:
+        """How long a read-only statement is retried while PostgreSQL is unreachable."""
+        return self._policy.retry_seconds
+
     async def run(
         self,
         work: Callable[[Any], Awaitable[T]],
-        seconds: float = STATEMENT_SECONDS,
         *,
         keeps: bool = False,
     ) -> T:
@@ -54,14 +76,14 @@ class Connections:
         With ``keeps``, the caller keeps the connection and calls ``give_back`` later.
 
         Raises:
-            Unavailable: PostgreSQL could not be reached for ``RETRY_SECONDS``.
+            Unavailable: PostgreSQL could not be reached for ``retry_seconds``.
             Damaged, Full, Retry, Closed: the error that PostgreSQL reported.
         """
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + RETRY_SECONDS
+        give_up_at = loop.time() + self.retry_seconds
         while True:
             try:
-                return await self.run_once(work, seconds, keeps=keeps)
+                return await self.run_once(work, self._policy.statement_seconds, keeps=keeps)
             except Unavailable:
                 if self._is_closed or loop.time() >= give_up_at:
                     raise
@@ -108,7 +130,7 @@ class Connections:
         if self._is_closed:
             raise Closed("the store is closed")
         try:
-            connection = await connect(self._address)
+            connection = await connect(self._address, self._policy)
         except (*FAILURES, TimeoutError) as error:
             self._note(reachable=False, reason=str(error))
             raise Unavailable(f"PostgreSQL can't be reached: {error}") from error
@@ -171,7 +193,7 @@ class Connections:
 
     def _note(self, *, reachable: bool, reason: str = "") -> None:
         """Log when PostgreSQL becomes unreachable, and when it is reachable again."""
-        if reachable != self._is_reachable:
+        if reachable != self._is_reachable and self._policy.is_logged:
             self._is_reachable = reachable
             if reachable:
                 _log.info("connection_restored")
@@ -179,8 +201,8 @@ class Connections:
                 _log.error("connection_lost", reason=reason)
 
 
-async def connect(address: Address) -> Any:
-    """Connect to the primary, which is the first host that takes writes.
+async def connect(address: Address, policy: Policy = _USUAL) -> Any:
+    """Connect to the first host that answers; it takes writes if the policy needs the primary.
 
     asyncpg could try several hosts itself, but all of its time would go to a first host that does
     not answer.
@@ -188,7 +210,9 @@ async def connect(address: Address) -> Any:
     Raises:
         asyncpg.PostgresError, OSError, TimeoutError: the connection failed.
     """
-    seconds = _CONNECT_SECONDS if len(address.urls) == 1 else _CONNECT_SECONDS_OF_SEVERAL
+    seconds = policy.connect_seconds
+    if seconds is None:
+        seconds = _CONNECT_SECONDS if len(address.urls) == 1 else _CONNECT_SECONDS_OF_SEVERAL
     failures: list[Exception] = []
     for url in address.urls:
         try:
@@ -196,7 +220,7 @@ async def connect(address: Address) -> Any:
                 url,
                 timeout=seconds,
                 server_settings=SESSION_SETTINGS,
-                target_session_attrs="read-write",
+                target_session_attrs="read-write" if policy.needs_primary else "any",
             )
         except (*FAILURES, TimeoutError) as error:
             failures.append(error)

@@ -11,7 +11,7 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,25 +21,16 @@ from dynactor.storage.postgresql.address import Address, parse_address
 from dynactor.storage.postgresql.commit_call import CommitCall
 from dynactor.storage.postgresql.commits import Commits
 from dynactor.storage.postgresql.connections import (
-    RETRY_SECONDS,
-    STATEMENT_SECONDS,
     Connections,
     close_connection,
     connect,
 )
-from dynactor.storage.postgresql.errors import FAILURES, cannot_open, translate
+from dynactor.storage.postgresql.errors import FAILURES, cannot_open
 from dynactor.storage.postgresql.ownership import Ownership, take_ownership
-from dynactor.storage.postgresql.point_reads import PointReads
+from dynactor.storage.postgresql.read_store import ReadStore
+from dynactor.storage.postgresql.reader import Reader
 from dynactor.storage.postgresql.schema import open_schema, raise_format
 from dynactor.storage.postgresql.sql import Statements
-from dynactor.storage.postgresql.views import (
-    BEGIN,
-    CommittedView,
-    OneCallView,
-    SecondCall,
-    SnapshotLost,
-    SnapshotView,
-)
 from dynactor.storage.store import (
     CannotOpen,
     Closed,
@@ -48,7 +39,6 @@ from dynactor.storage.store import (
     Snapshot,
     Store,
     StoreError,
-    Unavailable,
     Unknown,
     View,
 )
@@ -62,19 +52,24 @@ _SNAPSHOTS: Final = 8
 
 
 @asynccontextmanager
-async def open_postgresql(url: str) -> AsyncIterator[Store]:
+async def open_postgresql(url: str, read_url: str | None = None) -> AsyncIterator[Store]:
     """Open the store in this database; its tables are created unless they exist.
+
+    Eventually consistent reads go to the hot standby with the address ``read_url``, if it is given.
 
     Raises:
         CannotOpen: the store can't be opened; the message says what to do.
     """
     address = parse_address(url)
+    read_address = None if read_url is None else parse_address(read_url, "--read-store")
     statements = Statements(address.schema)
     ownership = await _own(address, statements)
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         store = _PostgresqlStore(tasks, address, statements, ownership)
         tasks.start_soon(ownership.keep, store.refuse)
+        if read_address is not None:
+            await store.read_from(read_address)
         try:
             yield store
         except Exception as error:  # noqa: BLE001 - raised again outside of the group
@@ -120,81 +115,40 @@ class _PostgresqlStore:
         self._refusal = ""
         self._full_disk_refusals = 0
         self._latency = LatencyHistogram()
-        self._connections = Connections(address, _CONNECTIONS)
-        self._for_snapshots = Connections(address, _SNAPSHOTS)
+        connections = Connections(address, _CONNECTIONS)
         self._commits = Commits(
             tasks,
-            self._connections,
+            connections,
             statements,
             ownership.epoch,
             latency=self._latency,
             ended=self._note,
         )
-        self._view = CommittedView(
-            self._connections,
-            statements,
-            PointReads(tasks, self._connections, statements),
-            self._raise_if_closed,
+        self._reader = Reader(
+            tasks, connections, Connections(address, _SNAPSHOTS), statements, self._raise_if_closed
         )
-        self._snapshots: set[SnapshotView] = set()
+        self._read_store: ReadStore | None = None
 
     @property
     def latest(self) -> View:
-        return self._view
+        return self._reader.view
 
     def durable(self) -> View:
-        return self._view
+        return self._reader.view
 
-    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
+    def eventual(self) -> View:
+        return self._reader.view if self._read_store is None else self._read_store.view
+
+    async def in_snapshot(
+        self, read: Callable[[View], Awaitable[T]], *, calls_once: bool, eventual: bool = False
+    ) -> T:
         self._raise_if_closed()
-        if calls_once:
-            try:
-                return await read(OneCallView(self._view))
-            except SecondCall:
-                # The transaction below may see another state, so ``read`` starts again.
-                pass
-        give_up_at = asyncio.get_running_loop().time() + RETRY_SECONDS
-        while True:
-            try:
-                return await self._in_transaction(read)
-            except SnapshotLost as error:
-                if self._closed is not None or asyncio.get_running_loop().time() >= give_up_at:
-                    raise Unavailable(str(error)) from error
-
-    async def _in_transaction(self, read: Callable[[View], Awaitable[T]]) -> T:
-        async def begin(connection: Any) -> Any:
-            await connection.execute(BEGIN)
-            return connection
-
-        connection = await self._for_snapshots.run(begin, keeps=True)
-        timer = asyncio.get_running_loop().call_later(STATEMENT_SECONDS, connection.terminate)
-        view = SnapshotView(connection, self._statements, self._end_short)
-        self._snapshots.add(view)
-        try:
-            return await read(view)
-        finally:
-            timer.cancel()
-            view.close()
+        if eventual and self._read_store is not None:
+            return await self._read_store.in_snapshot(read, calls_once=calls_once)
+        return await self._reader.in_snapshot(read, calls_once=calls_once)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        self._raise_if_closed()
-        connections = self._for_snapshots
-
-        async def begin(connection: Any) -> Any:
-            # BEGIN alone takes no snapshot; the next statement does.
-            await connection.execute(f"{BEGIN}; SELECT 1")
-            return connection
-
-        if is_long:
-            connection = await connections.open()
-            await begin(connection)
-        else:
-            connection = await connections.run(begin, keeps=True)
-        view = SnapshotView(
-            connection, self._statements, self._end_long if is_long else self._end_short
-        )
-        self._snapshots.add(view)
-        return Snapshot(view, view.close)
+        return await self._reader.snapshot(is_long=is_long)
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         self._raise_if_closed()
@@ -220,16 +174,36 @@ class _PostgresqlStore:
 
     def figures(self) -> StoreFigures:
         refusal = "Closed" if self._closed is not None else self._refusal
-        return StoreFigures(self._ownership.sizes, self._latency, refusal, self._full_disk_refusals)
+        read_store = None if self._read_store is None else self._read_store.figures
+        return StoreFigures(
+            self._ownership.sizes,
+            self._latency,
+            refusal,
+            self._full_disk_refusals,
+            waiting_commits=None,
+            read_store=read_store,
+        )
 
     async def close(self) -> None:
         if self._closed is None:
             self._closed = Closed("the store is closed")
         await self._commits.wait_idle()
-        for view in list(self._snapshots):
-            view.close()
-        await self._connections.close()
-        await self._for_snapshots.close()
+        await self._reader.close()
+        if self._read_store is not None:
+            await self._read_store.close()
+
+    async def read_from(self, address: Address) -> None:
+        """Read from this standby too, as soon as it can be used."""
+        self._read_store = ReadStore(
+            self._tasks,
+            address,
+            self._statements,
+            self._ownership.epoch,
+            self._reader,
+            self._raise_if_closed,
+        )
+        await self._read_store.check()
+        self._tasks.start_soon(self._read_store.keep)
 
     def refuse(self, closed: Closed) -> None:
         """Refuse all later calls, because another server owns the database."""
@@ -247,24 +221,3 @@ class _PostgresqlStore:
         if isinstance(error, Full):
             self._full_disk_refusals += 1
         self._refusal = "" if error is None else type(error).__name__
-
-    def _end_long(self, view: SnapshotView, connection: Any) -> None:
-        self._snapshots.discard(view)
-        connection.terminate()
-
-    def _end_short(self, view: SnapshotView, connection: Any) -> None:
-        self._snapshots.discard(view)
-        if connection.is_closed():
-            self._for_snapshots.give_back(connection, is_usable=False)
-        else:
-            self._tasks.start_soon(self._roll_back, connection)
-
-    async def _roll_back(self, connection: Any) -> None:
-        is_usable = False
-        try:
-            await connection.execute("ROLLBACK")
-            is_usable = True
-        except FAILURES as error:
-            translate(error)
-        finally:
-            self._for_snapshots.give_back(connection, is_usable=is_usable)

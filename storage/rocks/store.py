@@ -134,7 +134,16 @@ class _RocksStore:
     def durable(self) -> View:
         return self._durable
 
-    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:  # noqa: ARG002 - of the port
+    def eventual(self) -> View:
+        return self._durable
+
+    async def in_snapshot(
+        self,
+        read: Callable[[View], Awaitable[T]],
+        *,
+        calls_once: bool,  # noqa: ARG002 - of the port
+        eventual: bool = False,  # noqa: ARG002 - of the port
+    ) -> T:
         return await read(self._durable)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - of the port

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from tests.postgresql.cutting_proxy import CuttingProxy, cutting_proxy
 from tests.support.databases.databases import running_database
-from tests.support.servers.in_process import Asked
+from tests.support.servers.in_process import InProcessClient
 from tests.support.servers.postgresql import Postgresql
 from tests.support.stores.store import postgresql_store
 
@@ -112,7 +112,9 @@ CASES: Final = [
 
 
 @asynccontextmanager
-async def running(postgresql: Postgresql) -> AsyncIterator[tuple[Asked, Asked, CuttingProxy]]:
+async def running(
+    postgresql: Postgresql,
+) -> AsyncIterator[tuple[InProcessClient, InProcessClient, CuttingProxy]]:
     """The server's two services, and the proxy in front of PostgreSQL."""
     async with cutting_proxy(postgresql.port) as (proxy, port):
         url = postgresql.url().replace(f":{postgresql.port}/", f":{port}/") + "&sslmode=disable"
@@ -120,12 +122,12 @@ async def running(postgresql: Postgresql) -> AsyncIterator[tuple[Asked, Asked, C
             postgresql_store(url) as store,
             running_database(store, partitions_per_table=4) as database,
         ):
-            dynamodb = Asked(database)
+            dynamodb = InProcessClient(database)
             await make_tables(dynamodb)
-            yield dynamodb, Asked(database, "DynamoDBStreams"), proxy
+            yield dynamodb, InProcessClient(database, "DynamoDBStreams"), proxy
 
 
-async def make_tables(dynamodb: Asked) -> None:
+async def make_tables(dynamodb: InProcessClient) -> None:
     names = ("Artist", "Song", "Year")
     kinds = ("S", "S", "N")
     attributes = [
@@ -173,7 +175,9 @@ async def make_tables(dynamodb: Asked) -> None:
             await answered(dynamodb, "PutItem", {"TableName": name, "Item": item})
 
 
-async def answered(asked: Asked, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+async def answered(
+    asked: InProcessClient, operation: str, request: dict[str, Any]
+) -> dict[str, Any]:
     status, body = await asked(operation, request)
     assert status == 200 or body["__type"].endswith("ConditionalCheckFailedException"), body
     return body
@@ -189,7 +193,7 @@ async def test_each_operation_takes_so_many_round_trips(postgresql: Postgresql) 
     assert counts == expected
 
 
-async def round_trips(dynamodb: Asked, proxy: CuttingProxy, case: Case) -> int:
+async def round_trips(dynamodb: InProcessClient, proxy: CuttingProxy, case: Case) -> int:
     # The statements are prepared, and the sizes of rows learned.
     for _ in range(3):
         await answered(dynamodb, case.operation, changed(case.request))

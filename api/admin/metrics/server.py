@@ -139,11 +139,12 @@ class ServerCollector(Collector):
                 "Reads from disk that wait for a thread.",
                 store.waiting_reads,
             ),
-            "commits_waiting_for_sync": (
+        }
+        if store.waiting_commits is not None:
+            lengths["commits_waiting_for_sync"] = (
                 "Commits that are accepted and not durable yet.",
                 store.waiting_commits,
-            ),
-        }
+            )
         for name, (text, length) in lengths.items():
             yield GaugeMetricFamily(f"dynactor_{name}", text, value=length)
 
@@ -168,6 +169,19 @@ class ServerCollector(Collector):
             "dynactor_full_disk_refusals",
             "Commits that were refused because the disk is full.",
             value=store.full_disk_refusals,
+        )
+        # Without a standby they have no samples.
+        read_store = store.read_store
+        yield GaugeMetricFamily(
+            "dynactor_read_store_used",
+            "1 if the standby of --read-store answers eventually consistent reads, 0 if the "
+            "primary does.",
+            value=None if read_store is None else read_store.is_used,
+        )
+        yield CounterMetricFamily(
+            "dynactor_read_store_fallbacks",
+            "Eventually consistent reads that the primary answered, because the standby could not.",
+            value=None if read_store is None else read_store.fallbacks,
         )
         refusing = GaugeMetricFamily(
             "dynactor_store_refuses_writes",

@@ -109,7 +109,16 @@ class HeldStore:
     def durable(self) -> View:
         return self._durable_view if self.holding else self._store.durable()
 
-    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:  # noqa: ARG002 - the port
+    def eventual(self) -> View:
+        return self.durable()
+
+    async def in_snapshot(
+        self,
+        read: Callable[[View], Awaitable[T]],
+        *,
+        calls_once: bool,  # noqa: ARG002 - of the port
+        eventual: bool = False,  # noqa: ARG002 - of the port
+    ) -> T:
         return await read(self.durable())
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port

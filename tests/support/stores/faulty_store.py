@@ -78,7 +78,16 @@ class FaultyStore:
             return self._unreadable
         return self._inner.durable() if self._durable is None else self._durable
 
-    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:  # noqa: ARG002 - the port
+    def eventual(self) -> View:
+        return self.durable()
+
+    async def in_snapshot(
+        self,
+        read: Callable[[View], Awaitable[T]],
+        *,
+        calls_once: bool,  # noqa: ARG002 - of the port
+        eventual: bool = False,  # noqa: ARG002 - of the port
+    ) -> T:
         return await read(self.durable())
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port

@@ -46,7 +46,7 @@ def kept_store(directory: Path) -> AbstractAsyncContextManager[Store]:
 
 
 @asynccontextmanager
-async def postgresql_store(url: str) -> AsyncIterator[Store]:
+async def postgresql_store(url: str, read_url: str | None = None) -> AsyncIterator[Store]:
     """The store in this database.
 
     A separate task opens and closes it, because a fixture may end in another task than the one in
@@ -59,7 +59,7 @@ async def postgresql_store(url: str) -> AsyncIterator[Store]:
     ended = asyncio.Event()
 
     async def hold() -> None:
-        async with open_postgresql(url) as store:
+        async with open_postgresql(url, read_url) as store:
             opened.set_result(store)
             await ended.wait()
 

@@ -1,0 +1,136 @@
+"""Reads of one PostgreSQL server: statements of their own, and read-only transactions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from anyio.abc import TaskGroup
+
+from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, Connections
+from dynactor.storage.postgresql.errors import FAILURES, translate
+from dynactor.storage.postgresql.point_reads import PointReads
+from dynactor.storage.postgresql.sql import Statements
+from dynactor.storage.postgresql.views import (
+    BEGIN,
+    CommittedView,
+    OneCallView,
+    SecondCall,
+    SnapshotLost,
+    SnapshotView,
+)
+from dynactor.storage.store import Snapshot, Unavailable, View
+
+# A snapshot keeps old versions of rows from being removed, so it ends after this time.
+SNAPSHOT_SECONDS: Final = STATEMENT_SECONDS
+
+T = TypeVar("T")
+
+
+class Reader:
+    """The reads. ``connections`` are for statements, ``for_snapshots`` for transactions."""
+
+    def __init__(
+        self,
+        tasks: TaskGroup,
+        connections: Connections,
+        for_snapshots: Connections,
+        statements: Statements,
+        raise_if_closed: Callable[[], None],
+    ) -> None:
+        self._tasks = tasks
+        self._connections = connections
+        self._for_snapshots = for_snapshots
+        self._statements = statements
+        self._raise_if_closed = raise_if_closed
+        self._snapshots: set[SnapshotView] = set()
+        self.view = CommittedView(
+            connections, statements, PointReads(tasks, connections, statements), raise_if_closed
+        )
+
+    async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
+        """See the port.
+
+        Raises:
+            Unavailable: the server could not be reached for the time of ``Connections.run``.
+        """
+        self._raise_if_closed()
+        if calls_once:
+            try:
+                return await read(OneCallView(self.view))
+            except SecondCall:
+                # The transaction below may see another state, so ``read`` starts again.
+                pass
+        give_up_at = asyncio.get_running_loop().time() + self._for_snapshots.retry_seconds
+        while True:
+            try:
+                return await self._in_transaction(read)
+            except SnapshotLost as error:
+                self._raise_if_closed()
+                if asyncio.get_running_loop().time() >= give_up_at:
+                    raise Unavailable(str(error)) from error
+
+    async def _in_transaction(self, read: Callable[[View], Awaitable[T]]) -> T:
+        async def begin(connection: Any) -> Any:
+            await connection.execute(BEGIN)
+            return connection
+
+        connection = await self._for_snapshots.run(begin, keeps=True)
+        timer = asyncio.get_running_loop().call_later(SNAPSHOT_SECONDS, connection.terminate)
+        view = SnapshotView(connection, self._statements, self._end_short)
+        self._snapshots.add(view)
+        try:
+            return await read(view)
+        finally:
+            timer.cancel()
+            view.close()
+
+    async def snapshot(self, *, is_long: bool) -> Snapshot:
+        """See the port."""
+        self._raise_if_closed()
+        connections = self._for_snapshots
+
+        async def begin(connection: Any) -> Any:
+            # BEGIN alone takes no snapshot; the next statement does.
+            await connection.execute(f"{BEGIN}; SELECT 1")
+            return connection
+
+        if is_long:
+            connection = await connections.open()
+            await begin(connection)
+        else:
+            connection = await connections.run(begin, keeps=True)
+        view = SnapshotView(
+            connection, self._statements, self._end_long if is_long else self._end_short
+        )
+        self._snapshots.add(view)
+        return Snapshot(view, view.close)
+
+    async def close(self) -> None:
+        """End all snapshots, and close the connections."""
+        for view in list(self._snapshots):
+            view.close()
+        await self._connections.close()
+        await self._for_snapshots.close()
+
+    def _end_long(self, view: SnapshotView, connection: Any) -> None:
+        self._snapshots.discard(view)
+        connection.terminate()
+
+    def _end_short(self, view: SnapshotView, connection: Any) -> None:
+        self._snapshots.discard(view)
+        if connection.is_closed():
+            self._for_snapshots.give_back(connection, is_usable=False)
+        else:
+            self._tasks.start_soon(self._roll_back, connection)
+
+    async def _roll_back(self, connection: Any) -> None:
+        is_usable = False
+        try:
+            await connection.execute("ROLLBACK")
+            is_usable = True
+        except FAILURES as error:
+            translate(error)
+        finally:
+            self._for_snapshots.give_back(connection, is_usable=is_usable)
