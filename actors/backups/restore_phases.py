@@ -3,9 +3,10 @@
 A table that is being restored is CREATING until it is complete. First its partitions put the
 backup's items, with the entries of local indexes; these puts are not recorded as changes. Then its
 global indexes are filled like added indexes, all at once. After a crash each phase continues from
-its stored state. At the end the table is ACTIVE, and its changes are published if all tables' are.
+its stored state. At the end the table is ACTIVE. Its changes are published if those of all tables
+are.
 
-Only the database's actor calls it.
+Only the database's actor uses this module.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class RestorePhases:
             stored_phase=lambda table: table.definition.restore_phase,
             tell=tell,
         )
-        # By table id.
+        # The running scans, by table id.
         self._fillings: dict[int, _Filling] = {}
         # By table id: the function that ends the phase INDEXES.
         self._indexes_over: dict[int, Callable[[], None]] = {}
@@ -193,7 +194,7 @@ class RestorePhases:
     def is_stuck(self, table: Table) -> bool:
         """Whether the restore of a table is stuck, so that the table may be deleted.
 
-        The disk is full, or the actor that fills the table or an index was given up.
+        The disk is full, or the actor that fills the table or an index was abandoned.
         """
         table_id = table.definition.table_id
         if table.definition.restore_phase == "DONE":

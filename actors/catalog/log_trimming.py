@@ -1,6 +1,6 @@
 """Trims the logs of tables: records that all followers have passed and no stream shows.
 
-Only the database's actor calls it.
+Only the database's actor uses this module.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The work is durable: the commit that deletes a range writes a row for it, which is deleted when the
 space is reclaimed. After a stop or crash the next start continues.
 
-Only the database's actor calls it.
+Only the database's actor uses this module.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class FollowedLogs:
 
     @property
     def open(self) -> list[FollowedLog]:
-        """The logs to read now: not applied whole, and not before their ancestors."""
+        """The logs to read now: those not fully applied, after all logs of their ancestors."""
         return [log for log in self if not log.is_finished and self._is_open(log)]
 
     def _is_open(self, log: FollowedLog) -> bool:
@@ -129,7 +129,7 @@ class FollowedLogs:
             self._unloaded.remove(log)
 
     def passed(self, positions: Mapping[int, Checkpoint], records: int) -> None:
-        """All changes up to these positions are applied, ``records`` since the last call."""
+        """Move to these positions, because the changes up to them are applied: ``records`` more."""
         for log in self:
             log.position = positions.get(log.number, log.position)
         self.unstored_records += records
@@ -166,11 +166,11 @@ class FollowedLogs:
 
     @property
     def has_unstored_end(self) -> bool:
-        """Whether a log is applied whole and its checkpoint is older."""
+        """Whether a log is fully applied and its end is not stored."""
         return any(log.is_finished and not log.has_ended for log in self)
 
     async def store_ends(self, stopped: asyncio.Future[None]) -> None:
-        """Store the ends of logs that are applied whole, however long the store refuses."""
+        """Store the ends of fully applied logs, however long the store refuses writes."""
         for log in self:
             if log.is_finished:
                 await log.store_end(stopped)

@@ -81,7 +81,7 @@ class Follower:
     def when_passed(self, counter: int) -> asyncio.Future[None]:
         """A future that completes when the changes up to a counter are applied.
 
-        The future never completes if the follower is stopped or given up first. Cancel the future
+        The future never completes if the follower is stopped or abandoned first. Cancel the future
         to remove it.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -96,7 +96,7 @@ class Follower:
         """Wait until the changes up to a counter are applied.
 
         Returns:
-            False if the follower was stopped or given up first.
+            False if the follower was stopped or abandoned first.
         """
         passed = self.when_passed(counter)
         try:

@@ -86,7 +86,7 @@ class LogFollowers(Mapping[int, Follower]):
         """Wait until every change that is durable now is applied.
 
         Returns:
-            False if a follower was stopped or given up first.
+            False if a follower was stopped or abandoned first.
         """
         tails = {follower: follower.feed.tail for follower in self._followers.values()}
         have_passed = [await follower.wait_passed(tail) for follower, tail in tails.items()]

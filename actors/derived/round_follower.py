@@ -213,7 +213,7 @@ class RoundFollower(Generic[M]):
     # -- snapshots --------------------------------------------------------------------------
 
     async def _next_of_snapshot(self) -> Round[M] | None:
-        """The next round of the snapshot, or of a new one if it was given up; None at its end."""
+        """The next round of the snapshot, or of a new one if it was released; None at its end."""
         if self._snapshot is None or not self._snapshot.is_held:
             await self._take_snapshot()
         assert self._snapshot_rounds is not None

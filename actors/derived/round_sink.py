@@ -71,8 +71,8 @@ class Opened(NamedTuple):
 class RoundSender(Protocol[M]):
     """Delivers rounds to a destination.
 
-    If a method fails, it releases the connection, waits a while, and returns None or False. The
-    caller then calls it again.
+    A method that fails releases the connection, waits a while, and returns None or False. The
+    caller then calls the method again.
     """
 
     @property

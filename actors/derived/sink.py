@@ -67,8 +67,8 @@ class Delivery(Enum):
 class Contract(Struct, frozen=True):
     """The requirements of a sink on the logs.
 
-    ``trim_delay_bytes`` is the maximum number of bytes of the logs that are kept for it; None keeps
-    everything that it has not applied.
+    ``trim_delay_bytes`` is the maximum number of bytes of the logs that are kept for the sink; None
+    keeps everything that the sink has not applied.
     """
 
     order: Order
@@ -99,7 +99,7 @@ class RowSink(ABC, Generic[T]):
         """The key of the row for the item at a position."""
 
     def committed(self, rows: Sequence[bytes]) -> None:
-        """Rows that changes put are durable; rows of a scan are not reported."""
+        """Called when rows that changes have put are durable; not called for rows of a scan."""
         del rows
 
     def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:
@@ -179,7 +179,7 @@ class SnapshotSink(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """The target is empty, and the first page comes next; it may be repeated."""
+        """Called when the target is empty, before the first page; may be called again."""
 
     @abstractmethod
     def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:

@@ -1,7 +1,7 @@
 """A durable row with the position of a reader of a log or of a table.
 
-The row is the head of its own commits. A reader whose effects are rows commits them together with
-the row. After a crash it continues after the stored value.
+The row is the head of its own commits. A reader that writes other rows commits them together with
+its checkpoint. After a crash, a reader continues from the stored checkpoint.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class StoredCheckpoint:
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
     ) -> Outcome:
-        """Commit a value and rows; wait until they are durable, however long the disk is full.
+        """Commit a value and rows; wait until they are durable, even if writes are refused.
 
         Raises:
             Fenced: the reader's work has another owner now.

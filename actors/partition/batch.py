@@ -89,7 +89,7 @@ class TableBatch(Batch):
         # The items and then the collections whose rows are to be loaded.
         self.positions: list[bytes] = []
         self.unknown_collections: list[bytes] = []
-        # Each write of an item collection and the size after it; on tables with local indexes.
+        # The item collection of each write, and its size after the write; only with local indexes.
         self.grown: list[tuple[bytes, int]] = []
         # The ids of the transactions whose items this batch has locked.
         self.prepared: list[bytes] = []

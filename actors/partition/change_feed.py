@@ -33,7 +33,7 @@ class RecentChanges:
         self._order: deque[tuple[ChangeFeed, int, int]] = deque()
 
     def added(self, feed: ChangeFeed, records: int, size_bytes: int) -> None:
-        """A feed has cached more records; the oldest records of any feed may be evicted."""
+        """Count records that a feed has cached; this may evict the oldest records of any feed."""
         self._order.append((feed, records, size_bytes))
         self._size_bytes += size_bytes
         self.wakeups.changed()
@@ -96,7 +96,7 @@ class ChangeFeed:
             self.logged_bytes = logged_bytes
 
     def advance(self, tail: int, records: list[ChangeRecord], logged_bytes: int) -> None:
-        """The partition's counter is durable up to ``tail``, including these records.
+        """Move the tail: the changes up to ``tail``, with these records, are durable.
 
         ``logged_bytes`` is the total of the log up to there. The call may repeat an earlier one.
         """
@@ -118,7 +118,7 @@ class ChangeFeed:
             self._wake()
 
     def end(self) -> None:
-        """The partition was split; the log gets no more records."""
+        """End the log, because the partition was split."""
         assert self._has_begun
         self.last = self.tail
         self._wake()

@@ -106,7 +106,7 @@ class Release(Message[None], frozen=True):
 
 
 class Resolve(Message[None], frozen=True):
-    """Whether the group of a joined round is committed."""
+    """Tells a partition whether the group of a round that it joined was committed."""
 
     round_id: bytes
     committed: bool
@@ -132,7 +132,7 @@ class ItemLocks:
         self._prepared: dict[bytes, LockedPart] = {}
 
     def get(self, transaction_id: bytes) -> LockedPart | None:
-        """A prepared transaction."""
+        """The part of a prepared transaction; None if it is not prepared here."""
         return self._prepared.get(transaction_id)
 
     def add(self, held: LockedPart) -> None:

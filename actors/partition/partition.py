@@ -374,11 +374,11 @@ class Core(Protocol[BatchT]):
         ...
 
     def accepted(self, batch: BatchT, head: PartitionHead) -> None:
-        """The store has accepted a batch; ``head`` is the partition's head now."""
+        """Called when the store has accepted a batch; ``head`` is the partition's head now."""
         ...
 
     def rejected(self, batch: BatchT) -> None:
-        """The store has refused a batch."""
+        """Called when the store has refused a batch."""
         ...
 
 
@@ -402,19 +402,19 @@ class Effects(Protocol[BatchT_contra]):
         ...
 
     def accepted(self, batch: BatchT_contra, outcomes: Sequence[Outcome]) -> None:
-        """The store has accepted a batch, or the batch had nothing to write."""
+        """Called when the store has accepted a batch, or the batch has nothing to write."""
         ...
 
     def durable(self, batch: BatchT_contra) -> None:
-        """A batch is durable; called before its replies go out."""
+        """Called when a batch is durable, before its replies are sent."""
         ...
 
     def rejected(self, envelopes: Sequence[Envelope]) -> None:
-        """Nothing was written for these messages. Called before their replies are sent."""
+        """Called when nothing was written for these messages, before their replies are sent."""
         ...
 
     def done(self) -> None:
-        """The batch was accepted or rejected; called before the next one is taken."""
+        """Called when a batch was accepted or rejected, before the next one is taken."""
         ...
 
 
@@ -467,5 +467,6 @@ class _BatchRejected(Exception):
     def __init__(self, message: str, cause: StoreError) -> None:
         super().__init__(message)
         self.error = InternalServerError(message)
-        # The cause tells callers that wait for the store whether waiting can help; damage stays.
+        # Callers that wait until the store accepts writes read the cause: waiting does not help
+        # against damage.
         self.error.__cause__ = cause

@@ -116,8 +116,9 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         """Stop a partition, once its messages are answered, while its split is committed.
 
         Messages that arrive meanwhile wait. The caller divides the partition next. If the commit
-        fails, the partition continues with the waiting messages. If its outcome is unknown, the
-        partition stays stopped, because its head may be gone, and messages are refused.
+        fails, the partition continues with the waiting messages. If the commit's outcome is
+        unknown, the partition stays stopped, because its head may be gone, and messages are
+        refused.
         """
         assert not self.is_sealed(number)
         partition = self._actors.pop(number, None)
@@ -151,7 +152,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
     def divide(
         self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
     ) -> list[Envelope]:
-        """A sealed partition was split, durably; ``ranges`` are the new ranges.
+        """Replace a sealed partition by its children, after a durable split.
 
         Returns:
             The messages that waited for it.

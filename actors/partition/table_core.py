@@ -325,7 +325,10 @@ class TableCore:
         return self._versions + batch.counter + 1
 
     def has_effect(self, change: Change) -> bool:
-        """Whether a change must be written; if changes are recorded, an equal item is no change."""
+        """Whether a change must be written.
+
+        If changes are recorded, an equal item is not written.
+        """
         old, new = change.old, change.new
         if old is None or new is None:
             return old is not new

@@ -59,7 +59,7 @@ class Rows(Protocol):
 
     @property
     def definition(self) -> TableDefinition:
-        """The definition that writes are decided by now."""
+        """The table's current definition."""
         ...
 
     @property
@@ -114,7 +114,7 @@ class TransactionParts:
         grown_bytes: dict[bytes, int] = {}
         outcomes: list[Change | DynamoDBError] = []
         for action in part.actions:
-            outcomes.append(self._decide(batch, action, grown_bytes))  # noqa: PERF401 - a frame less
+            outcomes.append(self._decide(batch, action, grown_bytes))  # noqa: PERF401 - a comprehension needs a frame
         return PartDecision(outcomes, grown_bytes)
 
     def _decide(

@@ -54,9 +54,9 @@ class MailboxClosed(Exception):
 class Mailbox:
     """A bounded queue of one actor.
 
-    Invariants: it never holds more than ``capacity`` messages. A closed mailbox still returns the
-    messages that it holds, in order. With ``copy_messages``, a mode for tests, each message is
-    serialized and decoded, as if it crossed a process boundary.
+    Invariants: it has at most ``capacity`` messages, except those put in with ``always`` or
+    ``give``. A closed mailbox still returns its messages, in order. With ``copy_messages``, a mode
+    for tests, each message is serialized and decoded, as if it crossed a process boundary.
     """
 
     def __init__(self, capacity: int, *, copy_messages: bool = False) -> None:

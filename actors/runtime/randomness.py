@@ -20,5 +20,5 @@ def random_uuid(source: Random) -> UUID:
 
 
 def jittered(pause_seconds: float, source: Random) -> float:
-    """Return a random pause, half as long to as long as this one, so that retries spread out."""
+    """Return a random pause from half of this pause to all of it, so that retries spread out."""
     return pause_seconds * (0.5 + source.random() / 2)

@@ -59,7 +59,7 @@ class Supervisor:
     def __init__(self, task_group: TaskGroup) -> None:
         self._task_group = task_group
         self._running: dict[Actor, asyncio.Future[None]] = {}
-        # Side tasks, in the order of their start.
+        # The scopes of background work, in the order of its start.
         self._background: dict[anyio.CancelScope, None] = {}
 
     def start(self, actor: Actor) -> None:

@@ -28,7 +28,7 @@ class SplitGate:
         self._inside += 1
 
     def leave(self) -> None:
-        """Leave: the transaction holds no locks any more, or all its messages are sent."""
+        """Leave, once the transaction has no locks any more, or has sent all its messages."""
         self._inside -= 1
         if self._emptied is not None and not self._inside:
             self._emptied.set()

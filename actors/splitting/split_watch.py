@@ -114,7 +114,7 @@ class SplitWatch:
         self._is_measuring = False
 
     async def check(self) -> float:
-        """Check all tables; returns after how many seconds to check again."""
+        """Check all tables; returns the seconds until the next check."""
         seen: dict[tuple[int, str], _Use] = {}
         large: list[_Large] = []
         for table in self._tables():

@@ -6,7 +6,7 @@ the new ranges, the children's heads and the shards of streams. New messages wai
 for the children. If the commit is refused, or the server dies before it, the partition is
 unchanged.
 
-Only the database's actor calls it.
+Only the database's actor uses this module.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ class Splitter:
     # -- parts ------------------------------------------------------------------------------
 
     async def _head(self, number: int) -> tuple[PartitionHead, Group]:
-        """The head of a partition, and the group that ends it."""
+        """The head of a partition, and the group that deletes it."""
         (end,) = await ended_heads(self._store.latest, [number])
         if end.expected_head is None:
             raise Conflict("the partition has ended")
@@ -342,7 +342,7 @@ class _Split(NamedTuple):
     parent: int
     children: tuple[int, int]
     head: PartitionHead
-    # Ends the parent.
+    # The group that deletes the parent's head.
     end: Group
     share: float
     balances: list[Row]

@@ -105,7 +105,7 @@ async def _load(parts: Sequence[BatchPart], wanted: Sequence[_Wanted]) -> list[b
 def _charged(
     part: BatchPart, each: _Wanted, value: bytes | None, budget: BatchGetBudget
 ) -> BatchRead:
-    """The read of an item, after it was charged; None if it does not fit."""
+    """Charge the read of an item, and return it; None if the item does not fit."""
     throttle = part.table.throttle
     stored = None if value is None else codec.decode(value)
     size_bytes = 0 if stored is None else stored.size_bytes
@@ -113,7 +113,7 @@ def _charged(
         return None
     units = capacity.item_read_units(size_bytes, consistent=part.consistent)
     position = part.positions[each.ordinal]
-    # The items before this one may have consumed the last units since it was admitted.
+    # Earlier items may have consumed the last units since this item was admitted.
     refusal = throttle.take_read(each.number, position, units)
     if throttle.read_positions.is_due(units):
         throttle.read_positions.note(each.number, position)

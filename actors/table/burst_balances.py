@@ -5,7 +5,7 @@ falls below its row is stored at once (``model/throttling/provisioned.py``). No 
 that. If the store accepts no rows, the log reports it, and requests continue.
 
 The rows of a split's children, and of raised units, are in the commit of that change: otherwise a
-crash after it would make partitions full. This actor writes all other rows.
+crash after that commit would make partitions full. This actor writes all other rows.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class BalanceWriter:
         self._owners = owners
         # Whether the stored rows may differ from ``_rows``.
         self._is_behind = False
-        # Limits with due partitions.
+        # The limits of partitions that are to be stored soon.
         self._due: dict[Resource, ResourceLimits] = {}
         self._take_over(loaded)
 

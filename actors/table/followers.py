@@ -54,7 +54,7 @@ class Following(Subscriber, Protocol):
     """A follower of a whole table: time to live, a Kafka destination, a replay."""
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
-        """A partition was split, durably: its log has ended, and the children's logs follow it."""
+        """Follow the logs of a split partition's children, after the parent's log."""
         ...
 
     async def close(self) -> None:
@@ -66,7 +66,7 @@ class FollowingActor(Actor, Subscriber, Protocol):
     """An actor that reads all logs of a table by itself."""
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split: its children's logs come after its own."""
+        """Follow the logs of a split partition's children, after the parent's log."""
         ...
 
 
@@ -88,7 +88,7 @@ class ActorFollowing:
         return self.actor.contract
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
-        """Tell the actor of the children's logs."""
+        """Pass the children's logs on to the actor."""
         del parent
         self.actor.split(children)
 
@@ -166,7 +166,7 @@ class Followers:
         return ended.subscribers if ended else ()
 
     def split(self, parent: int, children: tuple[int, int]) -> list[ChangeFeed]:
-        """A partition was split, durably; the record is up to date.
+        """Replace a split partition's feed by its children's; ``record`` has the split already.
 
         Returns:
             The feeds of the children.
@@ -196,7 +196,7 @@ class Followers:
         return feeds
 
     def forget(self, number: int) -> None:
-        """An ended log was deleted, durably; the record is up to date."""
+        """Forget an ended log that was deleted; ``record`` lacks it already."""
         del self._feeds[number]
         for feed in self._feeds.values():
             if feed.parent == number:

@@ -170,7 +170,7 @@ def _rest(request: ReadRange) -> KeyRange:
 
 
 class _Rows:
-    """The rows of a range, read ahead of the page in few calls, over partitions."""
+    """Reads the rows of a range, across partitions, with few calls of the store."""
 
     def __init__(self, table: Table, view: View, request: ReadRange, key_range: KeyRange) -> None:
         index_id = request.index.index_id if request.index else TABLE_INDEX_ID
@@ -220,13 +220,13 @@ class _Rows:
             self._start = rows[-1].key + b"\x00"
 
     def learn(self, builder: PageBuilder) -> None:
-        """Learn the sizes of the rows of a page that has many."""
+        """Store the sizes of the page's rows for the next page, if there are many rows."""
         if self._count >= _PIECE_ROWS and not self._fetches and builder.scanned_count:
             self._sizes.learn(self._count, self._size_bytes, builder)
 
 
 def _with_prefix(prefix: bytes, key_range: KeyRange) -> tuple[bytes, bytes]:
-    """The keys of rows in a range of positions."""
+    """The bounds of the row keys of a range of positions."""
     end = key_layout.end_of(prefix) if key_range.end is None else prefix + key_range.end
     return prefix + key_range.start, end
 

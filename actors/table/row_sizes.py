@@ -1,6 +1,6 @@
-"""The sizes of rows in earlier pages, which tell how many rows the next page needs.
+"""The sizes of rows in earlier pages, from which the size of the next read is estimated.
 
-A page asks for all its rows in one call, because a second call may be a round trip and more.
+A page reads all its rows in one call, because a second call may cost another round trip.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 from dynactor.model.limits import KIB
 from dynactor.model.page import PageBuilder
 
-# Room for rows that differ from those before.
+# Read this much more, because rows may differ in size from earlier rows.
 _MORE: Final = 1.25
 _MORE_ROWS: Final = 256
 _MORE_BYTES: Final = 16 * KIB
@@ -31,17 +31,17 @@ class RowSizes(Struct):
     item_bytes: float = KIB
 
     def bounds(self, bytes_left: int) -> tuple[int, int]:
-        """The numbers of rows and of their bytes that very likely fill a page with this space."""
+        """The numbers of rows and of bytes to read, which very likely fill the rest of a page."""
         max_bytes = int(bytes_left * self.bytes_per_byte) + _MORE_BYTES
         return int(max_bytes / self.row_bytes * _MORE) + _MORE_ROWS, max_bytes
 
     def learn(self, rows: int, rows_bytes: int, builder: PageBuilder) -> None:
-        """Learn from the rows that were read for a page."""
+        """Update the averages with the rows that were read for a page."""
         self.row_bytes = rows_bytes / rows
         item_bytes = builder.scanned_bytes / builder.scanned_count
         self.bytes_per_byte = self.row_bytes / max(1, item_bytes)
 
     def learn_items(self, sizes_bytes: Sequence[int]) -> None:
-        """Learn from the rows of single items, if any exists."""
+        """Update the average size of single items, unless none exists."""
         if sizes_bytes:
             self.item_bytes = max(1.0, sum(sizes_bytes) / len(sizes_bytes))

@@ -136,7 +136,7 @@ class Table:
 
         Raises:
             Throttled: the partition has no units left, or its mailbox is full.
-            InternalServerError: the partition has failed too often and was given up.
+            InternalServerError: the partition has failed too often and was abandoned.
         """
         size_bytes = write.size_bytes if isinstance(write, Put) else 0
         if parts is None:
@@ -215,7 +215,7 @@ class Table:
 
         Raises:
             PartitionMoved: it was split; ask its children.
-            InternalServerError: the store takes no writes, or the partition was given up.
+            InternalServerError: the store takes no writes, or the partition was abandoned.
             ResourceNotFoundException: the table is being deleted.
         """
         partition = self.partitions[number]
@@ -316,14 +316,14 @@ class Table:
     async def redefine(self, definition: TableDefinition) -> dict[int, int]:
         """Make every partition use a new definition.
 
-        A partition that was given up writes nothing until it restarts, and then uses the new
+        A partition that was abandoned writes nothing until it restarts, and then uses the new
         definition.
 
         Returns:
             The counter of the last change under the old one, by partition number.
 
         Raises:
-            DynamoDBError: a partition can't answer, or the counter of one that was given up can't
+            DynamoDBError: a partition can't answer, or the counter of one that was abandoned can't
                 be read; the other partitions use the new definition.
         """
         replies: dict[int, asyncio.Future[int]] = {}
@@ -366,7 +366,7 @@ class Table:
     def divide(
         self, record: TableRecord, parent: int, children: tuple[int, int]
     ) -> list[ChangeFeed]:
-        """A partition was split, durably, as in this record. Waiting messages go to its children.
+        """Replace a split partition by its children, as in this record; forward its messages.
 
         Returns:
             The feeds of the children.
@@ -385,7 +385,7 @@ class Table:
     def divide_index(
         self, record: TableRecord, index_id: int, parent: int, children: tuple[int, int]
     ) -> None:
-        """A partition of a global index was split, durably, as in this record."""
+        """Replace a split partition of a global index by its children, as in this record."""
         self.record = record
         self.throttle.split(parent, children, index_id)
         self.followers.indexes[index_id].divide(record.ranges(index_id), parent, children)

@@ -119,7 +119,7 @@ class TableThrottle:
         self._since = clock.now_epoch_seconds()
         self._made: TableLimits | None = None
         self._maps: dict[int, PartitionMap] = {}
-        # The child that serves readers of a split partition that started before the split.
+        # By split partition: the child that pays for reads that started before the split.
         self._heirs: dict[int, int] = {}
         # Partitions whose last read of an item found no units: only their reads are checked first.
         self._exhausted: set[int] = set()
@@ -127,9 +127,9 @@ class TableThrottle:
         # Sampled positions of requests, of the table and its indexes.
         self.read_positions = PositionSample()
         self.write_positions = PositionSample()
-        # Local indexes included.
+        # The table's consumed units, with those of local indexes.
         self.consumed = Consumed()
-        # By the names of global indexes.
+        # The consumed units of global indexes, by name.
         self.consumed_by_index = _counters(record.definition, {})
         # Number of requests for an item that met a transaction's lock.
         self.transaction_conflicts = 0
@@ -231,10 +231,7 @@ class TableThrottle:
             self.traffic.conflict(position)
 
     def refused_read(self, partition_number: int, position: bytes) -> Refusal | None:
-        """The reason why the item at a position is not read: its partition has no units.
-
-        Or None.
-        """
+        """The reason why the item at a position can't be read now, or None."""
         if partition_number not in self._exhausted or self.mode != "enforce":
             return None
         refusal = self._limits.refuse_read(partition_number, self._clock.now_epoch_seconds())
@@ -328,7 +325,7 @@ class TableThrottle:
         return self._made.resource(index_id)
 
     def split(self, parent: int, children: tuple[int, int], index_id: int = TABLE_INDEX_ID) -> None:
-        """A partition of the table or of an index was split; the record is up to date."""
+        """Divide the limits of a partition after a split; the record is up to date."""
         for number, heir in self._heirs.items():
             if heir == parent:
                 self._heirs[number] = children[0]

@@ -291,9 +291,9 @@ class TableTraffic:
         self._traffic: dict[int, KeyTraffic] = {}
         # Counts by the index that is read; reads of a local index count for the table.
         self._read_traffic: dict[int, KeyTraffic] = {}
-        # Global indexes by their names in ARNs, and local indexes.
+        # The ids of global indexes, by name.
         self._ids: dict[str, int] = {}
-        # Reasons are few, and usually many refusals have the same reason.
+        # Cached ids by reason, because the same few reasons occur again and again.
         self._resource_ids: dict[ThrottlingReason, int] = {}
         self._local_ids = {index.name: index.index_id for index in definition.local_indexes}
         self._uses: dict[int, IndexUse] = {}

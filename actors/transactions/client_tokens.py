@@ -87,7 +87,7 @@ class ClientTokens:
             if running == digest:
                 raise TransactionInProgressException(_IN_PROGRESS)
             raise IdempotentParameterMismatchException(_MISMATCH)
-        # Before the first await, so that no other request claims it meanwhile.
+        # Claim the token before the first await, so that no other request claims it meanwhile.
         self._running[token] = digest
         try:
             return await self._looked_up(token, digest)

@@ -98,19 +98,19 @@ class Candidate:
             self.claim.pending = asyncio.get_running_loop().create_future()
 
     def put_back(self) -> None:
-        """The round has ended without it."""
+        """Return to the waiting transactions, because the round was canceled."""
         self.is_taken = False
         self._free_token()
 
     def refuse(self, error: DynamoDBError) -> None:
-        """The transaction cannot be committed, or its outcome is unknown."""
+        """End it with an error: it can't be committed, or its outcome is unknown."""
         self.is_decided = True
         self._free_token()
         if not self.wakeup.done():
             self.wakeup.set_exception(error)
 
     def settle(self) -> None:
-        """The commit of the transaction is durable."""
+        """End it, because its commit is durable."""
         self._free_token()
         self.wake()
 
@@ -128,7 +128,7 @@ class Candidate:
 class Over(Protocol):
     """A callback for each transaction that a round has finished."""
 
-    def __call__(self, candidate: Candidate, ending: Ending) -> None: ...  # noqa: D102 - see above
+    def __call__(self, candidate: Candidate, ending: Ending) -> None: ...  # noqa: D102 - of the class
 
 
 class _Joining:

@@ -107,7 +107,7 @@ ORDERS: Final = (
         """\
                 # Clear before the check, so that a round that is published meanwhile is not missed.
                 self._has_published.clear()
-                # No position ever passes a counter without a record.
+                # Without further records the position stays, because the last counters have none.
                 if log.position.counter >= end or await log.first() is None:
                     break
                 if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):

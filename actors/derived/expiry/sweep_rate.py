@@ -20,7 +20,7 @@ class SweepRate:
         self._free_at_seconds = 0.0
 
     def take(self, count: int) -> float:
-        """The seconds to wait before this number of deletions."""
+        """Grant this number of deletions; return the seconds to wait before them."""
         now = asyncio.get_running_loop().time()
         at_seconds = max(self._free_at_seconds, now - _MOST_BEHIND_SECONDS)
         self._free_at_seconds = at_seconds + count * self._seconds_each

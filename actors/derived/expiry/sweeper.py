@@ -30,7 +30,7 @@ from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 from dynactor.storage.store import Row, Store, StoreError
 
-# Small and even, because a request waits for all deletions in progress.
+# Small, because a request may have to wait for a batch of deletions.
 _BATCH_ITEMS: Final = 128
 _BATCH_BYTES: Final = 64 * 1024
 # Items that become due within this time go in one sweep.
@@ -101,7 +101,7 @@ class Sweeper:
         self._expirer = expirer
         self._expire = expire
         self._store, self._clock, self._rate, delay_seconds = shared
-        # An item expires after its time, not at it.
+        # At its time an item is not expired yet.
         self._delay_us = max(1, round(delay_seconds * MICROSECONDS_PER_SECOND))
         # Everything listed before this time was swept, except the positions that were noticed
         # since: those are in ``_late``, in their order.
@@ -115,7 +115,7 @@ class Sweeper:
         self._noticed = asyncio.get_running_loop().create_future()
 
     def notice(self, listed: Sequence[Listed]) -> None:
-        """The expirer has listed these times."""
+        """Take note of times that the expirer has listed."""
         never_us = _epoch_us(self._clock.now_epoch_seconds()) - PAST_US
         earliest_us = self._earliest_us
         for at_us, position in listed:
@@ -234,7 +234,7 @@ class Sweeper:
     async def _ask(self, positions: tuple[bytes, ...]) -> int:
         """Have the partition delete the expired items at these positions; return its counter.
 
-        The sweeper tries items that a transaction has locked again soon.
+        Items that a transaction has locked are tried again after a pause.
         """
         expired = await self._expire(positions)
         if expired.held:
@@ -308,7 +308,7 @@ class Sweeper:
 
 
 def _is_of_store(error: InternalServerError) -> bool:
-    """Whether the store refuses all writes."""
+    """Whether the store caused the error, and so refuses all writes."""
     return isinstance(error.__cause__, StoreError)
 
 
@@ -317,7 +317,7 @@ def _epoch_us(epoch_seconds: float) -> int:
 
 
 def _epoch_seconds(epoch_us: float) -> float:
-    """The first time of a clock that is not before that microsecond, despite rounding."""
+    """The smallest number of seconds that rounds down to this microsecond or a later one."""
     epoch_seconds = epoch_us / MICROSECONDS_PER_SECOND
     while _epoch_us(epoch_seconds) < epoch_us:
         epoch_seconds = math.nextafter(epoch_seconds, math.inf)

@@ -115,11 +115,11 @@ class TimeToLiveActors:
             self._supervisor.start(sweeper)
 
     def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split: its expirer continues to the end, then its children's start.
+        """Follow a split: the parent's expirer reads to the log's end, then the children's start.
 
         The children's sweepers start at once, and read everything that is listed.
         """
-        # Expirers of logs that are no longer kept have followed them to their ends.
+        # Expirers of logs that are no longer kept have reached the ends of these logs.
         self._expirers.forget_all_but(self._table.record.log_numbers)
         if not self._expirers.split(parent, children):
             return
@@ -132,7 +132,7 @@ class TimeToLiveActors:
         """Wait until every change that is durable now is listed.
 
         Returns:
-            False if time to live was switched off, or an expirer was given up, first.
+            False if time to live was switched off, or an expirer was abandoned, first.
         """
         have_passed = await self._expirers.wait_caught_up()
         return have_passed and not self._is_closing

@@ -2,9 +2,9 @@
 
 An index has partitions of its own, divided by its own key. The row of an entry ends with the
 table's key, so entries with equal index keys are distinct. Each pair of a table partition and an
-index has one follower (``index_changes.py``). It sends which rows to delete and to put. The write
-computes these rows, and the change keeps them in memory. A follower that reads the log from the
-disk computes them from both images. It never reads the index.
+index has one follower (``index_changes.py``). The follower sends the rows to delete and to put. The
+write computes these rows, and the change keeps them in memory. A follower that reads the log from
+the disk computes them from both images. No follower reads the index.
 
 An index partition stores, in the batch of the effect, the highest counter applied from each source
 log, and skips changes at or below it. Sizes and counts are in the heads of the index partitions.

@@ -84,7 +84,7 @@ class _Asked(NamedTuple):
 
 
 class GlobalIndexActors:
-    """The actors of one index. Each follower asks its partitions; they ask no other actor."""
+    """The actors of one index. Followers ask its partitions, which ask no other actor."""
 
     def __init__(
         self,
@@ -146,15 +146,15 @@ class GlobalIndexActors:
         self._maintainers.follow([feed])
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
-        """A partition of the table was split; its log has ended."""
+        """Follow the logs of the children of a table partition that was split."""
         self._maintainers.split(parent, children)
 
     def forget(self, partition_number: int) -> None:
-        """An ended log was deleted."""
+        """Forget the follower of an ended log that was deleted."""
         self._maintainers.forget(partition_number)
 
     def backfill(self, ended: Callable[[], None]) -> None:
-        """Start to fill the index with the items of the table, or continue it."""
+        """Start or continue filling the index with the items of the table."""
         self.follows_all = False
         definition, table_id = self.place.definition, self.place.table_id
         sink = IndexBackfill(definition, self.place.table_key, self, self._units)
@@ -182,7 +182,7 @@ class GlobalIndexActors:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the backfill is stuck: the disk is full, or an actor was given up."""
+        """Whether the backfill is stuck: the disk is full, or an actor was abandoned."""
         if self._backfill is None:
             return False
         return (
@@ -199,7 +199,7 @@ class GlobalIndexActors:
     async def wait_caught_up(self) -> None:
         """Wait until every change that is durable now is applied to the index.
 
-        ``follows_all`` stays False if a follower was given up: its changes are missing.
+        ``follows_all`` stays False if a follower was abandoned, because its changes are missing.
         """
         has_passed = await self._maintainers.wait_caught_up()
         self.follows_all = has_passed and not self._is_closing
@@ -215,7 +215,7 @@ class GlobalIndexActors:
 
     @property
     def lag_records(self) -> int:
-        """Maximum number of changes that its followers are behind."""
+        """Maximum number of changes that the index lacks."""
         return self._maintainers.lag_records
 
     async def oldest_unapplied_us(self) -> int | None:
@@ -290,7 +290,7 @@ class GlobalIndexActors:
     def divide(
         self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
     ) -> None:
-        """A partition of the index was split, durably; the senders divide the waiting messages."""
+        """Replace a split partition by its children; senders divide the messages that waited."""
         for envelope in self.partitions.divide(ranges, parent, children):
             envelope.refuse(PartitionMoved())
 

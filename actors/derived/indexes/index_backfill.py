@@ -51,7 +51,7 @@ class IndexBackfill(FillSink):
         writer: IndexWriter,
         units: BackfillUnits,
     ) -> None:
-        # Since the server started; entries that were put again after a crash were consumed again.
+        # Consumed since the server started; entries that are put again after a crash count again.
         self.write_units = 0
         # How often entries had to wait for units of the index.
         self.throttle_events = 0

@@ -9,13 +9,14 @@ oversized records, and waits before it retries. A ``TopicSession`` is its connec
 publisher of its own or the publisher that all relays share. The client library is loaded only when
 something is published.
 
-- A log is published after the logs of all its ancestors, and that order is stored.
+- A log is published after the logs of all its ancestors. Their ends are stored, which keeps this
+  order after a restart.
 - A destination that does not accept records for too long is cut off: its logs are no longer kept.
   When its broker is back, consumers get a gap and then a snapshot.
-- A snapshot and the positions of the logs behind it are read from one durable view, after the
-  commit that starts recording. So the logs behind these positions hold everything that happened
-  since. A snapshot reads from its view which partitions exist, and waits until their logs have
-  joined. Its progress is not stored: an interrupted snapshot starts again, behind another gap.
+- A snapshot and its positions in the logs are read from one durable view, after the commit that
+  starts recording. So the logs after these positions have all later changes. A snapshot reads from
+  its view which partitions exist, and waits until the relay knows their logs. Its progress is not
+  stored: an interrupted snapshot starts again, after another gap.
 - A replay (``replay.py``) lives as long as the server and has no stored phase. Its first
   checkpoints are in the commit that makes its table record changes. They are deleted when the
   replay ends, or at the next start.

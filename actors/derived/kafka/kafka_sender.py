@@ -45,7 +45,7 @@ class BackOff:
         self._next_seconds = session.settings.first_pause_seconds
 
     def reset(self) -> None:
-        """An attempt has succeeded."""
+        """Start again with the shortest pause, after a successful attempt."""
         self._next_seconds = self._session.settings.first_pause_seconds
 
     async def pause(self, stopped: asyncio.Future[None], error: BrokerError) -> None:
@@ -140,7 +140,7 @@ class KafkaSender:
             )
         needs_snapshot = False
         if self._is_new and known == 0 and not any(counters.values()):
-            # The topic may contain an earlier table of the same name.
+            # The topic may have records of an earlier table with the same name.
             needs_snapshot = not await session.has_new_topic(found.partition_count)
         reached = await session.read_positions(counters) if session.is_transactional else {}
         # Set last, so that after a failed attempt the topic still counts as new.
@@ -185,7 +185,7 @@ class KafkaSender:
         """Report a failed attempt, close the publisher and wait before the next attempt."""
         self.errors += 1
         if isinstance(error, TooLarge):
-            # The batch is sent in another form at once: the broker works.
+            # Try again at once with smaller batches or without images, because the broker works.
             self._on_change(error)
         else:
             self._set_state("FAILING", error)

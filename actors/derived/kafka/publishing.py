@@ -26,7 +26,7 @@ class Origins(Struct, frozen=True):
 
 
 class Publishing(NamedTuple):
-    """The shared parts. ``tell`` sends a message to the database's actor."""
+    """The parts that relays and replays share. ``tell`` sends to the database's actor."""
 
     owner: CatalogOwner
     environment: TableEnvironment

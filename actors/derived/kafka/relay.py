@@ -135,7 +135,7 @@ class KafkaRelay:
 
     @property
     def problem(self) -> str | None:
-        """The reason why it can't publish; None while it can."""
+        """The reason why the relay can't publish; None while it can."""
         return _NO_BROKER if self._sender is None else self._sender.problem
 
     @property
@@ -173,7 +173,7 @@ class KafkaRelay:
         return await self._logs.oldest_unapplied_us()
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split: its children's logs come after its own."""
+        """Publish the logs of a split partition's children, after the parent's log."""
         self._logs.add(children)
 
     async def load(self) -> None:
@@ -187,7 +187,7 @@ class KafkaRelay:
             while True:
                 # Clear before the check, so that a round that is published meanwhile is not missed.
                 self._has_published.clear()
-                # No position ever passes a counter without a record.
+                # Without further records the position stays, because the last counters have none.
                 if log.position.counter >= end or await log.first() is None:
                     break
                 if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):
@@ -209,7 +209,7 @@ class KafkaRelay:
             self._has_published.set()
 
     def _changed(self, trouble: BrokerError | None) -> None:
-        """The broker failed or answered; log it if that is a change."""
+        """Log when the broker fails, and when it answers again."""
         self._has_published.set()
         kind = None if trouble is None else type(trouble)
         if kind is self._trouble or kind is TooLarge:

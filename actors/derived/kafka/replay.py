@@ -1,6 +1,6 @@
 """The job that publishes a table's changes again, or every item and then the changes.
 
-Everything goes to a topic of its own, with each item's changes in their order. An incomplete
+The replay has its own topic, and publishes the changes of each item in order. An incomplete
 snapshot is worthless: it is taken again, after a gap in every Kafka partition, so that consumers
 forget the earlier one.
 """
@@ -175,7 +175,7 @@ class Replay:
         )
 
     def fail_abandoned(self) -> None:
-        """End a replay whose actor was given up after too many crashes."""
+        """End a replay whose actor was abandoned after too many crashes."""
         assert self.mailbox.closed
         self._end("FAILED", _CRASHED)
 
@@ -184,7 +184,7 @@ class Replay:
         await self._logs.load()
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split: its children's logs come after its own."""
+        """Publish the logs of a split partition's children, after the parent's log."""
         if self.subscription is Subscription.ALL:
             self._logs.add(children)
 

@@ -8,7 +8,7 @@ from dynactor.streams.kafka.broker import Broker, Publisher
 
 
 class SharedPublisher:
-    """Opened at its first use, and again after it was closed.
+    """A publisher that is opened at its first use, and again after it was closed.
 
     Invariant: at most one publisher is open. The next one is opened after the last one is closed;
     otherwise late records of the last one could follow those of the next one.

@@ -107,7 +107,7 @@ class TopicSession:
     async def has_new_topic(self, partition_count: int) -> bool:
         """Whether the topic has no records yet.
 
-        An existing empty topic may have been created by a server that was killed then.
+        A server that was killed before it published may have left an empty topic.
 
         Raises:
             Unreachable, Refused: this is unknown.
