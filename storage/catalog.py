@@ -142,7 +142,7 @@ def new_head(partition_number: int, head: PartitionHead | None = None) -> Group:
 
 
 async def ended_heads(view: View, partition_numbers: Sequence[int]) -> list[Group]:
-    """The groups that delete the heads of partitions; refused if a head has changed meanwhile."""
+    """The groups that delete partitions' heads; their commit fails if a head has changed."""
     keys = list(map(key_layout.partition_head, partition_numbers))
     values = await view.load(keys)
     return [Group(key, value, None) for key, value in zip(keys, values, strict=True)]

@@ -55,7 +55,7 @@ async def replace_contents(store: Store, rows: Sequence[Row] = ()) -> None:
     """Replace every row; returns when the new rows are durable.
 
     A large replacement takes several commits, and a crash in between leaves only part of the rows.
-    On disk, it also takes the time of a compaction, which frees the space of the deleted rows.
+    On disk, a replacement also waits for a compaction, which frees the space of the deleted rows.
 
     Raises:
         StoreError: a commit failed.

@@ -6,8 +6,8 @@
 - ``rocksdb/``: the engine's files, which no other module reads
 - ``backup``: only in a backup and in copies of one (storage/backup_mark.py)
 
-Each version reads the formats of all earlier versions. It raises the format when it opens a
-directory, before its first write, so an older version refuses the directory instead of losing data
+Each version reads the formats of all earlier versions. A version raises the format when it opens a
+directory, before its first write. So an older version refuses the directory, instead of losing data
 that it does not know. The formats:
 
 - 1: the first one

@@ -43,7 +43,7 @@ def event_name(record: ChangeRecord) -> EventName:
 
 
 def event_id(record: ChangeRecord) -> str:
-    """A unique id of the change, stable over reads: 32 hexadecimal digits.
+    """A unique id of the change, the same in every read: 32 hexadecimal digits.
 
     It includes the time, because two servers may use the same counters.
     """

@@ -343,7 +343,7 @@ async def open_database(
     """A running database over an open store, which stays open when this ends.
 
     Changes of tables can be published if there is a broker. If several databases share a virtual
-    clock, one of them stores it; ``has_other_data`` says whether another one has tables.
+    clock, one of them stores its time; ``has_other_data`` says whether another database has tables.
 
     Raises:
         StoreError: the catalog can't be read.

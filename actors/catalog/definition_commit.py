@@ -43,7 +43,7 @@ async def redefine(
 ) -> dict[int, int]:
     """Change a table's definition, durably.
 
-    ``storing`` gets the record with that definition and the returned counters; it returns the rows
+    ``storing`` gets the record with that definition and the returned counters, and returns the rows
     to store.
 
     Returns:
@@ -91,7 +91,7 @@ async def store(
 def without_followers(record: TableRecord, gone: Collection[bytes]) -> TableRecord:
     """The record of a table without these subscribers of its ended logs.
 
-    A subscriber that reuses an id starts with the growing logs.
+    Otherwise a later subscriber with the same id would have to read these logs.
     """
     return _with_ended_logs(
         record, lambda log: tuple(each for each in log.subscribers if each not in gone)

@@ -2,8 +2,8 @@
 
 A destination is ENABLING until its topic exists, then ACTIVE. The commit that enables a destination
 stores the positions from which changes are recorded, as its relay's first checkpoints. The relay
-publishes from them whenever the broker is available. A destination that is switched off is
-DISABLING until its recorded changes are published, within a deadline, and then DISABLED.
+publishes from these positions whenever the broker is available. A destination that is switched off
+is DISABLING until its recorded changes are published, within a deadline, and then DISABLED.
 
 A destination that lags by more than a configured bound is cut off, because its logs would fill the
 disk: it is BROKEN, and nothing is recorded for it. When its broker is available again, it is
@@ -293,7 +293,7 @@ class DestinationPhases:
         subscriber = _subscriber(definition, destination)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
-            # A table with items may have counters of 0, because it was split.
+            # A table with items may have counters of 0, because children of a split begin at 0.
             has_items = any(head.item_counts.get(TABLE_INDEX_ID) for head in heads)
             was_written = has_items or any(counters.values())
             needs_snapshot = was_written and self._settings.snapshot == "initial"

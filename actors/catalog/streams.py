@@ -247,7 +247,7 @@ class StreamRegistry:
                 await self._replace(kept)
 
     async def expire(self, now_epoch_seconds: float) -> None:
-        """Forget streams that ended a day ago, with logs that no other stream shows."""
+        """Forget streams that ended a day ago, and delete logs that no other stream shows."""
         for stream in self.all():
             ended = stream.disabled_epoch_seconds
             if ended is None or now_epoch_seconds - ended < self._settings.retention_seconds:
@@ -311,7 +311,7 @@ class StreamRegistry:
 
     @contextmanager
     def _as_before(self, streams: Sequence[Stream]) -> Iterator[None]:
-        """Undo a change of streams that readers have seen if the store refuses it.
+        """Undo a change of these streams in memory if the store refuses the change.
 
         If its outcome is unknown, the change stays, because the records may be deleted.
         """

@@ -30,10 +30,10 @@ Rules:
   follower compares the rows of both images. So the first fill and later changes cannot disagree.
 - A sink stays in the folder of its subject (``expiry/``, ``indexes/``), beside the code that reads
   what it derives.
-- A sink's ``contract`` states the order it needs, how often a change takes effect (``Delivery``),
-  the meaning of a gap, and how many bytes of log are kept for it. Beyond these bytes, a sink that
-  may miss changes (``Gap.MISSING``) no longer delays trimming, a Kafka destination is cut off and
-  rebuilt (``Gap.REBUILD``), and a replay fails (``Gap.END``).
+- A sink's ``contract`` states the order that the sink needs, how often a change takes effect
+  (``Delivery``), and the meaning of a gap. It limits the bytes of log that are kept for the sink.
+  Beyond these bytes, a sink that may miss changes (``Gap.MISSING``) no longer delays trimming, a
+  Kafka destination is cut off and rebuilt (``Gap.REBUILD``), and a replay fails (``Gap.END``).
 - Every subscriber has a stored checkpoint in a log before it reads the log: in the commit that
   starts the subscriber, creates the table or splits the partition. Trimming reads these rows, not
   the position in memory. A log without a checkpoint of an older version's subscriber is kept from

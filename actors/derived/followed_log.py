@@ -138,7 +138,7 @@ class FollowedLog:
         return None if first is None else first.commit_time_us
 
     async def try_store(self) -> bool:
-        """Store the position if the store accepts it at once; it becomes durable later."""
+        """Store the position if the store accepts it at once; the row becomes durable later."""
         return await self.checkpoint.try_store(self.value)
 
     async def store_end(self, stopped: asyncio.Future[None]) -> bool:

@@ -63,7 +63,7 @@ class FollowedLogs:
         self._joined = asyncio.get_running_loop().create_future()
 
     def _forget_released(self) -> None:
-        """Forget the ended logs that were deleted: no log names them as its parent any more."""
+        """Forget the ended logs that were deleted, which no log has as its parent any more."""
         parents = {log.feed.parent for log in self}
         for log in self:
             if log.has_ended and log.number not in parents:
@@ -129,7 +129,7 @@ class FollowedLogs:
             self._unloaded.remove(log)
 
     def passed(self, positions: Mapping[int, Checkpoint], records: int) -> None:
-        """Move to these positions, because the changes up to them are applied: ``records`` more."""
+        """Set the positions, up to which all changes are applied, and count the new ``records``."""
         for log in self:
             log.position = positions.get(log.number, log.position)
         self.unstored_records += records

@@ -3,8 +3,9 @@
 It reads at its own pace, and no write waits for it. It reads a run of records, applies them, and
 then moves its checkpoint. After a crash the run after the checkpoint is applied again.
 
-The log of a partition that was split ends. The follower applies all of it and stores that. Then the
-followers of the children's logs start, so the changes of an item stay in order.
+The log of a partition that was split ends. The follower applies the whole log and stores the end as
+its checkpoint. Then the followers of the children's logs start, so the changes of an item stay in
+order.
 """
 
 from __future__ import annotations

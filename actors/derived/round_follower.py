@@ -61,8 +61,8 @@ class RoundFollower(Generic[M]):
     """The work of an actor that follows a table for a sink.
 
     ``on_progress`` is called when the positions are loaded, and after each acknowledged round.
-    ``on_current`` is called whenever the destination is connected and has its snapshot, if it needs
-    one.
+    ``on_current`` is called whenever the destination is connected and has the snapshot that it may
+    need.
 
     Invariant: every change up to a log's position was acknowledged.
     """

@@ -91,8 +91,8 @@ class TableScan:
     ) -> None:
         """``failed`` gets the reason if the table can't be read or its snapshot can't be stored.
 
-        Without it such a scan crashes. With ``pacing`` the scan rests while requests use the
-        server.
+        Without ``failed``, the scan crashes then. With ``pacing`` the scan rests while requests use
+        the server.
         """
         self.name = name
         self.mailbox = Mailbox(1)

@@ -1,7 +1,7 @@
 """Destinations of a table's items and changes, as values and functions without I/O.
 
 A sink says what is derived from an item or a change. ``TableScan`` and ``Follower`` read, wait,
-commit, retry and keep checkpoints for it. The kinds differ in how often an effect may happen:
+commit, retry and keep checkpoints for the sink. The kinds differ in how often an effect may happen:
 
 - A ``RowSink`` owns rows. They are committed in one batch with the checkpoint: exactly once.
 - A ``MessageSink`` sends a log's changes to actors that own the rows. After a crash messages are

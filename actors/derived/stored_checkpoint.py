@@ -159,7 +159,8 @@ def first_checkpoints(
 ) -> list[tuple[bytes, bytes]]:
     """The rows of a subscriber that starts after these counters, by partition number.
 
-    ``logged_bytes``: the bytes of the logs' records up to there, for a reader that counts them.
+    ``logged_bytes``: the bytes of the logs' records up to these counters, for a reader that counts
+    bytes.
     """
     return [
         (

@@ -36,9 +36,9 @@ class ApplyChanges(Message[None], frozen=True):
 class Backfill(Message[None], frozen=True):
     """Put the entries of items that are older than the index.
 
-    They may be out of date, because the changes since then are applied after them. ``items`` are
-    the positions in the table of the first and the last item. A backfill sends rising positions,
-    unless it starts over or repeats a message.
+    The entries may be out of date, because later changes are applied after the backfill. ``items``
+    are the positions in the table of the first and the last item. A backfill sends rising
+    positions, unless it starts over or repeats a message.
     """
 
     entries: tuple[tuple[bytes, bytes], ...]

@@ -165,7 +165,7 @@ class Partition(Generic[BatchT]):
         return True
 
     def _is_store_in_doubt(self) -> bool:
-        """Whether this partition's last commit failed, or it has made no commit yet."""
+        """Whether this partition's last commit failed, or the partition has made no commit yet."""
         commit = self._last_commit
         return commit is None or (commit.done() and commit.exception() is not None)
 

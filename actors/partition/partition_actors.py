@@ -23,7 +23,7 @@ from dynactor.storage.store import Unknown
 
 
 class PartitionActors(dict[int, Ref], Generic[BatchT]):
-    """References to the partitions; looking one up starts it.
+    """References to the partitions; the first lookup of a partition starts its actor.
 
     While a partition is being split, its reference leads to a mailbox that no actor reads. Senders
     need not check for a split, so splits add no cost to a write.
@@ -93,7 +93,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
     def when_split(self, number: int) -> asyncio.Future[None] | None:
         """A future that completes when a partition is split, or when its split fails.
 
-        None if it is not being split.
+        None if the partition is not being split.
         """
         if number not in self._sealed:
             return None

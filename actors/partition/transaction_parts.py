@@ -202,7 +202,8 @@ class TransactionParts:
         """Carry out a part that was prepared, in a batch that a round commits."""
         changes = locked.changes
         if locked.table is not self._rows.definition:
-            # Indexes may have been added since, so the followers compute all entry changes.
+            # Indexes may have been added since the part was prepared, so the followers compute all
+            # entry changes.
             changes = tuple(structs.replace(change, global_changes=None) for change in changes)
         self._carry_out(batch, locked.part, changes)
 

@@ -1,7 +1,7 @@
 """Cancels work, and recognizes whether a ``CancelledError`` cancels the current task.
 
-Awaiting a future that another task has cancelled raises ``CancelledError``, as if the awaiting task
-itself were cancelled. In a child of a task group that is dangerous: a child that ends with this
+Awaiting a future that another task has canceled raises ``CancelledError``, as if the awaiting task
+itself were canceled. In a child of a task group that is dangerous: a child that ends with this
 error silently cancels its group.
 """
 

@@ -37,7 +37,7 @@ _log = structlog.get_logger("actors")
 
 
 class _ForeignCancellation(Exception):
-    """Work raised ``CancelledError`` although its task was not cancelled."""
+    """Work raised ``CancelledError`` although its task was not canceled."""
 
 
 class Actor(Protocol):

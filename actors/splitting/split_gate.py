@@ -22,7 +22,7 @@ class SplitGate:
         self._emptied: asyncio.Event | None = None
 
     async def enter(self) -> None:
-        """Enter with a transaction as soon as the gate is open; it must leave later."""
+        """Enter with a transaction as soon as the gate is open; the caller must ``leave`` later."""
         while self._opened is not None:
             await self._opened.wait()
         self._inside += 1

@@ -57,7 +57,7 @@ class SplitPartition(Message[tuple[int, int]], frozen=True):
     """Split a partition of a table, or of one of its global indexes; the reply is its children.
 
     The second child starts at the position ``at``. ``share`` is the approximate part of the
-    partition's bytes before it; ``reason`` is for logs and metrics.
+    partition's bytes before ``at``; ``reason`` is for logs and metrics.
     """
 
     name: str
@@ -93,7 +93,10 @@ def is_settled(definition: TableDefinition) -> bool:
 
 
 class Splitter:
-    """Carries out splits. ``splits`` counts them since the server started, by reason."""
+    """Carries out splits.
+
+    ``splits`` is the number of splits since the server started, by reason.
+    """
 
     def __init__(
         self,

@@ -41,12 +41,12 @@ class Subscriber(Protocol):
 
     @property
     def subscription(self) -> Subscription:
-        """The logs that are kept for it now."""
+        """The logs that are kept for the subscriber now."""
         ...
 
     @property
     def contract(self) -> Contract:
-        """The contract of its sink."""
+        """The contract of the subscriber's sink."""
         ...
 
 

@@ -63,7 +63,7 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     """
     index = request.index
     of_index = table.followers.indexes.get(index.index_id) if index else None
-    # Reads that wait for acknowledged writes must not miss them on a standby.
+    # A read that waits for acknowledged writes must not use a standby, which may lack them.
     is_waited = of_index is not None and of_index.reads_wait_seconds > 0
     if of_index is not None and is_waited:
         await of_index.wait_readable()

@@ -220,7 +220,7 @@ class Table:
         """
         partition = self.partitions[number]
         try:
-            # Ask even if the mailbox is full: it holds at most one such message.
+            # Ask even if the mailbox is full, because a mailbox has at most one such message.
             reply = partition.ask(ExpireItems(attribute_name, positions), always=True)
         except MailboxClosed:
             raise InternalServerError("A partition of this table has failed") from None

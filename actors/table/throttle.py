@@ -2,9 +2,9 @@
 
 A request is refused before any work if its partition has no units left. For a read of an item, this
 is checked only after an earlier read found no units. A write takes its units between its decision
-and its commit, from the table and every affected index or from none (S102, S110). It gets them back
-if the store refuses it. A read takes its units when its size is known. All of this happens on the
-event loop, between two awaits.
+and its commit, from the table and every affected index or from none (S102, S110). A write gets its
+units back if the store refuses the write. A read takes its units when its size is known. All of
+this happens on the event loop, between two awaits.
 
 A new provisioned table starts with 300 seconds of unused units, and a stored table with its stored
 balances (``actors/table/burst_balances.py``). After a restart an on-demand table may consume the
@@ -97,7 +97,7 @@ class TableThrottle:
     """The limits of one table and its indexes, on one clock.
 
     Invariant: limits that are not created yet equal those of a table that has been unused since
-    ``_since``, with full partitions. The first request creates them, so an idle table costs
+    ``_since``, with full partitions. The first request creates the limits, so an idle table costs
     nothing.
     """
 

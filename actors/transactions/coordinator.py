@@ -132,7 +132,7 @@ class _Participant:
                 message = Release(transaction_id, gives_back)
                 released = self.table.send(self.position, message, always=True)
             except DynamoDBError:
-                # The partition has ended, and holds no locks any more.
+                # The partition's actor has stopped, and has no locks any more.
                 return
             released.add_done_callback(ignore_result)
 
@@ -289,7 +289,7 @@ class Transactions:
     async def read(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
         """Read these items as they are at one moment, in this order.
 
-        Each item is charged after all were read. If limits refuse some items by then, the other
+        Each item is charged after all were read. If limits refuse some of these charges, the other
         items are charged anyway: they were read, and the guide mentions no refund for a canceled
         transaction (``TransactionParts``). A transaction that is refused before the read reads
         nothing, and is not charged.
@@ -297,7 +297,7 @@ class Transactions:
         Raises:
             TransactionCanceledException: a transaction is writing one of them, or its partition has
                 no read units left.
-            ValidationException: they are larger than 4 MB together.
+            ValidationException: the items are larger than 4 MB together.
             InternalServerError: the store failed.
         """
         reasons = [self._refused_read(*each) for each in wanted]

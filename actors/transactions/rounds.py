@@ -162,7 +162,7 @@ class Rounds:
     """The rounds of one database.
 
     Invariants: ``_ready`` holds the transactions that are in no round. The first of them leads the
-    next round, and there is a leader as long as there are any.
+    next round. There is a leader as long as a transaction is ready.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Reads from a hot standby, and from the primary while the standby can't be used.
 
-The standby is checked each second: it must have replayed the start of this server. A read that the
-standby refuses, or does not answer in time, is repeated on the primary.
+The standby is checked each second: it must have replayed the commit that made this server the
+owner. A read that the standby refuses, or does not answer in time, is repeated on the primary.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ReadStore:
             await anyio.sleep(_BEAT_SECONDS)
 
     async def check(self) -> None:
-        """Use the standby if it has replayed the start of this server, and not otherwise."""
+        """Use the standby only if it has replayed the commit that made this server the owner."""
 
         async def ask(connection: Any) -> int:
             epoch: int = await connection.fetchval(self._statements.epoch)

@@ -10,8 +10,8 @@ Measured behavior of rocksdict 0.3.29:
   is that state's value. Other rows are read from the snapshot.
 - ``key_may_exist`` reads only memory. A value that it finds is the latest one. It returns an empty
   value if it can't decide. It reports a row as missing only if the row is missing.
-- Iterators hold the GIL, so a thread would not help with a long page. The event loop reads it in
-  slices, with other work between them. Every slice seeks, so all pages of a view share one
+- Iterators hold the GIL, so a thread would not help with a long page. The event loop reads a page
+  in slices, with other work between them. Every slice seeks, so all pages of a view share one
   iterator.
 - ``ReadOptions.set_iterate_lower_bound`` sets the upper bound, so it is not used here.
 """

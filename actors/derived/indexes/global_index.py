@@ -100,7 +100,7 @@ class GlobalIndexActors:
     ) -> None:
         """``units`` and ``pacing`` limit the backfill."""
         self.place = place
-        # Maximum time that reads of the index wait for it: see ``wait_readable``.
+        # Maximum time that reads of the index wait until it is readable (``wait_readable``).
         self.reads_wait_seconds = reads_wait_seconds
         self.partitions = PartitionActors(
             place.ranges, self._make_partition, supervisor, copy_messages=copy_messages
@@ -120,8 +120,8 @@ class GlobalIndexActors:
         )
         self._backfill: TableScan | None = None
         self._filling: IndexBackfill | None = None
-        # False from a backfill until the followers have caught up: a filled index may have entries
-        # of changes that are not applied yet.
+        # False from the start of a backfill until the followers have caught up, because the entries
+        # of a backfill may be newer than the applied changes.
         self.follows_all = True
         # Whether a partition refused its last message because the store refuses writes.
         self._is_refused = False

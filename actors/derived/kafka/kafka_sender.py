@@ -163,7 +163,7 @@ class KafkaSender:
                 with failing_if_cancelled():
                     await self._send(current)
             except BrokerError as error:
-                # Raised outside of the group, which would wrap it in an exception group.
+                # Handle the error outside of the group, which would wrap it in an exception group.
                 failure = error
             group.cancel_scope.cancel()
         if failure is None and self._is_stuck:

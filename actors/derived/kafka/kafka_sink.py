@@ -21,8 +21,9 @@ from dynactor.streams.kafka.partitioner import partition_of
 class KafkaSink(RoundSink[KafkaMessage]):
     """Makes the messages for one topic.
 
-    ``partition_count`` is the topic's number of partitions at the first connection, 0 before it.
-    Partitions that are added later stay empty, because keys must not move between partitions.
+    ``partition_count`` is the topic's number of partitions at the first connection, and 0 before
+    that connection. Partitions that are added later stay empty, because keys must not move between
+    partitions.
     """
 
     def __init__(
@@ -79,5 +80,5 @@ def relay_contract(settings: RelaySettings) -> Contract:
 
 
 def replay_contract(settings: RelaySettings) -> Contract:
-    """The contract of a replay: it fails rather than omit a change."""
+    """The contract of a replay, which fails rather than omit a change."""
     return Contract(Order.ITEM, Gap.END, settings.retention_bytes, Delivery.AT_LEAST_ONCE)

@@ -43,9 +43,9 @@ class RelayTarget(Struct, frozen=True):
     """The parameters of a relay: a destination of a table.
 
     ``subscriber`` names its checkpoints, ``publisher_id`` its transactions and positions.
-    ``partition_count`` is the topic's number of partitions at the first connection; None before it.
-    ``needs_snapshot``: the topic must get a gap and every item of the table before later changes.
-    ``began_late``: the table had writes before the relay.
+    ``partition_count`` is the topic's number of partitions at the first connection; None before
+    that connection. ``needs_snapshot``: the topic must get a gap and every item of the table before
+    later changes. ``began_late``: the table had writes before the relay.
     """
 
     table_id: int
@@ -62,7 +62,7 @@ class KafkaRelay:
     """The relay's actor. Without a broker (no environment) it publishes nothing.
 
     ``settled`` is called with the topic's number of partitions whenever the topic is connected and
-    has its snapshot, if it needs one.
+    has the snapshot that it may need.
     """
 
     def __init__(

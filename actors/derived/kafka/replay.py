@@ -93,7 +93,7 @@ class Replay:
             on_progress=lambda: None,
             on_current=self._set_ends,
         )
-        # The final state; None while it runs.
+        # The final state of the replay; None while the replay runs.
         self._outcome: ReplayState | None = None
         self._problem: str | None = None
         self._was_waiting = False

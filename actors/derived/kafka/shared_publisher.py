@@ -31,7 +31,7 @@ class SharedPublisher:
             return self._publisher
 
     async def discard(self, publisher: Publisher) -> None:
-        """Close a publisher that failed; the first of several users that find out closes it."""
+        """Close a publisher that failed, unless another user has closed it already."""
         async with self._lock:
             if publisher is self._publisher:
                 self._publisher = None
