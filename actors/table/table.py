@@ -283,9 +283,10 @@ class Table:
             # A split is durable a moment before ``record`` has it.
             gone = [number for number, value in zip(numbers, values, strict=True) if not value]
             splits = [split for number in gone if (split := self._when_split(number)) is not None]
-            if not splits:
+            if splits:
+                await asyncio.wait(splits)
+            elif not gone or self.record.partition_numbers == numbers:
                 return [catalog.decode_partition_head(value) for value in values if value]
-            await asyncio.wait(splits)
 
     def view(self, *, consistent: bool) -> View:
         """The view for strongly or eventually consistent reads."""

@@ -55,6 +55,7 @@ from tests.support.stores.store import disk_store, memory_store
 ITEMS = 600
 
 
+@pytest.mark.embedded_store("the snapshot in PostgreSQL is taken a moment after the answer")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_a_restored_table_equals_its_source_at_the_moment_of_the_backup(seed: int) -> None:
     async with memory_store() as store, running_database(store) as database:

@@ -136,6 +136,8 @@ async def test_an_idle_server_writes_nothing():
         async with running(store, clock) as database:
             await read_item(database.table("Thread"), thread("EC2", "a"))
             clock.step(300)
+            # The first may be taken together with that of the read, which keeps a reserve.
+            await database.balances.keep()
             await database.balances.keep()
             store.commits.clear()
             for _ in range(3):
@@ -167,8 +169,9 @@ async def test_a_burst_is_stored_while_it_continues_and_nothing_waits_for_that()
     async with watched() as store, running(store) as database:
         table = database.table("Thread")
         await write(table, 300)
-        ((_, rows),) = (await stored(store)).items()
-        assert rows[1].write_units <= FULL - 300 + 3
+        # The last row may be on its way.
+        while (await stored(store)).popitem()[1][1].write_units > FULL - 300:
+            await asyncio.sleep(0.001)
         assert len(store.commits) <= 300 / WRITE_RESERVE + 1
 
 

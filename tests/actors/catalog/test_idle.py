@@ -58,6 +58,7 @@ async def timers_of(loop: CountingLoop, tables: int) -> int:
         return loop.timers - before
 
 
+@pytest.mark.embedded_store("each statement of PostgreSQL has a timer, and so has the beat")
 @pytest.mark.parametrize("tables", [1, 100])
 def test_a_minute_in_which_nothing_happens_takes_few_timers(tables: int) -> None:
     with asyncio.Runner(loop_factory=CountingLoop) as runner:

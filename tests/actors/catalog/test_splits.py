@@ -292,6 +292,7 @@ async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
             assert [row.key for row in rows] == left
 
 
+@pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
 async def test_writes_that_wait_while_the_commit_is_refused_are_carried_out():
     async with memory_store() as inner:
         store = HeldStore(inner)

@@ -216,8 +216,9 @@ async def test_an_index_has_every_item_written_meanwhile(fate: Fate, changes: in
             writing = tasks.create_task(write_on())
             with anyio.fail_after(30):
                 await asyncio.wait([writing])
-        index = database.table("Thread").followers.indexes[1]
-        await index.wait_caught_up()
+        # The followers start a moment after the definition shows the index.
+        await until(lambda: 1 in database.table("Thread").followers.indexes)
+        await database.table("Thread").followers.indexes[1].wait_caught_up()
         state = await database.describe("Thread")
         assert state.indexes["by_posts"].item_count == state.item_count == written
         assert store.lost == 1

@@ -26,6 +26,8 @@ from tests.support.databases.stored_items import read_item
 from tests.support.stores.stepped_store import soon, stepped_database, turns
 from tests.support.stores.store import memory_store
 
+pytestmark = pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
+
 SCAN = ReadRange(key_range.WHOLE, PageRules(), by_partition=True)
 
 

@@ -119,6 +119,7 @@ async def test_a_token_outlives_a_restart(tmp_path: Path, *, in_one: bool) -> No
         await store.close()
 
 
+@pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
 @pytest.mark.parametrize("in_one", [True, False])
 async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one: bool) -> None:
     async with memory_store() as real:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
@@ -61,6 +63,7 @@ async def test_it_goes_when_the_transaction_is_over():
         assert table.expired_items == 2
 
 
+@pytest.mark.embedded_store("stepped time does not wait for PostgreSQL")
 @on_stepped_time
 async def test_the_sweeper_asks_a_few_times_a_second_until_then():
     asked: list[tuple[bytes, ...]] = []

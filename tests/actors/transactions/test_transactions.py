@@ -218,6 +218,7 @@ async def test_all_partitions_are_committed_in_one_batch() -> None:
             assert await items(table, *keys) + await items(other, *keys) == keys * 2
 
 
+@pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
 async def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
     async with memory_store() as real:
         store = HeldStore(real)
@@ -246,6 +247,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
             assert await items(table, key) + await items(other, key) == [None, new]
 
 
+@pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
 async def test_a_refusal_waits_until_the_item_it_read_is_durable() -> None:
     async with memory_store() as real:
         store = HeldStore(real)
@@ -295,6 +297,7 @@ async def test_a_commit_that_is_refused_changes_nothing_and_lets_go(*, writes_in
             assert await items(table, old) == [old]
 
 
+@pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
 async def test_a_sync_that_fails_leaves_the_outcome_unknown() -> None:
     async with memory_store() as real:
         store = FaultyStore(real)

@@ -90,8 +90,10 @@ class FaultyStore:
     ) -> T:
         return await read(self.durable())
 
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
-        return Snapshot(self.durable())
+    async def snapshot(self, *, is_long: bool = False) -> Snapshot:
+        if self._unreadable is not None or self._durable is not None:
+            return Snapshot(self.durable())
+        return await self._inner.snapshot(is_long=is_long)
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         if self._refusal is not None and (groups or self._is_silent):
