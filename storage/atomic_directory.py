@@ -34,7 +34,7 @@ def whole_directory(directory: Path) -> Iterator[Path]:
 
     Raises:
         Taken: the directory exists already.
-        CannotOpen: it can't be created, or another builder is using the parent directory.
+        CannotOpen: the directory can't be created, or its parent is locked by another builder.
     """
     unfinished = directory.with_name(_UNFINISHED)
     try:

@@ -62,7 +62,7 @@ class DataDirectory:
         """Raise the format durably before writing anything that older versions don't know.
 
         Raises:
-            CannotOpen: it can't be written.
+            CannotOpen: the format can't be written.
         """
         if self.format_version == FORMAT_VERSION:
             return
@@ -94,7 +94,7 @@ def open_existing_directory(path: Path) -> DataDirectory:
     """Lock an existing data directory for this process.
 
     Raises:
-        CannotOpen: it is not a data directory, or another process uses it.
+        CannotOpen: the directory is not a data directory, or another process uses it.
     """
     try:
         if not (path / "format").is_file():
@@ -178,7 +178,7 @@ def _read_format(path: Path) -> int | None:
     """The format of a directory; None if it is empty.
 
     Raises:
-        CannotOpen: it is not a data directory, or of a newer format.
+        CannotOpen: the directory is not a data directory, or of a newer format.
     """
     names = {entry.name for entry in path.iterdir()}
     if "format" not in names:

@@ -91,7 +91,7 @@ class DurableMark:
         """Add the second slot to a file of one slot; earlier versions can't read the new file.
 
         Raises:
-            CannotOpen: it can't be written.
+            CannotOpen: the file can't be written.
         """
         with self._lock:
             if self._has_two:
@@ -138,7 +138,7 @@ class DurableMark:
         """Record that changes after the mark must not come back at the next opening.
 
         Raises:
-            OSError: it can't be written; retry.
+            OSError: the mark can't be written; retry.
         """
         with self._lock:
             if not self.is_kept:

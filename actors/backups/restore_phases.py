@@ -173,7 +173,7 @@ class RestorePhases:
         )
 
     def check_indexes(self, table: Table) -> None:
-        """End the phase if all indexes of the table are ACTIVE: then the table is complete."""
+        """End the phase INDEXES if all indexes of the table are ACTIVE."""
         definition = table.definition
         over = self._indexes_over.get(definition.table_id)
         is_filled = all(index.backfilling is None for index in definition.global_indexes)

@@ -33,7 +33,7 @@ class CatalogOwner:
         """Commit only the head; after that, a commit of unknown outcome can't be written any more.
 
         Raises:
-            StoreError: as the store's ``commit``; the outcome is still unknown.
+            StoreError: see the store's ``commit``; the outcome is still unknown.
         """
         # A ``Conflict`` means that the commit of unknown outcome was written.
         with suppress(Conflict):
@@ -55,7 +55,7 @@ class CatalogOwner:
         ``heads`` begin or end partitions in the same commit.
 
         Raises:
-            StoreError: as the store's ``commit``.
+            StoreError: see the store's ``commit``.
         """
         row = (key_layout.table_record(record.definition.name), catalog.encode_record(record))
         await self._commit(head or self.head, [row, *puts], deletes, range_deletes, heads)
@@ -66,7 +66,7 @@ class CatalogOwner:
         """Delete a table with all its rows, and the rows of these logs.
 
         Raises:
-            StoreError: as the store's ``commit``.
+            StoreError: see the store's ``commit``.
         """
         deletes = [key_layout.table_record(record.definition.name)]
         heads = await catalog.ended_heads(self._store.latest, record.partition_numbers)
@@ -92,7 +92,7 @@ class CatalogOwner:
         """Change other rows of the catalog: streams, ends of logs, backups of tables.
 
         Raises:
-            StoreError: as the store's ``commit``.
+            StoreError: see the store's ``commit``.
         """
         await self._commit(head or self.head, puts, deletes, range_deletes)
 

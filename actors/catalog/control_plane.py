@@ -78,7 +78,7 @@ class ReplayReads(Protocol):
         """A replay.
 
         Raises:
-            ResourceNotFoundException: it does not exist, or ended long ago.
+            ResourceNotFoundException: the replay does not exist, or ended long ago.
         """
         ...
 

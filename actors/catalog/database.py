@@ -132,7 +132,7 @@ class Database:
         """The table with this name, for reads and writes.
 
         Raises:
-            ResourceNotFoundException: it does not exist, or is being created or deleted.
+            ResourceNotFoundException: the table does not exist, or is being created or deleted.
         """
         table = self.usable_table(name)
         if table is None:
@@ -165,7 +165,7 @@ class Database:
         """The table with this name, even while it is being created.
 
         Raises:
-            ResourceNotFoundException: it does not exist.
+            ResourceNotFoundException: the table does not exist.
         """
         return self._tables.named(name)
 
@@ -201,7 +201,7 @@ class Database:
 
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
-            ValidationException, LimitExceededException: as ``table_rules.apply_edit``.
+            ValidationException, LimitExceededException: see ``table_rules.apply_edit``.
         """
         return await self._ask(UpdateTable(name, edit))
 
@@ -211,7 +211,7 @@ class Database:
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
                 or deleted.
-            ValidationException: it is protected against deletion.
+            ValidationException: the table is protected against deletion.
         """
         return await self._ask(DeleteTable(name))
 
@@ -228,8 +228,8 @@ class Database:
         """Delete a backup of a table; returns its last description. Errors name it by its ARN.
 
         Raises:
-            BackupNotFoundException, BackupInUseException: it does not exist, or is being created or
-                restored.
+            BackupNotFoundException, BackupInUseException: the backup does not exist, or is being
+                created or restored.
         """
         return await self._ask(DeleteTableBackup(backup_id, arn))
 
@@ -253,7 +253,7 @@ class Database:
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
                 or deleted.
-            ValidationException: as ``destination_rules``.
+            ValidationException: see ``destination_rules``.
         """
         return await self._ask(message)
 
@@ -263,7 +263,7 @@ class Database:
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
                 or deleted.
-            ValidationException: as ``Replays.start``.
+            ValidationException: see ``Replays.start``.
         """
         return await self._ask(message)
 
@@ -271,7 +271,7 @@ class Database:
         """Stop a replay.
 
         Raises:
-            ResourceNotFoundException: it does not exist.
+            ResourceNotFoundException: there is no such replay.
         """
         return await self._ask(CancelReplay(replay_id))
 
@@ -289,7 +289,7 @@ class Database:
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or it can't be split
                 now.
-            ValidationException: it can't be split there.
+            ValidationException: the partition can't be split at this position.
         """
         return await self._ask(SplitPartition(name, number, at, share, index_id))
 
@@ -299,7 +299,7 @@ class Database:
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
                 or deleted.
-            ValidationException: as ``dynactor.model.tables.time_to_live.changed``.
+            ValidationException: see ``dynactor.model.tables.time_to_live.changed``.
         """
         await self._ask(UpdateTimeToLive(name, change))
 

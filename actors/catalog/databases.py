@@ -67,7 +67,7 @@ class Databases:
 
         Raises:
             LimitExceededException: too many are open.
-            StoreError: as ``open_database``.
+            StoreError: see ``open_database``.
         """
         assert self._group is not None
         database = self._open.get(namespace)

@@ -197,7 +197,7 @@ class DestinationPhases:
         """Stop recording for a topic.
 
         Raises:
-            ValidationException: as ``destination_rules.disabling``.
+            ValidationException: see ``destination_rules.disabling``.
             StoreError: nothing was changed.
         """
         definition = rules.disabling(table.definition, message.topic)
@@ -211,7 +211,7 @@ class DestinationPhases:
         """Change the precision of published times.
 
         Raises:
-            ValidationException: as ``destination_rules.updated``.
+            ValidationException: see ``destination_rules.updated``.
             StoreError: nothing was changed.
         """
         definition = rules.updated(table.definition, message.topic, message.precision)

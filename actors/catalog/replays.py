@@ -85,7 +85,7 @@ class Replays:
         """A job.
 
         Raises:
-            ResourceNotFoundException: it does not exist, or ended long ago.
+            ResourceNotFoundException: the job does not exist, or ended long ago.
         """
         return self._named(replay_id).progress
 
@@ -132,7 +132,7 @@ class Replays:
         """Stop a job.
 
         Raises:
-            ResourceNotFoundException: it does not exist.
+            ResourceNotFoundException: the job does not exist.
         """
         replay = self._named(message.replay_id)
         await self._environment.supervisor.stop(replay)

@@ -1,7 +1,7 @@
 """Reclaims the disk space of deleted ranges, which may take minutes.
 
-The work is durable: the commit that deletes a range writes a row for it, which is deleted when the
-space is reclaimed. After a stop or crash the next start continues.
+The commit that deletes a range also writes a row, which is deleted when the range's space is
+reclaimed. So after a stop or crash the next start continues.
 
 Only the database's actor uses this module.
 """

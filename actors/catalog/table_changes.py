@@ -120,7 +120,7 @@ class TableChanges:
 
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
-            ValidationException, LimitExceededException: as ``table_rules.apply_edit``.
+            ValidationException, LimitExceededException: see ``table_rules.apply_edit``.
             Unknown: the partitions use the new definition until the catalog is loaded again.
             StoreError: nothing was changed.
         """

@@ -14,7 +14,7 @@ class Tables(dict[str, Table]):
         """The table with this name, even while it is being created.
 
         Raises:
-            ResourceNotFoundException: it does not exist.
+            ResourceNotFoundException: the table does not exist.
         """
         table = self.get(name)
         if table is None:
@@ -27,8 +27,8 @@ class Tables(dict[str, Table]):
         """The table with this name, unless it is being created or deleted.
 
         Raises:
-            ResourceNotFoundException: it does not exist.
-            ResourceInUseException: it is being created or deleted.
+            ResourceNotFoundException: the table does not exist.
+            ResourceInUseException: the table is being created or deleted.
         """
         table = self.named(name)
         if table.definition.status in ("CREATING", "DELETING"):

@@ -76,7 +76,7 @@ class TimeToLivePhases:
         """Switch time to live on or off, durably.
 
         Raises:
-            ValidationException: as ``dynactor.model.tables.time_to_live.changed``.
+            ValidationException: see ``dynactor.model.tables.time_to_live.changed``.
             StoreError: nothing was changed.
         """
         now = self._environment.clock.now_epoch_seconds()

@@ -105,7 +105,7 @@ class VirtualClockControl:
         """Move the clock, durably.
 
         Raises:
-            ClockRefusal: it can't be moved there.
+            ClockRefusal: the time or the speed is not valid.
             InternalServerError: the store failed; the clock continues unchanged.
             MailboxFull, MailboxClosed: the message was not put in.
         """

@@ -47,7 +47,7 @@ async def read_page(view: View, start: bytes, end: bytes) -> Page:
     """The rows from ``start`` on, before ``end``. The page after the last row is empty.
 
     Raises:
-        Damaged, Closed: as the view.
+        Damaged, Closed: see ``View``.
     """
     rows = await view.page(start, end, max_rows=PAGE_ROWS, max_bytes=_PAGE_BYTES)
     return Page(rows, rows[-1].key + b"\x00" if rows else DONE)

@@ -97,7 +97,7 @@ class StoredCheckpoint:
         """Commit a value and rows once; wait until they are durable, but not for a full disk.
 
         Raises:
-            StoreError: as the store's ``commit``, but no ``Retry``. Load the value to continue.
+            StoreError: see the store's ``commit``, but no ``Retry``. Load the value to continue.
         """
         group = Group(self._key, self.value, value, puts, range_deletes=range_deletes)
         durable = await commit_past_stalls(self._store, [group])

@@ -159,7 +159,7 @@ class Partition(Generic[BatchT]):
         row_keys = self._core.row_keys(batch)
         if row_keys:
             self._core.fill(batch, await self._store.latest.load(row_keys))
-        if self._is_store_in_doubt() and await self._is_taken_back():
+        if self._is_store_in_doubt() and await self._has_head_changed():
             return False
         self._effects.loaded(batch)
         return True
@@ -169,7 +169,7 @@ class Partition(Generic[BatchT]):
         commit = self._last_commit
         return commit is None or (commit.done() and commit.exception() is not None)
 
-    async def _is_taken_back(self) -> bool:
+    async def _has_head_changed(self) -> bool:
         """Whether the stored head differs from the one in memory; if so, reload the head.
 
         After a failed commit the store may return to its durable state at any moment. Rows that are
@@ -334,7 +334,7 @@ class Partition(Generic[BatchT]):
         """Continue after a round that has failed, or whose outcome is unknown."""
         # If the head can't be read now, the next round fails, and the head is read after that.
         with suppress(StoreError):
-            await self._is_taken_back()
+            await self._has_head_changed()
 
 
 class Core(Protocol[BatchT]):

@@ -66,7 +66,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         """Start a partition.
 
         Raises:
-            PartitionMoved: it was split.
+            PartitionMoved: the partition was split.
         """
         if number not in self.map:
             raise PartitionMoved

@@ -21,7 +21,7 @@ async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.F
     """Commit groups like the store's ``commit``, and retry while the engine stalls writes.
 
     Raises:
-        StoreError: as the store's ``commit``, but no ``Retry``.
+        StoreError: see the store's ``commit``, but no ``Retry``.
     """
     while True:
         try:

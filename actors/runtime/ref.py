@@ -38,7 +38,7 @@ class Ref:
         """Send a message and ignore its reply.
 
         Raises:
-            MailboxFull, MailboxClosed: as ``ask``.
+            MailboxFull, MailboxClosed: see ``ask``.
         """
         self._mailbox.put_nowait(message, always=always).add_done_callback(ignore_result)
 

@@ -199,7 +199,7 @@ class BalanceWriter:
         if changed:
             await self._commit(changed, BalancesHead())
         else:
-            # Other tasks run between batches.
+            # Let other tasks run between batches.
             await asyncio.sleep(0)
         for place, balance in found.items():
             if place.limits is not None:

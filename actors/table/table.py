@@ -165,7 +165,7 @@ class Table:
         The message is part of a transaction, or contains items of a backup.
 
         Raises:
-            Throttled, InternalServerError: as ``submit``; with ``always``, a full mailbox is
+            Throttled, InternalServerError: see ``submit``; with ``always``, a full mailbox is
             ignored.
             ResourceNotFoundException: the table is being deleted.
         """
@@ -178,7 +178,7 @@ class Table:
         it.
 
         Raises:
-            InternalServerError, ResourceNotFoundException: as ``send``.
+            InternalServerError, ResourceNotFoundException: see ``send``.
         """
         return self._put(number, message, 0, always=True, first=True)
 
@@ -214,7 +214,7 @@ class Table:
         """Ask a partition to delete the items at these positions that have expired.
 
         Raises:
-            PartitionMoved: it was split; ask its children.
+            PartitionMoved: the partition was split; ask its children.
             InternalServerError: the store takes no writes, or the partition was abandoned.
             ResourceNotFoundException: the table is being deleted.
         """
@@ -298,7 +298,7 @@ class Table:
         """Read one durable state, as the store's ``in_snapshot``.
 
         Raises:
-            StoreError: as the store.
+            StoreError: the store can't be read.
         """
         return await self._store.in_snapshot(read, calls_once=calls_once, eventual=eventual)
 

@@ -92,30 +92,30 @@ class Candidate:
         self.wakeup: Future[None] = asyncio.get_running_loop().create_future()
 
     def take(self) -> None:
-        """A round has taken it: its token stays claimed, even if its task is canceled."""
+        """Join a round: the token stays claimed from now on, even if the task is canceled."""
         self.is_taken = True
         if self.claim is not None:
             self.claim.pending = asyncio.get_running_loop().create_future()
 
     def put_back(self) -> None:
-        """Return to the waiting transactions, because the round was canceled."""
+        """Leave the round, which was canceled."""
         self.is_taken = False
         self._free_token()
 
     def refuse(self, error: DynamoDBError) -> None:
-        """End it with an error: it can't be committed, or its outcome is unknown."""
+        """End the transaction with an error: it can't be committed, or the outcome is unknown."""
         self.is_decided = True
         self._free_token()
         if not self.wakeup.done():
             self.wakeup.set_exception(error)
 
     def settle(self) -> None:
-        """End it, because its commit is durable."""
+        """End the transaction: its commit is durable."""
         self._free_token()
         self.wake()
 
     def wake(self) -> None:
-        """Wake its task."""
+        """Wake the transaction's task."""
         if not self.wakeup.done():
             self.wakeup.set_result(None)
 

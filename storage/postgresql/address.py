@@ -34,7 +34,7 @@ def parse_address(url: str, option: str = "--store") -> Address:
     """Parse the URL of an option.
 
     Raises:
-        CannotOpen: it is malformed, or names no database.
+        CannotOpen: the URL is malformed, or names no database.
     """
     try:
         parts = urlsplit(url)

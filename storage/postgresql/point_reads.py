@@ -41,7 +41,7 @@ class PointReads:
         """The values of these keys, in order; None for a missing key.
 
         Raises:
-            StoreError: they can't be read.
+            StoreError: the values can't be read.
         """
         if not keys:
             return []

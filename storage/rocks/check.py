@@ -59,7 +59,7 @@ def check_directory(path: Path) -> DirectoryCheck:
     catalog, the heads of partitions, items and index entries are decoded.
 
     Raises:
-        CannotOpen: it is not a data directory, or is in use.
+        CannotOpen: the directory is not a data directory, or is in use.
         Damaged: something can't be read.
     """
     with closing(open_existing_directory(path)) as directory:
@@ -102,7 +102,7 @@ class _Counts:
         """Decode a row, and count it.
 
         Raises:
-            Damaged: it can't be decoded.
+            Damaged: the row can't be decoded.
         """
         self.rows += 1
         self.row_bytes += len(row.key) + len(row.value)

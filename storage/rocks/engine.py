@@ -201,7 +201,10 @@ class DiskEngine:
         self._directory.close()
 
     def _raise_format(self) -> None:
-        """Called after the engine is open; before that, an older version can inspect damage."""
+        """Raise the format, after the engine was opened.
+
+        If opening fails, an older version can still inspect the damaged data.
+        """
         try:
             self._directory.raise_format()
             self._mark.add_slot()

@@ -116,7 +116,7 @@ class DiskReads:
 
         Raises:
             Closed: the store is closed.
-            Damaged: they can't be read.
+            Damaged: a row can't be read.
         """
         if self._is_closed:
             raise Closed("the store is closed")

@@ -145,7 +145,7 @@ class Broker(Protocol):
         """The last committed value of each of these keys in a topic of one partition.
 
         Raises:
-            Unreachable, Refused: it can't be read.
+            Unreachable, Refused: the topic can't be read.
         """
         ...
 

@@ -170,7 +170,7 @@ class Sweeper:
         """Delete everything that is due now; return when the expirer has passed the deletions.
 
         Deleted rows leave tombstones, which are expensive to skip. So only rows from ``from_us`` on
-        are read, and the positions that were noticed late.
+        are read, and the positions in ``_late``.
         """
         now_us = _epoch_us(self._clock.now_epoch_seconds())
         before_us = now_us - self._delay_us + 1

@@ -81,7 +81,7 @@ class TopicSession:
         """Create the topic unless it exists.
 
         Raises:
-            Unreachable, Refused: it may not exist.
+            Unreachable, Refused: the topic may not exist.
         """
         return await self._environment.broker.ensure_topic(self.settings.topic(self.topic))
 
@@ -110,7 +110,7 @@ class TopicSession:
         A server that was killed before it published may have left an empty topic.
 
         Raises:
-            Unreachable, Refused: this is unknown.
+            Unreachable, Refused: the broker gave no answer.
         """
         if self._made_topic:
             return True
@@ -120,7 +120,7 @@ class TopicSession:
         """The positions of committed transactions, by log.
 
         Raises:
-            Unreachable, Refused: they are unknown.
+            Unreachable, Refused: the broker gave no answer.
         """
         numbers = {self._position_key(number): number for number in partition_numbers}
         topic = self.settings.positions_topic.name
