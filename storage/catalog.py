@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import MsgspecError, Struct, msgpack
 
@@ -12,7 +12,6 @@ from dynactor.storage.store import Damaged, Group, Row, View
 
 _PAGE_ROWS = 1_000
 _PAGE_BYTES = 4 * 1024 * 1024
-_VERSION_BYTES = 8
 
 
 class PartitionRange(Struct, frozen=True):
@@ -76,14 +75,10 @@ class TableRecord(Struct, frozen=True):
 
 
 class CatalogHead(Struct, frozen=True):
-    """The next numbers to assign, which only increase.
-
-    ``commits`` counts the catalog's commits, so that no two commits have the same head.
-    """
+    """The next numbers to assign, which only increase."""
 
     next_table_id: int = 1
     next_partition_number: int = 1
-    commits: int = 0
 
 
 class PartitionHead(Struct, frozen=True):
@@ -155,28 +150,38 @@ class Catalog(Struct, frozen=True):
     head_bytes: bytes | None
     # 0 if an earlier version wrote the catalog, or if there is none.
     version: int
+    # The count of commits of the node that has loaded the catalog.
+    writer_bytes: bytes | None
     tables: tuple[TableRecord, ...]
+    # The stored records, by the names of their tables.
+    records: Mapping[str, bytes]
 
 
-async def load(view: View) -> Catalog:
+async def load(view: View, node: str = "") -> Catalog:
     """Read the catalog.
+
+    ``node`` is the name of the loading node, empty if there is only one.
 
     Raises:
         Damaged: a record has an unknown form.
     """
-    head_bytes, version = await view.load([key_layout.CATALOG_HEAD, key_layout.CATALOG_VERSION])
+    head_bytes, version, writer_bytes = await view.load(
+        [key_layout.CATALOG_HEAD, key_layout.CATALOG_VERSION, key_layout.catalog_writer(node)]
+    )
     try:
         head = CatalogHead() if head_bytes is None else _head_decoder.decode(head_bytes)
     except MsgspecError as error:
         raise _unknown("The head of the catalog", error) from error
     tables: list[TableRecord] = []
+    records: dict[str, bytes] = {}
     start, end = key_layout.TABLE_RECORDS
     while True:
         rows = await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
         if not rows:
             number = int.from_bytes(version or b"", "big")
-            return Catalog(head, head_bytes, number, tuple(tables))
+            return Catalog(head, head_bytes, number, writer_bytes, tuple(tables), records)
         tables.extend(map(_table_in, rows))
+        records.update((key_layout.table_name(row.key), row.value) for row in rows)
         start = rows[-1].key + b"\x00"
 
 
@@ -197,11 +202,6 @@ def _unknown(record: str, error: MsgspecError) -> Damaged:
 def encode_head(head: CatalogHead) -> bytes:
     """The bytes of the catalog's head row."""
     return _encoder.encode(head)
-
-
-def version_row(version: int) -> tuple[bytes, bytes]:
-    """The row of the catalog's version."""
-    return key_layout.CATALOG_VERSION, version.to_bytes(_VERSION_BYTES, "big")
 
 
 def encode_record(record: TableRecord) -> bytes:

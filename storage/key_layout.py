@@ -22,7 +22,8 @@
 | ``0f`` table id, index id, partition number | the unused capacity units of a partition |
 | ``10``, ``copy`` | the first key that an unfinished copy from another store lacks |
 | ``10`` | the separation of namespaces, and the home region |
-| ``11`` | the catalog's version, which every change of the catalog raises |
+| ``11`` | the catalog's version, which every change of tables and streams raises |
+| ``12`` node's name | the number of the node's commits of the catalog |
 | ``80`` + first byte, region, ``/``, access key id, ``00``, rest of a key | a namespace's row |
 
 Numbers are big-endian and have 8 bytes; an index id has 4. Index id 0 is the table itself. The row
@@ -62,6 +63,7 @@ _BALANCE: Final = b"\x0f"
 SEPARATION: Final = b"\x10"
 COPY_CURSOR: Final = b"\x10copy"
 CATALOG_VERSION: Final = b"\x11"
+CATALOG_WRITER: Final = b"\x12"
 _NAMESPACE: Final = 0x80
 _NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF
@@ -98,6 +100,7 @@ HEAD_KINDS: Final = frozenset(
         BALANCES_HEAD,
         SEPARATION,
         CATALOG_VERSION,
+        CATALOG_WRITER,
     )
 )
 CHANGE_KINDS: Final = frozenset((_CHANGE[0], _CHANGE[0] + _NAMESPACE))
@@ -108,6 +111,11 @@ TABLE_BACKUPS: Final = (_TABLE_BACKUP, bytes([_TABLE_BACKUP[0] + 1]))
 BALANCES: Final = (_BALANCE, bytes([_BALANCE[0] + 1]))
 # The heads of the catalogs of all namespaces.
 NAMESPACES: Final = (bytes([_NAMESPACE]), bytes([_NAMESPACE + 1]))
+
+
+def catalog_writer(node: str) -> bytes:
+    """The key of the number of a node's commits of the catalog."""
+    return CATALOG_WRITER + node.encode()
 
 
 def table_record(name: str) -> bytes:

@@ -193,6 +193,7 @@ class StoreSlice:
             deletes=[stored(key) for key in group.deletes],
             range_deletes=[self._keys.stored_range(*each) for each in group.range_deletes],
             guards=[(stored(key), value) for key, value in group.guards],
+            raises=[stored(key) for key in group.raises],
         )
 
 

@@ -20,6 +20,9 @@ from dynactor.storage.store_figures import StoreFigures
 T = TypeVar("T")
 
 
+VERSION_BYTES: Final = 8
+
+
 class StoreError(Exception):
     """The root of the errors that a store raises."""
 
@@ -86,6 +89,9 @@ class Group(Struct, frozen=True):
     Guards are rows that the group requires but does not own: a key and the value that the row must
     have, or None if the row must be absent. They are compared with the rows before the commit. If
     one differs, the whole commit is refused with ``Fenced``, even if a head differs too.
+
+    ``raises`` are keys of versions: 8-byte big-endian numbers that the commit raises by one, from 0
+    if the row is absent. Commits that raise the same version don't conflict.
     """
 
     head_key: bytes
@@ -95,6 +101,7 @@ class Group(Struct, frozen=True):
     deletes: Sequence[bytes] = ()
     range_deletes: Sequence[tuple[bytes, bytes]] = ()
     guards: Sequence[tuple[bytes, bytes | None]] = ()
+    raises: Sequence[bytes] = ()
 
 
 class NotCached(Enum):

@@ -14,10 +14,10 @@ because phases are commits of the catalog.
 - The machine starts a phase once and ignores a message for a phase that was left.
 - If the store refuses a phase, the actor repeats the message, but not after ``Fenced``.
 - After any other ``Conflict`` the actor loads the catalog again and handles the message once more.
-  Each commit of the catalog has a head of its own, so an earlier commit of unknown outcome shows as
-  a ``Conflict``.
-- After a commit of unknown outcome the actor first commits the catalog's head alone, so that the
-  earlier commit can't be written later. Then it loads the catalog and starts all tables again.
+  Each commit counts the node's commits of the catalog, so an earlier commit of unknown outcome
+  shows as a ``Conflict``.
+- After a commit of unknown outcome the actor first commits that count alone, so that the earlier
+  commit can't be written later. Then it loads the catalog and starts all tables again.
   ``CatchUp`` makes the actor do this at once, and again until the store accepts the commit. Until
   then partitions use the new definition, a table that was being deleted stays closed, and a
   partition that was being split stays stopped.

@@ -1,43 +1,56 @@
-"""The catalog's owner: commits all changes of the catalog, under its head."""
+"""The catalog's owner: commits all changes of the catalog that one node makes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-
-from msgspec import structs
+from typing import Final
 
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import Catalog, CatalogHead, TableRecord
 from dynactor.storage.store import Conflict, Group, Store, Unknown
 
+_COUNT_BYTES: Final = 8
+
 
 class CatalogOwner:
-    """Invariant: ``head`` is the catalog's head of the last commit that is known to be durable.
+    """The owner of one node's commits.
+
+    A table's record is a head of its own, so changes of two tables don't conflict. Only a commit
+    that assigns new numbers compares the head of the whole catalog. Each commit also compares and
+    raises the count of this node's commits. So a commit of unknown outcome can't be written after
+    the next one.
+
+    Invariant: ``head`` is the catalog's head of the last commit that is known to be durable.
 
     ``is_in_doubt`` is set by a commit whose outcome is unknown.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, node: str = "") -> None:
         self.head = CatalogHead()
         self.is_in_doubt = False
         self._store = store
+        self._node = node
+        self._writer_bytes: bytes | None = None
         self._head_bytes: bytes | None = None
+        self._records: dict[str, bytes] = {}
 
     def adopt(self, loaded: Catalog) -> None:
-        """Adopt the stored head."""
+        """Adopt the stored heads."""
+        self._writer_bytes = loaded.writer_bytes
         self.head, self._head_bytes = loaded.head, loaded.head_bytes
+        self._records = dict(loaded.records)
 
     async def settle(self) -> None:
-        """Commit only the head; after that, a commit of unknown outcome can't be written any more.
+        """Commit only the count; a commit of unknown outcome can't be written after that.
 
         Raises:
             StoreError: see the store's ``commit``; the outcome is still unknown.
         """
         # A ``Conflict`` means that the commit of unknown outcome was written.
         with suppress(Conflict):
-            await self.change()
+            await self._commit([], raises_version=False)
         self.is_in_doubt = False
 
     async def put(
@@ -52,13 +65,16 @@ class CatalogOwner:
     ) -> None:
         """Write a table's record with other rows; return once it is durable.
 
-        ``heads`` begin or end partitions in the same commit.
+        ``head`` is the catalog's head after new numbers were assigned. ``heads`` begin or end
+        partitions in the same commit.
 
         Raises:
             StoreError: see the store's ``commit``.
         """
-        row = (key_layout.table_record(record.definition.name), catalog.encode_record(record))
-        await self._commit(head or self.head, [row, *puts], deletes, range_deletes, heads)
+        name, value = record.definition.name, catalog.encode_record(record)
+        group = Group(key_layout.table_record(name), self._records.get(name), value)
+        await self._commit([group, *heads], puts, deletes, range_deletes, head=head)
+        self._records[name] = value
 
     async def delete(
         self, record: TableRecord, *, puts: Sequence[tuple[bytes, bytes]], logs: Sequence[int]
@@ -68,55 +84,68 @@ class CatalogOwner:
         Raises:
             StoreError: see the store's ``commit``.
         """
-        deletes = [key_layout.table_record(record.definition.name)]
+        name, table_id = record.definition.name, record.definition.table_id
+        group = Group(key_layout.table_record(name), self._records.get(name), None)
         heads = await catalog.ended_heads(self._store.latest, record.partition_numbers)
         range_deletes = [
-            key_layout.table_range(record.definition.table_id),
-            key_layout.checkpoint_range(record.definition.table_id),
-            key_layout.expiry_range(record.definition.table_id),
-            key_layout.balance_range(record.definition.table_id),
+            key_layout.table_range(table_id),
+            key_layout.checkpoint_range(table_id),
+            key_layout.expiry_range(table_id),
+            key_layout.balance_range(table_id),
             # The streams store which parts of its logs are trimmed.
-            key_layout.trim_range(record.definition.table_id),
+            key_layout.trim_range(table_id),
         ]
         range_deletes += [key_layout.change_range(number) for number in logs]
-        await self._commit(self.head, puts, deletes, range_deletes, heads)
+        await self._commit([group, *heads], puts, (), range_deletes)
+        del self._records[name]
 
     async def change(
         self,
         *,
         head: CatalogHead | None = None,
+        heads: Sequence[Group] = (),
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
+        raises_version: bool = True,
     ) -> None:
         """Change other rows of the catalog: streams, ends of logs, backups of tables.
+
+        ``raises_version``: whether other nodes must load the changed rows again.
 
         Raises:
             StoreError: see the store's ``commit``.
         """
-        await self._commit(head or self.head, puts, deletes, range_deletes)
+        await self._commit(
+            heads, puts, deletes, range_deletes, head=head, raises_version=raises_version
+        )
 
     async def _commit(
         self,
-        head: CatalogHead,
-        puts: Sequence[tuple[bytes, bytes]],
-        deletes: Sequence[bytes],
-        range_deletes: Sequence[tuple[bytes, bytes]],
-        heads: Sequence[Group] = (),
+        groups: Sequence[Group],
+        puts: Sequence[tuple[bytes, bytes]] = (),
+        deletes: Sequence[bytes] = (),
+        range_deletes: Sequence[tuple[bytes, bytes]] = (),
+        *,
+        head: CatalogHead | None = None,
+        raises_version: bool = True,
     ) -> None:
-        # The count makes each head unique. So if a commit of unknown outcome was written, the next
-        # commit fails with ``Conflict``.
-        head = structs.replace(head, commits=self.head.commits + 1)
-        head_bytes = catalog.encode_head(head)
-        group = Group(
-            key_layout.CATALOG_HEAD,
-            self._head_bytes,
-            head_bytes,
-            [*puts, catalog.version_row(head.commits)],
+        count = int.from_bytes(self._writer_bytes or b"", "big") + 1
+        writer_bytes = count.to_bytes(_COUNT_BYTES, "big")
+        own = Group(
+            key_layout.catalog_writer(self._node),
+            self._writer_bytes,
+            writer_bytes,
+            puts,
             deletes,
             range_deletes,
+            raises=[key_layout.CATALOG_VERSION] if raises_version else (),
         )
-        durable = await commit_past_stalls(self._store, [group, *heads])
+        head_bytes = self._head_bytes
+        if head is not None:
+            head_bytes = catalog.encode_head(head)
+            groups = [Group(key_layout.CATALOG_HEAD, self._head_bytes, head_bytes), *groups]
+        durable = await commit_past_stalls(self._store, [own, *groups])
         try:
             await durable
         except Unknown:
@@ -124,4 +153,5 @@ class CatalogOwner:
             raise
         # Set these only after the commit is durable: a store that reopens after a full disk has
         # lost the failed commit.
-        self.head, self._head_bytes = head, head_bytes
+        self._writer_bytes = writer_bytes
+        self.head, self._head_bytes = head or self.head, head_bytes

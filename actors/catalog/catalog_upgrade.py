@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import structlog
-from msgspec import structs
 
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.storage import catalog, key_layout
@@ -31,12 +30,11 @@ async def upgrade(store: Store, loaded: Catalog) -> Catalog:
     numbers = [number for table in loaded.tables for number in table.partition_numbers]
     for start in range(0, len(numbers), _HEADS_AT_ONCE):
         await _make_heads(store, numbers[start : start + _HEADS_AT_ONCE])
-    head = structs.replace(loaded.head, commits=loaded.head.commits + 1)
     group = Group(
         key_layout.CATALOG_HEAD,
         loaded.head_bytes,
-        catalog.encode_head(head),
-        puts=[catalog.version_row(head.commits)],
+        loaded.head_bytes,
+        raises=[key_layout.CATALOG_VERSION],
     )
     await (await commit_past_stalls(store, [group]))
     _log.info("catalog_upgraded", partitions=len(numbers))

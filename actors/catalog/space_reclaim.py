@@ -90,7 +90,9 @@ class SpaceReclaimer:
         key_range = message.start, message.end
         is_requested = key_range == self._current or key_range in {*self._waiting, *self._postponed}
         if not is_requested:
-            await self._owner.change(deletes=[key_layout.reclaim(message.start)])
+            await self._owner.change(
+                deletes=[key_layout.reclaim(message.start)], raises_version=False
+            )
 
     async def _work(self) -> None:
         while self._waiting:

@@ -18,7 +18,7 @@ from dynactor.model.errors import ResourceNotFoundException, TrimmedDataAccessEx
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
-from dynactor.storage.store import Store, StoreError, Unknown, View
+from dynactor.storage.store import Group, Store, StoreError, Unknown, View
 from dynactor.streams import change_log
 from dynactor.streams import shard as shards
 from dynactor.streams.change_record import ChangeRecord
@@ -305,8 +305,10 @@ class StreamRegistry:
                 self.remember(kept)
         with self._as_before(before):
             await self._owner.change(
-                puts=[(key, value), *map(stream_row, changed), *puts],
+                heads=[Group(key, stored, value)],
+                puts=[*map(stream_row, changed), *puts],
                 range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
+                raises_version=bool(changed),
             )
 
     @contextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from dynactor.storage.postgresql.keys import Range, ranges, stored, table_of
+from dynactor.storage.postgresql.keys import HEADS, Range, ranges, stored, table_of
 from dynactor.storage.store import Group
 
 _GUARDS, _HEADS, _INSERTS, _DELETES, _PUTS = (1, 8, 64, 512, 4096)
-# The arrays of the function's arguments: checks, inserts, puts, deletes, ranges.
-_ARRAYS: Final = (5, 6, 6, 3, 5)
+# The arrays of the function's arguments: checks, inserts, puts, deletes, ranges, raises.
+_ARRAYS: Final = (5, 6, 6, 3, 5, 2)
 
 
 class CommitCall:
@@ -23,7 +23,8 @@ class CommitCall:
         self.ranges: list[Range] = []
         for group in groups:
             self._add(group)
-        self.keys = self._heads.keys() | self._guards.keys() | self._final.keys()
+        self._raises = {key for group in groups for key in group.raises}
+        self.keys = self._heads.keys() | self._guards.keys() | self._final.keys() | self._raises
         self.size_bytes = sum(
             len(key) + len(value) for key, value in self._final.items() if value is not None
         )
@@ -58,6 +59,9 @@ class CommitCall:
                 arrays.put(number, key, value, is_head=key in self._heads)
         for part in self.ranges:
             arrays.ranges.append(part)
+        for key in sorted(self._raises):
+            assert table_of(key) == HEADS
+            arrays.raises.append((number, key))
 
 
 class Arrays:
@@ -67,6 +71,7 @@ class Arrays:
         self.mask = 0
         self.count = 0
         self.ranges: list[Range] = []
+        self.raises: list[tuple[int, bytes]] = []
         self._checks: list[tuple[Any, ...]] = []
         self._inserts: list[tuple[Any, ...]] = []
         self._puts: list[tuple[Any, ...]] = []
@@ -104,6 +109,7 @@ class Arrays:
             self._puts,
             self._deletes,
             self.ranges,
+            self.raises,
         )
         return [
             epoch,

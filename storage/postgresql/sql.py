@@ -121,7 +121,8 @@ class Statements:
             "$6::int[], $7::bool[], $8::bytea[], $9::bytea[], $10::int[], $11::int[], "
             "$12::bool[], $13::bytea[], $14::bytea[], $15::bytea[], $16::int[], $17::int[], "
             "$18::bool[], $19::bytea[], $20::bytea[], $21::bytea[], $22::int[], $23::int[], "
-            "$24::bytea[], $25::int[], $26::bytea[], $27::bytea[], $28::bytea[], $29::bytea[])"
+            "$24::bytea[], $25::int[], $26::bytea[], $27::bytea[], $28::bytea[], $29::bytea[], "
+            "$30::int[], $31::bytea[])"
         )
         self.try_lock = f"SELECT pg_try_advisory_lock('{nodes}'::regclass::oid::int, 1)"
         self.epoch = f"SELECT epoch FROM {nodes}"
@@ -272,7 +273,8 @@ def _commit_function(schema: str) -> str:
             p_table int[], p_call int[], p_is_head bool[], p_key bytea[], p_value bytea[],
             p_tail bytea[],
             d_table int[], d_call int[], d_key bytea[],
-            r_table int[], r_low bytea[], r_high bytea[], r_low_tail bytea[], r_high_tail bytea[]
+            r_table int[], r_low bytea[], r_high bytea[], r_low_tail bytea[], r_high_tail bytea[],
+            v_call int[], v_key bytea[]
         ) RETURNS int[] LANGUAGE plpgsql AS $body$
         #variable_conflict use_column
         DECLARE
@@ -291,6 +293,14 @@ def _commit_function(schema: str) -> str:
             FOR at IN 1 .. coalesce(array_length(r_table, 1), 0) LOOP{ranges}
             END LOOP;
             {"".join(inserts + deleted + puts)}
+            -- Last, because concurrent commits wait for each other here.
+            IF v_key <> '{{}}' THEN
+                INSERT INTO {schema}.heads AS x (key, value)
+                    SELECT v.key, int8send(1) FROM unnest(v_call, v_key) AS v(call, key)
+                    WHERE {is_written.format("v")} ORDER BY v.key
+                    ON CONFLICT (key) DO UPDATE SET value = int8send(
+                        ('x' || encode(x.value, 'hex'))::bit(64)::bigint + 1);
+            END IF;
             RETURN said;
         END $body$;
     """

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakSet
 
 import structlog
+from msgspec import structs
 from rocksdict import WriteBatch, WriteOptions
 
 from dynactor.model.latency_histogram import LatencyHistogram
@@ -34,6 +35,7 @@ from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.rocks.reads import DiskReads
 from dynactor.storage.rocks.view import LatestView, PinnedView, pin
 from dynactor.storage.store import (
+    VERSION_BYTES,
     ClearableStore,
     Closed,
     Conflict,
@@ -163,8 +165,10 @@ class _RocksStore:
             self._raise_unless_reopened()
         self._assert_guards(groups)
         self._assert_heads(groups)
+        frees_space = _frees_space(groups)
+        groups = self._with_versions(groups)
         batch = _batch(groups)
-        if not _frees_space(groups):
+        if not frees_space:
             self._take_space(batch.size_in_bytes())
         # Note the keys before the write, because a thread may read a row immediately after the
         # write.
@@ -307,6 +311,18 @@ class _RocksStore:
                 head = self._latest.get_nowait(group.head_key)
             if head != group.expected_head:
                 raise Conflict(f"the head {group.head_key!r} is not the expected one")
+
+    def _with_versions(self, groups: Sequence[Group]) -> Sequence[Group]:
+        """The groups of a commit, with puts for the versions that they raise."""
+        keys = dict.fromkeys(key for group in groups for key in group.raises)
+        if not keys:
+            return groups
+        puts = []
+        for key in keys:
+            version = int.from_bytes(self._latest.get_nowait(key) or b"", "big")
+            puts.append((key, (version + 1).to_bytes(VERSION_BYTES, "big")))
+        last = groups[-1]
+        return [*groups[:-1], structs.replace(last, puts=[*last.puts, *puts])]
 
     def _remember_heads(self, groups: Sequence[Group]) -> None:
         heads = self._heads
@@ -470,7 +486,12 @@ class _MemoryStore(_RocksStore):
 
 def _frees_space(groups: Sequence[Group]) -> bool:
     """Whether a commit frees space on a full disk, so it may use the reserve."""
-    return all(group.range_deletes or not group.puts for group in groups)
+    if any(group.puts and not group.range_deletes for group in groups):
+        return False
+    # Several heads alone free nothing: a table's record is a head, too.
+    return len(groups) == 1 or any(
+        group.deletes or group.range_deletes or group.head is None for group in groups
+    )
 
 
 def _batch(groups: Sequence[Group]) -> WriteBatch:

@@ -40,14 +40,14 @@ class FullFor(FaultyStore):
         self.is_full_for = lambda _: False
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        for group in groups:
-            if group.puts and not group.range_deletes and self.is_full_for(group.head_key):
-                raise Full("the disk is full")
+        is_deletion = any(group.range_deletes for group in groups)
+        if not is_deletion and any(self.is_full_for(group.head_key) for group in groups):
+            raise Full("the disk is full")
         return await super().commit(groups)
 
 
 def is_catalog(head_key: bytes) -> bool:
-    return head_key == key_layout.CATALOG_HEAD
+    return head_key == key_layout.CATALOG_WRITER
 
 
 async def test_when_its_items_are_in_and_that_can_not_be_stored() -> None:

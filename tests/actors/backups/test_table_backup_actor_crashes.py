@@ -41,7 +41,7 @@ class CrashingOwner(FaultyStore):
         self.was_met = False
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        if self.commits_left is None or groups[0].head_key != key_layout.CATALOG_HEAD:
+        if self.commits_left is None or groups[0].head_key != key_layout.CATALOG_WRITER:
             return await super().commit(groups)
         self.commits_left -= 1
         if self.commits_left >= 0:

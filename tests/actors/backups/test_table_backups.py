@@ -352,7 +352,7 @@ class WatchedCopies(FaultyStore):
         for group in groups:
             if group.head_key.startswith(CURSORS):
                 self.copies.append(durable)
-            elif group.head_key == key_layout.CATALOG_HEAD:
+            elif group.head_key == key_layout.CATALOG_WRITER:
                 self.on_their_way.append(sum(not copy.done() for copy in self.copies))
         return durable
 

@@ -9,16 +9,19 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec import structs
 from structlog.testing import capture_logs
 
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.database import Database
 from dynactor.model.errors import InternalServerError
 from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
-from dynactor.storage import key_layout
-from dynactor.storage.store import Conflict, Group
+from dynactor.storage import catalog, key_layout
+from dynactor.storage.catalog import CatalogHead, TableRecord
+from dynactor.storage.store import Conflict, Group, Store
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
@@ -55,7 +58,7 @@ class OtherOwner(FaultyStore):
         self._allowed, self._refusals = changes, times
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        if any(each.head_key == key_layout.CATALOG_HEAD for each in groups):
+        if any(each.head_key == key_layout.CATALOG_WRITER for each in groups):
             if not self._allowed and self._refusals:
                 self._refusals -= 1
                 self.refused += 1
@@ -98,3 +101,56 @@ async def test_a_catalog_that_others_change_again_and_again_refuses_a_change():
                 await make(database, "Other")
             assert store.refused == 4
             await make(database, "Other")
+
+
+async def two_owners(store: Store) -> list[tuple[CatalogOwner, TableRecord]]:
+    """Two nodes, each with the record of a table that it is about to change."""
+    async with running_database(store) as database:
+        for name in ("Reply", "Thread"):
+            await make(database, name)
+    found = []
+    for at, node in enumerate(("one", "two")):
+        owner = CatalogOwner(store, node)
+        loaded = await catalog.load(store.latest, node)
+        owner.adopt(loaded)
+        found.append((owner, loaded.tables[at]))
+    return found
+
+
+def changed(record: TableRecord, *tags: str) -> TableRecord:
+    definition = structs.replace(record.definition, tags=tuple((tag, "1") for tag in tags))
+    return structs.replace(record, definition=definition)
+
+
+async def test_changes_of_two_tables_at_once_do_not_conflict():
+    async with memory_store() as store:
+        owners = await two_owners(store)
+        version = (await catalog.load(store.latest)).version
+        for tag in ("a", "b"):
+            await asyncio.gather(*(owner.put(changed(record, tag)) for owner, record in owners))
+        loaded = await catalog.load(store.latest)
+        assert [dict(each.definition.tags) for each in loaded.tables] == [{"b": "1"}] * 2
+        assert loaded.version == version + 4
+
+
+async def test_the_second_of_two_changes_of_one_table_conflicts_and_is_not_written():
+    async with memory_store() as store:
+        (first, record), (second, _) = await two_owners(store)
+        await first.put(changed(record, "first"))
+        version = (await catalog.load(store.latest)).version
+        with pytest.raises(Conflict):
+            await second.put(changed(record, "second"))
+        loaded = await catalog.load(store.latest, "two")
+        assert dict(loaded.tables[0].definition.tags) == {"first": "1"}
+        assert loaded.version == version
+        second.adopt(loaded)
+        await second.put(changed(record, "second"))
+
+
+async def test_two_nodes_never_assign_the_same_numbers():
+    async with memory_store() as store:
+        (first, _), (second, _) = await two_owners(store)
+        assigned = CatalogHead(first.head.next_table_id + 1, first.head.next_partition_number + 4)
+        await first.change(head=assigned)
+        with pytest.raises(Conflict):
+            await second.change(head=assigned)

@@ -120,7 +120,7 @@ class FullBehindTheCatalog(FaultyStore):
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         durable = await super().commit(groups)
-        if self.is_next and any(group.head_key == key_layout.CATALOG_HEAD for group in groups):
+        if self.is_next and any(group.head_key == key_layout.CATALOG_WRITER for group in groups):
             self.is_next = False
             await durable
             self.refuse_commits(Full("the disk is full"))

@@ -94,7 +94,7 @@ async def test_the_catalog_can_be_changed_after_a_change_that_was_lost() -> None
         store = LosingStore(inner)
         async with running_database(store) as database:
             await database.create_table(table_definition("Kept"))
-            synced = store.gate_durable(commits_of(key_layout.CATALOG_HEAD))
+            synced = store.gate_durable(commits_of(key_layout.CATALOG_WRITER))
             store.remember()
             lost = asyncio.create_task(database.create_table(table_definition("Lost")))
             await synced.reached()
@@ -115,7 +115,7 @@ async def test_nothing_is_copied_for_a_backup_that_is_not_stored() -> None:
         await database.table("Thread").write(put(thread("EC2", "a")))
         rows_id = database.table("Thread").definition.table_id + 1
         copying = store.gate_before(commits_of(key_layout.filling_cursor(rows_id)))
-        storing = store.gate_before(commits_of(key_layout.CATALOG_HEAD))
+        storing = store.gate_before(commits_of(key_layout.CATALOG_WRITER))
         refused = asyncio.create_task(database.create_table_backup("Thread", "backup"))
         await storing.reached()
         await turns()

@@ -288,6 +288,7 @@ async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
                 key_layout.CATALOG_HEAD,
                 key_layout.VIRTUAL_CLOCK,
                 key_layout.CATALOG_VERSION,
+                key_layout.CATALOG_WRITER,
             ]
             assert [row.key for row in rows] == left
 

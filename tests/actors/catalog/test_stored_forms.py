@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import msgpack, structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.catalog_upgrade import upgrade
 from dynactor.actors.derived import checkpoint
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.model.tables.table import Restoration, StreamingDestination
@@ -31,16 +32,17 @@ def test_a_head_without_the_size_of_its_log_is_read():
     assert catalog.decode_partition_head(catalog.encode_partition_head(head)) == head
 
 
-async def test_a_catalog_of_before_its_commits_were_counted_is_read():
+async def test_a_catalog_of_before_a_table_was_a_head_of_its_own_is_read():
     async with memory_store() as store:
-        old = msgpack.encode({"next_table_id": 4, "next_partition_number": 9})
+        old = msgpack.encode({"next_table_id": 4, "next_partition_number": 9, "commits": 7})
         await (await store.commit([Group(key_layout.CATALOG_HEAD, None, old)]))
-        loaded = await catalog.load(store.latest)
-        assert loaded.head == CatalogHead(4, 9, commits=0)
+        loaded = await upgrade(store, await catalog.load(store.latest))
+        assert (loaded.head, loaded.version) == (CatalogHead(4, 9), 1)
         owner = CatalogOwner(store)
         owner.adopt(loaded)
-        await owner.change()
-        assert (await catalog.load(store.latest)).head == CatalogHead(4, 9, commits=1)
+        await owner.change(head=CatalogHead(5, 9))
+        loaded = await catalog.load(store.latest)
+        assert (loaded.head, loaded.version) == (CatalogHead(5, 9), 2)
 
 
 async def test_partitions_of_before_heads_were_made_with_their_table_get_heads():

@@ -77,7 +77,7 @@ async def stored_tables(store: Store) -> list[str]:
 async def test_a_table_is_there_without_another_change_if_it_was_written(fate: Fate):
     async with doubtful() as (store, logs), running_database(store) as database:
         await make(database)
-        store.lose_next(key_layout.CATALOG_HEAD, fate)
+        store.lose_next(key_layout.CATALOG_WRITER, fate)
         with pytest.raises(InternalServerError, match="is unknown"):
             await make(database, "Lost")
         await until_adopted(logs)
@@ -93,7 +93,7 @@ async def test_a_table_is_there_without_another_change_if_it_was_written(fate: F
 
 async def test_a_commit_on_its_way_is_not_written_once_the_catalog_was_loaded_again():
     async with doubtful() as (store, logs), running_database(store) as database:
-        store.lose_next(key_layout.CATALOG_HEAD, Fate.LATE)
+        store.lose_next(key_layout.CATALOG_WRITER, Fate.LATE)
         with pytest.raises(InternalServerError, match="is unknown"):
             await make(database, "Lost")
         await until_adopted(logs)
@@ -108,7 +108,7 @@ async def test_the_catalog_is_loaded_when_the_store_takes_commits_again(
     monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
     async with doubtful() as (store, logs), running_database(store) as database:
         await make(database)
-        store.lose_next(key_layout.CATALOG_HEAD)
+        store.lose_next(key_layout.CATALOG_WRITER)
         making = asyncio.ensure_future(make(database, "Lost"))
         await until(lambda: store.lost == 1)
         store.refuse_commits(Closed("no connection: played by a test"))
@@ -135,7 +135,7 @@ async def test_a_deleted_table_is_gone_or_takes_writes(fate: Fate):
             refused.append(error.value)
 
         store.before_next = write_meanwhile
-        store.lose_next(key_layout.CATALOG_HEAD, fate)
+        store.lose_next(key_layout.CATALOG_WRITER, fate)
         with pytest.raises(InternalServerError, match="is unknown"):
             await database.delete_table("Thread")
         await until_adopted(logs)
@@ -156,7 +156,7 @@ async def test_time_to_live_is_enabled_or_can_be(fate: Fate):
             await database.table("Thread").write(put(thread("EC2", "meanwhile")))
 
         store.before_next = write_meanwhile
-        store.lose_next(key_layout.CATALOG_HEAD, fate)
+        store.lose_next(key_layout.CATALOG_WRITER, fate)
         with pytest.raises(InternalServerError, match="is unknown"):
             await switch(database, "Thread", "at", enabled=True)
         await until_adopted(logs)
@@ -192,9 +192,9 @@ async def test_an_index_has_every_item_written_meanwhile(fate: Fate, changes: in
 
         async def counted(groups: Any) -> Any:
             nonlocal committed
-            if groups and groups[0].head_key == key_layout.CATALOG_HEAD:
+            if groups and groups[0].head_key == key_layout.CATALOG_WRITER:
                 if committed == changes:
-                    store.lose_next(key_layout.CATALOG_HEAD, fate)
+                    store.lose_next(key_layout.CATALOG_WRITER, fate)
                 committed += 1
             return await commit(groups)
 
@@ -238,7 +238,7 @@ async def test_a_partition_whose_split_is_unknown_writes_nothing_of_its_own(fate
         await make(database)
         await works(database, "Thread")
         (parent,) = database.table("Thread").partitions.map.numbers
-        store.lose_next(key_layout.CATALOG_HEAD, fate)
+        store.lose_next(key_layout.CATALOG_WRITER, fate)
         waiting: list[asyncio.Future[Any]] = []
         store.on_lost = lambda: waiting.append(
             database.table("Thread").submit(put(thread("EC2", "waits")))

@@ -225,7 +225,7 @@ async def test_a_phase_of_the_database() -> None:
     async with claimed() as it:
         await it.table()
         await it.database.update_table("Thread", BY_POSTS)
-        await it.store.take_over(lambda head: head == key_layout.CATALOG_HEAD)
+        await it.store.take_over(lambda head: head == key_layout.CATALOG_WRITER)
         await soon(lambda: any(each["event"] == "phase_fenced" for each in it.logs))
         assert not any(each["event"] == "catalog_change_delayed" for each in it.logs)
 

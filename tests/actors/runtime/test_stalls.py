@@ -59,5 +59,5 @@ async def test_a_message_that_meets_a_stalled_store_waits_and_is_carried_out():
             for item in (thread("EC2", "a"), *items):
                 assert (await read_item(table, item)).stored is not None
             owners = {key_layout.partition_head(number) for number in (1, *children)}
-            owners |= {key_layout.CATALOG_HEAD, key_layout.VIRTUAL_CLOCK}
+            owners |= {key_layout.CATALOG_WRITER, key_layout.VIRTUAL_CLOCK}
             assert owners <= store.stalls.keys()

@@ -374,6 +374,7 @@ async def test_nothing_of_a_deleted_table_is_left_when_its_stream_is_gone():
             key_layout.CATALOG_HEAD,
             key_layout.VIRTUAL_CLOCK,
             key_layout.CATALOG_VERSION,
+            key_layout.CATALOG_WRITER,
         ]
         assert [row.key for row in rows] == left
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dynactor.storage import key_layout
 from dynactor.storage.store import Closed, Conflict, Fenced, Group, Row, Store, View
 from tests.storage.contract.conftest import OpenStore
 from tests.support.stores.rows import MANY, group, keys_between, put
@@ -50,6 +51,29 @@ async def test_a_group_ends_its_head_if_it_is_the_expected_one(store: Store) -> 
         await store.commit([Group(b"head", b"1", b"2")])
     await (await store.commit([Group(b"head", None, b"2")]))
     assert await store.latest.load([b"head"]) == [b"2"]
+
+
+async def test_a_commit_raises_a_version(store: Store) -> None:
+    version = key_layout.CATALOG_VERSION
+    for number in (1, 2, 300):
+        if number == 300:
+            await (await store.commit([Group(version, (2).to_bytes(8, "big"), b"\0" * 6 + b"\1+")]))
+        raising = Group(b"head %d" % number, None, b"1", raises=[version])
+        also_raising = Group(b"other %d" % number, None, b"1", raises=[version])
+        await (await store.commit([raising, also_raising]))
+        assert await store.latest.load([version]) == [number.to_bytes(8, "big")]
+        assert await store.durable().load([version]) == [number.to_bytes(8, "big")]
+    with pytest.raises(Conflict):
+        await store.commit([Group(b"head 1", None, b"1", raises=[version])])
+    assert await store.latest.load([version]) == [(300).to_bytes(8, "big")]
+
+
+async def test_commits_that_raise_one_version_do_not_conflict(store: Store) -> None:
+    version = key_layout.CATALOG_VERSION
+    await asyncio.gather(
+        *(store.commit([Group(b"%d" % at, None, b"1", raises=[version])]) for at in range(20))
+    )
+    assert await store.latest.load([version]) == [(20).to_bytes(8, "big")]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """A store that reports the outcome of a commit as unknown, as if its connection was lost.
 
 store = DoubtfulStore(inner)
-store.lose_next(key_layout.CATALOG_HEAD)                  # written
-store.lose_next(key_layout.CATALOG_HEAD, Fate.DROPPED)    # not written
-store.lose_next(key_layout.CATALOG_HEAD, Fate.LATE)       # ``write_late`` writes it
+store.lose_next(key_layout.CATALOG_WRITER)                  # written
+store.lose_next(key_layout.CATALOG_WRITER, Fate.DROPPED)    # not written
+store.lose_next(key_layout.CATALOG_WRITER, Fate.LATE)       # ``write_late`` writes it
 """
 
 from __future__ import annotations

@@ -54,4 +54,4 @@ class LosingStore(SteppedStore):
 
 def _keys(group: Group) -> list[bytes]:
     assert not group.range_deletes
-    return [group.head_key, *(key for key, _ in group.puts), *group.deletes]
+    return [group.head_key, *(key for key, _ in group.puts), *group.deletes, *group.raises]

@@ -86,10 +86,13 @@ def commits_of(head_key: bytes) -> Which:
 
 
 def commits_that_put(key: bytes) -> Which:
-    """Select commits that put a row with this key."""
+    """Select commits that put a row or a head with this key."""
     return lambda call: (
         isinstance(call, Commit)
-        and any(key == put for group in call.groups for put, _ in group.puts)
+        and any(
+            key in dict(group.puts) or (group.head is not None and group.head_key == key)
+            for group in call.groups
+        )
     )
 
 
