@@ -103,7 +103,7 @@ def opened(stream: Stream, positions: Mapping[int, int], now_epoch_seconds: floa
 
 
 def disabled(stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float) -> Stream:
-    """A disabled stream: its open shards end at these tails."""
+    """The stream after it is disabled: its open shards end at these tails."""
     return structs.replace(
         stream,
         disabled_epoch_seconds=now_epoch_seconds,

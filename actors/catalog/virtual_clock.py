@@ -112,9 +112,10 @@ class VirtualClockControl:
         return await self.mailbox.put_nowait(message)
 
     async def start(self, floor_epoch_seconds: float) -> None:
-        """Start at the stored time if it is later than the clock's, with the stored speed.
+        """Continue at the stored time, with the stored speed.
 
-        Without a stored virtual time, start at ``floor_epoch_seconds`` if that is later.
+        Without a stored virtual time, continue at ``floor_epoch_seconds``. The clock never goes
+        back, so it keeps a later time of its own.
         """
         stored = _stored(self._row)
         speed = self._clock.speed

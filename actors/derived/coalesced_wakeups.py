@@ -55,5 +55,5 @@ class CoalescedWakeups:
 
 async def wait_wakeup() -> None:
     """Wait until the next tick of the loop's clock, which all followers share."""
-    # A pause between two runs, so that changes that arrive meanwhile go together.
+    # Pause between two runs, so that the changes that arrive meanwhile make one run.
     await asyncio.sleep(_TICK_SECONDS - asyncio.get_running_loop().time() % _TICK_SECONDS)

@@ -48,7 +48,8 @@ class FollowedLog:
             feed.store, key_layout.checkpoint(subscriber_id, feed.partition_number), reader
         )
         self._counts_bytes = counts_bytes
-        # Reused until it completes, because a feed keeps every future until then.
+        # The future of ``wait_addition``. It is reused until it completes, because the feed keeps
+        # every future until then.
         self._addition: asyncio.Future[None] | None = None
 
     @property

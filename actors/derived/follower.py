@@ -26,12 +26,12 @@ _RUN_RECORDS: Final = 512
 _RUN_BYTES: Final = 2 * 1024 * 1024
 # Maximum number of records that the follower of a message sink applies again after a crash.
 _CHECKPOINT_RECORDS: Final = 4_096
-# A follower that finds fewer records keeps up, and waits for the next coalesced wakeup.
+# A follower that finds fewer records has caught up, and waits for the next coalesced wakeup.
 _KEEPING_UP_RECORDS: Final = 64
 
 
 class Follower:
-    """The actor.
+    """The actor that follows one log.
 
     Invariant: the effect of every record up to ``position`` is durable, and the stored
     checkpoint is at or below it. ``ended`` completes when the log has ended and its end is stored.
@@ -114,7 +114,7 @@ class Follower:
         try:
             await self._follow()
         except InternalServerError:
-            # The follower is being stopped, and the store refuses writes.
+            # Expected if the follower is being stopped while the store refuses writes.
             if not self.mailbox.closed:
                 raise
 

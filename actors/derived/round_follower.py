@@ -29,7 +29,7 @@ from dynactor.actors.runtime.clock import Clock
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage.store import Closed, Store
 
-# A follower that finds fewer records keeps up, and waits for the next tick.
+# A follower that finds fewer records has caught up, and waits for the next tick.
 _KEEPING_UP_RECORDS: Final = 64
 
 _log = structlog.get_logger("actors")
@@ -114,7 +114,8 @@ class RoundFollower(Generic[M]):
 
     async def run(self, stopped: asyncio.Future[None]) -> None:
         """Follow the logs to the end that was set, or until ``stopped`` completes."""
-        # A crash may have lost whether the last round was acknowledged, so make it again.
+        # After a crash, it is unknown whether the last round was acknowledged, so make the round
+        # again.
         self._round = None
         self.has_caught_up = False
         # Set this before the first await: a follower that still loads its positions is not idle.

@@ -58,7 +58,7 @@ class RoundSink(ABC, Generic[M]):
 
 
 class Opened(NamedTuple):
-    """The state of the destination.
+    """The state of a destination that was opened.
 
     ``counters`` are the positions of committed transactions, by log. ``needs_snapshot``: the
     destination's content is not the complete history of this table.

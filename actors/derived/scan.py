@@ -252,7 +252,8 @@ class TableScan:
                     if not await self._take(step, stopped):
                         return False
                 case _:
-                    # A page has more work than one turn of the event loop should have.
+                    # Let other tasks run, because a page is too much work for one turn of the event
+                    # loop.
                     await asyncio.sleep(0)
         return True
 

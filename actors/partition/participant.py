@@ -33,7 +33,7 @@ class _Joining(NamedTuple):
 
 
 class Participant:
-    """The participant; it receives outcomes through ``decisions``, not through the mailbox."""
+    """Takes part in rounds. The outcomes arrive through ``decisions``, not the mailbox."""
 
     def __init__(self, core: TableCore, charges: Charges, *, copy_messages: bool) -> None:
         self._outcomes = Mailbox(_DECISIONS, copy_messages=copy_messages)

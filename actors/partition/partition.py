@@ -54,7 +54,7 @@ class HeadGone(StoreError):
 
 
 class Partition(Generic[BatchT]):
-    """The actor. Invariant: ``head`` is the head of the last accepted group."""
+    """The actor of a partition. Invariant: ``head`` is the head of the last accepted group."""
 
     def __init__(  # noqa: PLR0917 - its parts, made and named in two places
         self,

@@ -72,7 +72,7 @@ class TableEffects:
         batch.now_epoch_seconds = self._clock.now_epoch_seconds()
 
     def accepted(self, batch: TableBatch, outcomes: Sequence[Outcome]) -> None:
-        """Count the growth of collections, and reply to transactions that the batch has locked."""
+        """Count the growth of collections, and reply to transactions whose items are locked now."""
         traffic = self._throttle.traffic
         if traffic is not None:
             for partition_key, size_bytes in batch.grown:

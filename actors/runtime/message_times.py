@@ -34,7 +34,7 @@ class MessageTimes:
 
 
 class RequestTimes:
-    """The times of a request's first messages; ``CURRENT_REQUEST`` is the context's request."""
+    """The times of a request's first messages; ``CURRENT_REQUEST`` has those of this context."""
 
     def __init__(self) -> None:
         self.messages: list[MessageTimes] = []

@@ -41,7 +41,7 @@ class _ForeignCancellation(Exception):
 
 
 class Actor(Protocol):
-    """An actor, as the supervisor runs it."""
+    """The interface of actors for the supervisor."""
 
     name: str
     mailbox: Mailbox

@@ -22,7 +22,7 @@ async def measure(
 ) -> SizeProfile:
     """Read a partition's rows from durable views, page by page, with a pause after each page.
 
-    ``overhead_bytes`` is counted for each row.
+    ``overhead_bytes`` is added to the size of each row.
 
     Raises:
         StoreError: a row can't be read.

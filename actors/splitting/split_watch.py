@@ -74,7 +74,7 @@ class _Use:
         self._taken: deque[tuple[float, float]] = deque(maxlen=_LOOKS + 2)
 
     def look(self, taken_units: float, now_seconds: float, heat_seconds: float) -> float:
-        """The mean units per second of the last ``heat_seconds``; 0 if the time is shorter."""
+        """The mean units per second of the last ``heat_seconds``; 0 until that time has passed."""
         taken = self._taken
         if not taken or now_seconds - taken[-1][0] >= heat_seconds / _LOOKS:
             taken.append((now_seconds, taken_units))
@@ -86,7 +86,7 @@ class _Use:
 
 
 class SplitWatch:
-    """The watch; it reads the tables, and sends messages to the database's actor by ``tell``."""
+    """Checks the tables, and sends messages to the database's actor with ``tell``."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ class _Place(NamedTuple):
 
 
 class BalanceWriter:
-    """The owner of the rows.
+    """The actor that owns the rows of balances.
 
     Invariant: ``_rows`` are the durable rows, except rows that other commits wrote and that this
     actor has not written since.

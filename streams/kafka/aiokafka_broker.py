@@ -96,7 +96,7 @@ _log = structlog.get_logger("kafka")
 
 
 class Kafka:
-    """The broker."""
+    """A Kafka cluster, with the interface of ``Broker``."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         """Store the settings. Connections are opened later.

@@ -77,7 +77,7 @@ class SweepEnvironment(NamedTuple):
 
 
 class Sweeper:
-    """The actor.
+    """The actor that deletes one partition's expired items.
 
     Invariants: while it sleeps, no listed item is due before it wakes. A row is not swept again
     before the expirer has passed the effects of its first sweep.
@@ -101,10 +101,10 @@ class Sweeper:
         self._expirer = expirer
         self._expire = expire
         self._store, self._clock, self._rate, delay_seconds = shared
-        # At its time an item is not expired yet.
+        # An item is not expired yet at its time, but a microsecond later.
         self._delay_us = max(1, round(delay_seconds * MICROSECONDS_PER_SECOND))
-        # Everything listed before this time was swept, except the positions that were noticed
-        # since: those are in ``_late``, in their order.
+        # All rows with earlier times were swept, except rows that were listed afterwards. The
+        # positions of these are in ``_late``, in the order of listing.
         self._swept_before_us: float = -_NEVER
         self._late: dict[bytes, None] = {}
         # The earliest listed time that was not due at the last sweep.
@@ -278,7 +278,7 @@ class Sweeper:
             self._noticed.set_result(None)
 
     async def _earliest_from(self, from_us: int) -> float:
-        """The earliest listed time from this time on, in microseconds; infinity if none."""
+        """The earliest listed time that is not before this time, in microseconds; or infinity."""
         earliest_us = _NEVER
         for slice_number in self._swept.slices:
             start, end = key_layout.expiry_span(self._swept.table_id, slice_number, from_us)

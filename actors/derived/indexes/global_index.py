@@ -60,7 +60,7 @@ class IndexPlace(Struct, frozen=True):
 
 
 class BackfillProgress(Struct, frozen=True):
-    """The progress of a backfill, its consumption, and how often entries waited for units."""
+    """The progress of a backfill, its consumed units, and how often entries waited for units."""
 
     fraction_done: float
     write_units: int
@@ -205,7 +205,7 @@ class GlobalIndexActors:
         self.follows_all = has_passed and not self._is_closing
 
     async def wait_readable(self) -> None:
-        """Wait until the index contains every answered write, or until the wait limit.
+        """Wait until the index has every answered write, for at most ``reads_wait_seconds``.
 
         With ``--gsi-lag awaited`` a reader expects an index that is never behind. If the index
         can't keep up, for example on a full disk, an old answer is better than an error.

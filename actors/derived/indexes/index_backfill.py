@@ -23,8 +23,8 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec
 from dynactor.storage.store import Row
 
-# Number of rows of a page that become entries in one turn of the loop. A write takes several turns
-# and a sync, and the sync's thread runs between turns.
+# Number of rows of a page that become entries in one turn of the loop. Turns must be short, because
+# a write takes several turns, and its sync's thread runs between turns.
 _TURN_ROWS: Final = 32
 
 

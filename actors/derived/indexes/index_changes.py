@@ -68,7 +68,7 @@ class IndexChanges(MessageSink):
         partition_number: int,
         lag: IndexLag = NO_LAG,
     ) -> None:
-        """``partition_number`` is the partition whose log it gets."""
+        """``partition_number`` is the partition of the table whose changes are sent."""
         self._index = index
         self._table_key = table_key
         self._writer = writer

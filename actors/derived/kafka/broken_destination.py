@@ -18,7 +18,7 @@ from dynactor.actors.table.followers import Subscription
 
 
 class BrokenDestination:
-    """The actor; ``reached`` is called once, with the topic's number of partitions."""
+    """Tries to reach a topic; calls ``reached`` once, with the topic's number of partitions."""
 
     subscription = Subscription.NONE
 

@@ -28,7 +28,7 @@ SenderState: TypeAlias = Literal["CONNECTING", "SENDING", "WAITING", "FAILING"]
 
 # The size of a batch until the broker refuses one as too large.
 _FIRST_BATCH_BYTES: Final = 512 * KIB
-# A batch that the broker refuses is divided by this; the topic's limit is remembered.
+# When the broker refuses a batch as too large, the maximum batch size is divided by this.
 _BATCH_DIVISOR: Final = 4
 # A publisher that gets no answer is abandoned after the broker has answered this many other
 # requests in a row.
@@ -51,8 +51,8 @@ class BackOff:
     async def pause(self, stopped: asyncio.Future[None], error: BrokerError) -> None:
         """Wait before the next attempt, or until ``stopped`` completes.
 
-        A broker doesn't signal its return. A refusal needs the operator, so its pause is the
-        longest.
+        A broker doesn't signal its return. A refusal lasts until the operator acts, so its pause is
+        the longest.
         """
         longest_seconds = self._session.settings.longest_pause_seconds
         seconds = longest_seconds if isinstance(error, Refused) else self._next_seconds

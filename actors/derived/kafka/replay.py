@@ -57,7 +57,7 @@ class ReplayPlace(Struct, frozen=True):
 
 
 class Replay:
-    """The actor; ``ended`` is called once, when the replay is over."""
+    """The actor of a replay; ``ended`` is called once, when the replay is over."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Replay:
         self._problem: str | None = None
         self._was_waiting = False
         self._runs = False
-        # The ends of the logs after the snapshot, or at the start of a replay without one.
+        # The ends of the logs: after the snapshot, or at the start of a replay without a snapshot.
         self._ends: dict[int, int] | None = None
         if not self._follower.needs_snapshot:
             self._set_ends()

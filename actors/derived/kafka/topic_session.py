@@ -21,7 +21,7 @@ _POSITIONS_BATCH_BYTES: Final = 512 * KIB
 
 
 class TopicSession:
-    """A session is opened, and opened again after its publisher has failed.
+    """A session, which can be opened again after its publisher has failed.
 
     With a ``transactional_id`` its publisher publishes in transactions. ``is_shared``: the
     publisher is the one that all relays share. While it waits for one relay, the others wait, too.
