@@ -59,7 +59,7 @@ class TableEffects:
         self._locks = locks
 
     def begin(self, head: PartitionHead) -> None:
-        """Begin the log at the stored counter."""
+        """Begin the change feed at the stored counter."""
         self._charges.forget_batch()
         self._feed.begin_once(head.counter, head.logged_bytes)
 
@@ -98,7 +98,7 @@ class TableEffects:
             envelope.answer(accepted)
 
     def durable(self, batch: TableBatch) -> None:
-        """Move the tail of the log."""
+        """Move the tail of the change feed."""
         self._feed.advance(batch.counter, batch.records, batch.logged_bytes)
 
 

@@ -51,7 +51,7 @@ class KeepBalances(Message[None], frozen=True):
 
 
 class _Place(NamedTuple):
-    """A partition, and the limits with its balance; None if the partition is gone."""
+    """A partition, and the limits with its balance; None if the partition was deleted."""
 
     resource: Resource
     number: int
@@ -97,7 +97,8 @@ class BalanceWriter:
             return None
         now = self._clock.now_epoch_seconds()
         stopped_at = self._head.stopped_at_epoch_seconds
-        # After a crash the consumption since the last row is unknown.
+        # After a crash the consumption since the last update is unknown, so that time adds no
+        # units.
         return StoredBalances(now if stopped_at is None else min(stopped_at, now), dict(rows))
 
     def note_due(self, resource: Resource, limits: ResourceLimits) -> None:
