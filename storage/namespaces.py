@@ -18,6 +18,7 @@ from msgspec import MsgspecError, Struct
 
 from dynactor.storage import key_layout
 from dynactor.storage.store import (
+    NOT_CACHED,
     CannotOpen,
     Damaged,
     Group,
@@ -218,6 +219,15 @@ class _ViewSlice:
             low, high, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
         )
         return [self._keys.within(row) for row in rows]
+
+    def page_nowait(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row] | NotCached:
+        low, high = self._keys.stored_range(start, end)
+        rows = self._view.page_nowait(
+            low, high, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        )
+        return rows if rows is NOT_CACHED else [self._keys.within(row) for row in rows]
 
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int

@@ -137,6 +137,16 @@ class View(Protocol):
         """
         ...
 
+    def page_nowait(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row] | NotCached:
+        """The page that ``page`` returns, without an await.
+
+        ``NOT_CACHED`` means that the page is long or far away: await ``page``. A durable view that
+        returns rows here shows one state in all its calls.
+        """
+        ...
+
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Final, NamedTuple
@@ -18,15 +18,19 @@ from dynactor.model.capacity.capacity import IndexKind
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.keys.key_range import KeyRange
+from dynactor.model.limits import KIB
 from dynactor.model.page import Page, PageBuilder, PageRules
 from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.item import Item, part_decoder
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec, key_layout
-from dynactor.storage.store import Row, StoreError, View
+from dynactor.storage.store import NOT_CACHED, Row, StoreError, View
 
 # Rows are added to a page in pieces of this size; other tasks run between them.
 _PIECE_ROWS: Final = 256
+# A page of at most this size is read without an await.
+_NOWAIT_ROWS: Final = 128
+_NOWAIT_BYTES: Final = 128 * KIB
 # Number of index entries whose whole items are fetched at once: each may have 400 KB, and three of
 # those fill a page.
 _FETCHED_ROWS: Final = 8
@@ -75,6 +79,73 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     except StoreError as error:
         raise unreadable(table.definition.name, error) from error
     _pay(table, request, of_index, owed)
+    return _finished(table, request, of_index, builder)
+
+
+def begin_page(table: Table, request: ReadRange) -> Page | Awaitable[Page]:
+    """One page of a Query, like ``read_page``; a short one is returned without an await."""
+    index = request.index
+    of_index = table.followers.indexes.get(index.index_id) if index else None
+    partition_map = (of_index or table).partitions.map
+    rest = _rest(request)
+    pieces = partition_map.pieces(rest, reverse=request.reverse)
+    is_waited = of_index is not None and of_index.reads_wait_seconds > 0
+    if len(pieces) > 1 or is_waited or request.rules.fetch or request.by_partition:
+        return read_page(table, request)
+    limited = index if of_index else None
+    throttle = table.throttle
+    start = request.key_range.start
+    number = partition_map.number_of(rest.start)
+    refusal = throttle.refused_page(number, limited.index_id if limited else TABLE_INDEX_ID, start)
+    if refusal is not None:
+        raise refusal.error()
+    limit = request.rules.limit
+    max_rows = _NOWAIT_ROWS if limit is None else min(limit, _NOWAIT_ROWS)
+    view = table.view(consistent=request.consistent)
+    builder = PageBuilder(request.rules)
+    try:
+        rows = view.page_nowait(
+            *_with_prefix(_prefix(table, index), rest),
+            reverse=request.reverse,
+            max_rows=max_rows,
+            max_bytes=_NOWAIT_BYTES,
+        )
+        if rows is NOT_CACHED:
+            return read_page(table, request)
+        if len(rows) != limit and not _is_end(rows, max_rows, _NOWAIT_BYTES):
+            return _read_on(table, request, of_index, view, rows)
+        if rows:
+            builder.add_all(codec.decode_all([value for _, value in rows]))
+    except StoreError as error:
+        raise unreadable(table.definition.name, error) from error
+    units = capacity.read_units(builder.blocks, consistent=request.consistent)
+    throttle.take_page(number, units, limited, start)
+    if throttle.read_positions.is_due(units):
+        throttle.read_positions.note(number, rest.start)
+    return _finished(table, request, of_index, builder)
+
+
+async def _read_on(
+    table: Table,
+    request: ReadRange,
+    of_index: GlobalIndexActors | None,
+    view: View,
+    first: list[Row],
+) -> Page:
+    """The page that starts with these rows, from the same view."""
+    try:
+        builder, owed = await _read_pieces(table, request, of_index, view, first)
+    except StoreError as error:
+        raise unreadable(table.definition.name, error) from error
+    _pay(table, request, of_index, owed)
+    return _finished(table, request, of_index, builder)
+
+
+def _finished(
+    table: Table, request: ReadRange, of_index: GlobalIndexActors | None, builder: PageBuilder
+) -> Page:
+    """The page of all rows that were added and charged."""
+    index = request.index
     builder.finish_partition()
     kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
     page = builder.page(
@@ -100,11 +171,16 @@ class _Owed(NamedTuple):
 
 
 async def _read_pieces(
-    table: Table, request: ReadRange, of_index: GlobalIndexActors | None, view: View
+    table: Table,
+    request: ReadRange,
+    of_index: GlobalIndexActors | None,
+    view: View,
+    first: Sequence[Row] = (),
 ) -> tuple[PageBuilder, list[_Owed]]:
     """Read partition by partition until the page is full; each checks its units.
 
-    Nothing is charged here, because the store may repeat the call.
+    Nothing is charged here, because the store may repeat the call. ``first`` are rows of the range
+    that were read before.
     """
     throttle = table.throttle
     partition_map = (of_index or table).partitions.map
@@ -114,6 +190,8 @@ async def _read_pieces(
     builder = PageBuilder(request.rules)
     rest = _rest(request)
     rows = _Rows(table, view, request, rest)
+    if first:
+        rows.add(first)
     counted_blocks = 0
     owed: list[_Owed] = []
     for piece in partition_map.pieces(rest, reverse=request.reverse):
@@ -174,19 +252,19 @@ class _Rows:
 
     def __init__(self, table: Table, view: View, request: ReadRange, key_range: KeyRange) -> None:
         index_id = request.index.index_id if request.index else TABLE_INDEX_ID
-        self.prefix = key_layout.row_prefix(table.definition.table_id, index_id)
+        self.prefix = _prefix(table, request.index)
         self.view = view
         self._start, self._end = _with_prefix(self.prefix, key_range)
         self._reverse = request.reverse
         self._fetches = request.rules.fetch
         self._sizes = table.row_sizes.setdefault(index_id, RowSizes())
         # Rows that were read, and the number of them that were taken.
-        self._rows: list[Row] = []
+        self._rows: Sequence[Row] = ()
         self._taken = 0
         self._is_ended = False
         self._count = self._size_bytes = 0
 
-    async def take(self, piece: KeyRange, builder: PageBuilder) -> list[Row]:
+    async def take(self, piece: KeyRange, builder: PageBuilder) -> Sequence[Row]:
         """The next rows in a partition's part of the range; none at its end."""
         while self._taken == len(self._rows):
             if self._is_ended:
@@ -209,11 +287,14 @@ class _Rows:
         rows = await self.view.page(
             self._start, self._end, reverse=self._reverse, max_rows=max_rows, max_bytes=max_bytes
         )
+        self._is_ended = _is_end(rows, max_rows, max_bytes)
+        self.add(rows)
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Take rows that were read from the start of the range that is left."""
         self._rows, self._taken = rows, 0
-        size_bytes = sum(map(len, chain.from_iterable(rows)))
-        self._is_ended = len(rows) < max_rows and size_bytes < max_bytes
         self._count += len(rows)
-        self._size_bytes += size_bytes
+        self._size_bytes += _size_bytes(rows)
         if rows and self._reverse:
             self._end = rows[-1].key
         elif rows:
@@ -223,6 +304,22 @@ class _Rows:
         """Store the sizes of the page's rows for the next page, if there are many rows."""
         if self._count >= _PIECE_ROWS and not self._fetches and builder.scanned_count:
             self._sizes.learn(self._count, self._size_bytes, builder)
+
+
+def _is_end(rows: Sequence[Row], max_rows: int, max_bytes: int) -> bool:
+    """Whether the range ended with these rows, which were read with these bounds."""
+    return len(rows) < max_rows and _size_bytes(rows) < max_bytes
+
+
+def _size_bytes(rows: Sequence[Row]) -> int:
+    return sum(map(len, chain.from_iterable(rows)))
+
+
+def _prefix(table: Table, index: IndexDefinition | None) -> bytes:
+    """The prefix of the row keys of a table or an index."""
+    if index is None:
+        return table.row_prefix
+    return key_layout.row_prefix(table.definition.table_id, index.index_id)
 
 
 def _with_prefix(prefix: bytes, key_range: KeyRange) -> tuple[bytes, bytes]:

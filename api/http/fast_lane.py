@@ -358,7 +358,11 @@ class FastLane(asyncio.Protocol):
         while True:
             if self._awaited is not None:
                 awaited, self._awaited = self._awaited, None
-                self._answer(await awaited)
+                answer = await awaited
+                turn = self._lanes.turn
+                if not turn.began_nanoseconds:
+                    turn.begin()
+                self._answer(answer)
             elif self._left:
                 return
             elif self._ending and not self._is_busy:
@@ -438,10 +442,7 @@ class FastLane(asyncio.Protocol):
         # Announce the end of the connection with the last answer only: a client would not read
         # further answers.
         is_last = self._ending and not self._held
-        turn = self._lanes.turn
-        if not turn.began_nanoseconds:
-            turn.begin()
-        self._unsent = answer_bytes(answer, turn.epoch_seconds, closing=is_last)
+        self._unsent = answer_bytes(answer, self._lanes.turn.epoch_seconds, closing=is_last)
         self._lanes.unsent.append(self)
 
     def _cut(self, answer: Answer) -> None:
@@ -495,12 +496,13 @@ class FastLane(asyncio.Protocol):
                 self._leave()
             return None
         head_bytes = bytes(held[:end])
-        is_repeated = head_bytes == self._last_head_bytes
-        head = self._last_head if is_repeated else parse_head(head_bytes)
-        if head is None or not self._lanes.settings.access.allows_host(head.host):
-            self._leave()
-            return None
-        self._last_head, self._last_head_bytes = head, head_bytes
+        head = self._last_head
+        if head is None or head_bytes != self._last_head_bytes:
+            head = parse_head(head_bytes)
+            if head is None or not self._lanes.settings.access.allows_host(head.host):
+                self._leave()
+                return None
+            self._last_head, self._last_head_bytes = head, head_bytes
         body_start = end + len(HEAD_END)
         needed_bytes = body_start + head.content_length
         is_large = needed_bytes > SMALL_REQUEST_BYTES and needed_bytes > len(held)

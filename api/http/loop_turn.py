@@ -43,13 +43,19 @@ class LoopTurn:
         answered = self.answered
         if answered:
             duration_nanoseconds = self._now_nanoseconds() - self.began_nanoseconds
-            self.answered = []
-            while answered:
-                histogram = answered[0]
-                count = answered.count(histogram)
-                histogram.observe(duration_nanoseconds, count)
-                if count == len(answered):
-                    break
-                answered = [other for other in answered if other is not histogram]
+            if len(answered) == 1:
+                answered.pop().observe(duration_nanoseconds)
+            else:
+                self._observe_all(duration_nanoseconds)
         self.began_nanoseconds = 0
         self._send()
+
+    def _observe_all(self, duration_nanoseconds: int) -> None:
+        answered, self.answered = self.answered, []
+        while answered:
+            histogram = answered[0]
+            count = answered.count(histogram)
+            histogram.observe(duration_nanoseconds, count)
+            if count == len(answered):
+                break
+            answered = [other for other in answered if other is not histogram]

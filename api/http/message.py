@@ -131,7 +131,7 @@ def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> 
     if closing:
         more += "Connection: close\r\n"
     checksum = crc32(answer.body)
-    if answer.damage is AnswerDamage.WRONG_CRC32:
+    if answer.damage is not None and answer.damage is AnswerDamage.WRONG_CRC32:
         checksum ^= 1
     return b"%bContent-Length: %d\r\nx-amzn-RequestId: %b\r\nx-amz-crc32: %d\r\n%b\r\n%b" % (
         _head_start(answer.status, answer.content_type, int(now_epoch_seconds)),

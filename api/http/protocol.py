@@ -57,7 +57,10 @@ from dynactor.storage.store import StoreError
 
 JSON_1_0: Final = "application/x-amz-json-1.0"
 JSON: Final = "application/json"
+_JSON_TYPES: Final = frozenset({JSON_1_0, JSON})
 
+# Every signature in the header starts with the name of its algorithm.
+_SIGNATURE: Final = "AWS4-"
 _TARGET: Final = re.compile(r"(DynamoDB|DynamoDBStreams)_20120810\.(\w+)\Z", re.ASCII)
 # AWS's exact body for a request of another protocol.
 _NOT_UNDERSTOOD: Final = b"<UnknownOperationException/>\n"
@@ -169,22 +172,24 @@ class Protocol:
             return self._answer_when_resumed(request, self._resumed)
         began = perf_counter_ns() if turn is None else turn.began_nanoseconds
         request_id = next(self.request_ids)
-        content_type = _media_type(request.content_type)
-        if content_type not in (JSON_1_0, JSON):
-            if request.content_type or request.body:
-                return self._not_understood(request_id)
-            # An empty request counts as JSON, as on DynamoDB.
-            content_type = JSON_1_0
+        content_type = request.content_type
+        if content_type not in _JSON_TYPES:
+            content_type = _media_type(content_type)
+            if content_type not in _JSON_TYPES:
+                if request.content_type or request.body:
+                    return self._not_understood(request_id)
+                # An empty request counts as JSON, as on DynamoDB.
+                content_type = JSON_1_0
         asked = _Asked(request, request_id, content_type)
         if request.explain and explain.is_wanted(request.explain):
             asked.paid = []
         known = self._operations.get(request.target)
+        if known is None:
+            return self._answer_unknown(asked)
         try:
             done = self._perform(asked, known)
         except Exception as error:  # noqa: BLE001 - see ``_failure``
             return _answer(asked, *self._failure(asked, error))
-        # Without an operation there is no success.
-        assert known is not None
         if isinstance(done, bytes):
             if turn is None:
                 known[2].observe(perf_counter_ns() - began)
@@ -195,6 +200,15 @@ class Protocol:
             return _answer(asked, _OK, done)
         self._pending_count += 1
         return self._answer_when(asked, done, known, began)
+
+    def _answer_unknown(self, asked: _Asked) -> Answer:
+        """The answer to a request without a known operation."""
+        error: DynamoDBError = self._no_such_operation(asked.request.target)
+        try:
+            _check_json(_plain_body(asked.request))
+        except DynamoDBError as found:
+            error = found
+        return _answer(asked, *self._failure(asked, error))
 
     async def _answer_when(
         self, asked: _Asked, work: Awaitable[bytes], known: Known, began: int
@@ -262,7 +276,7 @@ class Protocol:
         ``head`` has no body yet. The answer is the same that ``answer`` would give.
         """
         asked = _Asked(head, next(self.request_ids), _media_type(head.content_type))
-        if asked.content_type not in (JSON_1_0, JSON):
+        if asked.content_type not in _JSON_TYPES:
             return self._not_understood(asked.request_id)
         try:
             self._check_head(head)
@@ -293,18 +307,17 @@ class Protocol:
         self._failed(_OF_ANOTHER_PROTOCOL, request_id)
         return Answer(_OF_ANOTHER_PROTOCOL.http_status, "text/xml", _NOT_UNDERSTOOD, request_id)
 
-    def _perform(self, asked: _Asked, known: Known | None) -> bytes | Awaitable[bytes]:
+    def _perform(self, asked: _Asked, known: Known) -> bytes | Awaitable[bytes]:
         request = asked.request
-        if known is None:
-            _check_json(_plain_body(request))
-            raise self._no_such_operation(request.target)
         if self._signatures is None:
-            _check_authorization(request.authorization, request.query)
+            if not request.authorization.startswith(_SIGNATURE):
+                _check_authorization(request.authorization, request.query)
         else:
             # Use real time, because clients do not know the virtual clock.
             self._signatures.check(request.headers, request.query, request.body, time.time())
         operation, decoder, _ = known
-        decoded = decoder.decode(_plain_body(request))
+        body = _plain_body(request) if request.content_encoding else request.body
+        decoded = decoder.decode(body)
         if self.databases is not None:
             return self._perform_in_region(asked, operation, decoded, self.databases)
         call = asked.call = Call(self.database, decoded, request.host, asked.paid, request.headers)
@@ -429,8 +442,6 @@ def _throttled_tables(request: Struct, error: TransactionCanceledException) -> s
 
 
 def _media_type(content_type: str) -> str:
-    if content_type in (JSON_1_0, JSON):
-        return content_type
     return content_type.partition(";")[0].strip().lower()
 
 
@@ -471,7 +482,7 @@ def _check_authorization(authorization: str, query: str) -> None:
 
     So a client that forgets to sign fails here as it would fail on AWS.
     """
-    if not authorization.startswith("AWS4-") and "X-Amz-Algorithm=" not in query:
+    if not authorization.startswith(_SIGNATURE) and "X-Amz-Algorithm=" not in query:
         raise MissingAuthenticationTokenException("Request is missing Authentication Token")
 
 

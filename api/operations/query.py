@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from msgspec import structs
 
-from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.actors.table.pages import ReadRange, begin_page, read_page
 from dynactor.actors.table.table import Table
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.expression_members import (
@@ -35,7 +37,7 @@ from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys import fast_range, key_range
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.keys.key_rules import check_condition_size
-from dynactor.model.page import PageRules
+from dynactor.model.page import Page, PageRules
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import attribute_value
 from dynactor.model.values.item import Item
@@ -63,18 +65,36 @@ class QueryInput(structures.Shape, frozen=True):
     ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
 
 
-async def handle(call: Call[QueryInput]) -> bytes:
-    """One page of the items of one partition key, in the order of the sort key."""
+def handle(call: Call[QueryInput]) -> bytes | Awaitable[bytes]:
+    """One page of the items of one partition key, in the order of the sort key.
+
+    A short page is answered at once, without an awaitable.
+    """
     request = call.request
     table = call.database.usable_table(request.TableName)
     read = None if table is None else _fast_checked(request, table.definition)
     if table is None or read is None:
         table, read = _checked(call)
-    page = await call.noting(table.definition, read_page(table, read))
-    if _has_one_item(table.definition, read.index):
+    if call.paid is not None:
+        return _answer_later(call, table, read, read_page(table, read))
+    page = begin_page(table, read)
+    if isinstance(page, Page):
+        return _answer(request, table, read, page)
+    return _answer_later(call, table, read, page)
+
+
+async def _answer_later(
+    call: Call[QueryInput], table: Table, read: ReadRange, page: Awaitable[Page]
+) -> bytes:
+    return _answer(call.request, table, read, await call.noting(table.definition, page))
+
+
+def _answer(request: QueryInput, table: Table, read: ReadRange, page: Page) -> bytes:
+    definition = table.definition
+    if page.last is not None and _has_one_item(definition, read.index):
         # No item follows, and a request with this start key would be refused.
         page = structs.replace(page, last=None)
-    return page_answer(request, table.definition.name, page)
+    return page_answer(request, definition.name, page)
 
 
 def _fast_checked(request: QueryInput, table: TableDefinition) -> ReadRange | None:

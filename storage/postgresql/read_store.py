@@ -17,7 +17,7 @@ from dynactor.storage.postgresql.address import Address
 from dynactor.storage.postgresql.connections import Connections, Policy
 from dynactor.storage.postgresql.reader import Reader
 from dynactor.storage.postgresql.sql import Statements
-from dynactor.storage.store import NotCached, Row, StoreError, Unavailable, View
+from dynactor.storage.store import NOT_CACHED, NotCached, Row, StoreError, Unavailable, View
 from dynactor.storage.store_figures import ReadStoreFigures
 
 _CONNECTIONS: Final = 8
@@ -145,6 +145,10 @@ class _FallbackView:
     def cached(self, key: bytes) -> bytes | NotCached | None:
         """Return NOT_CACHED: no row is cached."""
         return self._store.primary.view.cached(key)
+
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        """Return NOT_CACHED: no row is cached."""
+        return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""

@@ -51,6 +51,11 @@ class CommittedView:
         self._raise_if_closed()
         return NOT_CACHED
 
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        """Return NOT_CACHED: no row is cached."""
+        self._raise_if_closed()
+        return NOT_CACHED
+
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
         self._raise_if_closed()
@@ -115,6 +120,10 @@ class OneCallView:
         """Return NOT_CACHED: no row is cached."""
         return NOT_CACHED if self._view is None else self._view.cached(key)
 
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        """Return NOT_CACHED: no row is cached."""
+        return NOT_CACHED
+
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
         return await self._take().load(keys)
@@ -155,6 +164,11 @@ class SnapshotView:
         self._turn = asyncio.Lock()
 
     def cached(self, key: bytes) -> bytes | NotCached | None:  # noqa: ARG002 - of the port
+        """Return NOT_CACHED: no row is cached."""
+        self._raise_if_closed()
+        return NOT_CACHED
+
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
         """Return NOT_CACHED: no row is cached."""
         self._raise_if_closed()
         return NOT_CACHED

@@ -169,6 +169,10 @@ class LatestView(RocksView):
             return _in_memory(self._rows(), key)
         return self.get_nowait(key)
 
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        """Return NOT_CACHED: this view shows no fixed state."""
+        return NOT_CACHED
+
     def get_nowait(self, key: bytes) -> bytes | None:
         """See RocksView."""
         return self._get([key])[0]
@@ -238,6 +242,23 @@ class PinnedView(RocksView):
                 return _in_memory(source.rows, key)
             # The writer of the change has read the row before, so its blocks are in memory.
         return self.get_nowait(key)
+
+    def page_nowait(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row] | NotCached:
+        """See View."""
+        reads = self._reads
+        if not 0 < max_rows <= reads.slice_rows or max_bytes > _SLICE_BYTES:
+            return NOT_CACHED
+        iterator = self._pinned().iterator
+        read_slice = _slice_downwards if reverse else _slice
+        began = perf_counter()
+        try:
+            rows, _, _ = read_slice(iterator, start, end, max_rows, max_bytes)
+        except Exception as error:
+            raise translate(error) from error
+        reads.note_slice(len(rows), perf_counter() - began)
+        return rows
 
     def get_nowait(self, key: bytes) -> bytes | None:
         """See RocksView."""

@@ -10,8 +10,9 @@ from typing import Protocol
 
 import pytest
 
+from dynactor.storage.rocks.reads import DiskReads
 from dynactor.storage.rocks.store import open_rocks
-from dynactor.storage.store import CannotOpen, Closed, Group, Store
+from dynactor.storage.store import NOT_CACHED, CannotOpen, Closed, Group, Row, Store
 from tests.support.stores.rows import MANY, group, keys_between, put
 from tests.support.stores.store import disk_store, memory_store
 
@@ -82,6 +83,27 @@ async def test_other_tasks_run_during_a_long_page_and_the_page_shows_one_state(
     assert turns == 8
     assert {row.value for row in page} == {b"old"}
     assert len(page) == 2000
+
+
+class EvenReads(DiskReads):
+    """Reads whose slices keep their size, whatever the load of the machine."""
+
+    def note_slice(self, rows: int, seconds: float) -> None:
+        del rows, seconds
+
+
+async def test_a_short_page_needs_no_await_and_a_long_one_does(tmp_path: Path) -> None:
+    store = await open_rocks(tmp_path, reads=EvenReads())
+    await put(store, {b"k%d" % number: b"x" for number in range(3)})
+    view = store.durable()
+    await put(store, {b"k5": b"later"})
+    rows = [Row(b"k%d" % number, b"x") for number in range(3)]
+    assert view.page_nowait(b"k", b"l", max_rows=128, max_bytes=MANY) is NOT_CACHED
+    assert view.page_nowait(b"k", b"l", max_rows=129, max_bytes=1_000) is NOT_CACHED
+    assert view.page_nowait(b"k", b"l", max_rows=128, max_bytes=1_000) == rows
+    reverse = view.page_nowait(b"k", b"l", reverse=True, max_rows=2, max_bytes=1_000)
+    assert reverse == [rows[2], rows[1]]
+    await store.close()
 
 
 async def test_deleting_a_range_frees_its_disk_space(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dynactor.model.indexes.index import Projection
 from dynactor.model.keys import key_range
 from dynactor.model.limits import KIB
 from dynactor.model.page import PageRules
-from dynactor.storage.store import NotCached, Row, View
+from dynactor.storage.store import NOT_CACHED, NotCached, Row, View
 from tests.support.databases.databases import (
     HeldStore,
     put,
@@ -34,6 +34,9 @@ class CountingView:
     def cached(self, key: bytes) -> bytes | NotCached | None:
         self.loaded += 1
         return self._view.cached(key)
+
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         self.loaded += len(keys)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dynactor.storage import key_layout
-from dynactor.storage.store import Closed, Conflict, Fenced, Group, Row, Store, View
+from dynactor.storage.store import NOT_CACHED, Closed, Conflict, Fenced, Group, Row, Store, View
 from tests.storage.contract.conftest import OpenStore
 from tests.support.stores.rows import MANY, group, keys_between, put
 
@@ -151,6 +151,8 @@ async def test_a_page_is_bounded_by_its_range_its_rows_and_its_bytes(
     for view in (store.durable(), store.latest):
         page = await view.page(start, end, **({"max_rows": MANY, "max_bytes": MANY} | bounds))
         assert page == [Row(b"k%d" % number, b"v" * 10) for number in numbers]
+        few = {"max_rows": 100, "max_bytes": 1_000} | bounds
+        assert view.page_nowait(start, end, **few) in (page, NOT_CACHED)
 
 
 async def test_commits_become_durable_in_the_order_in_which_they_were_accepted(
@@ -199,6 +201,8 @@ async def test_closing_completes_accepted_commits_and_refuses_later_ones(
         for closed in (store.latest, view):
             with pytest.raises(Closed):
                 closed.cached(b"a")
+        with pytest.raises(Closed):
+            view.page_nowait(b"a", b"b", max_rows=1, max_bytes=1)
 
 
 async def test_a_reopened_store_holds_the_written_rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynactor.storage import key_layout
-from dynactor.storage.store import NotCached, Row, Store, View
+from dynactor.storage.store import NOT_CACHED, NotCached, Row, Store, View
 from tests.support.stores.faulty_store import FaultyStore
 
 
@@ -18,6 +18,9 @@ class FailingView:
 
     def cached(self, key: bytes) -> bytes | NotCached | None:
         return self._view.cached(key)
+
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return await self._view.load(keys)

@@ -45,6 +45,9 @@ class UnreadableView:
     def cached(self, *_: object, **__: object) -> bytes | NotCached | None:
         raise self._error
 
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        raise self._error
+
     async def load(self, *_: object, **__: object) -> list[bytes | None]:
         raise self._error
 

@@ -52,6 +52,9 @@ class DelayedView:
         """Report the value as not cached, so that every read takes time."""
         return NOT_CACHED
 
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        return NOT_CACHED
+
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         await self._delays.wait()
         return await self._inner.load(keys)

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.clock import Clock
-from dynactor.storage.store import Group, NotCached, Row, Snapshot, Store, View
+from dynactor.storage.store import NOT_CACHED, Group, NotCached, Row, Snapshot, Store, View
 from dynactor.streams.kafka.broker import Broker
 from tests.support.databases.databases import running_database
 from tests.support.stores.faulty_store import FaultyStore
@@ -279,6 +279,9 @@ class _SteppedView:
 
     def cached(self, key: bytes) -> bytes | NotCached | None:
         return self._view.cached(key)
+
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         call = Load(keys)
