@@ -1,4 +1,4 @@
-"""Options and fixtures of all tests that use a server."""
+"""Options of pytest for this project, and fixtures of a server and its clients."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.servers.server import running_server
 from tests.support.tables.tables import local_index, table, unique_name
 
-# A slow example only shows a busy machine. Continuous integration uses the same examples each time,
-# so its findings come from the change; other runs draw new ones.
+# No deadline: on a busy machine any example may be slow. Continuous integration uses the same
+# examples in each run, so a failure is caused by the change; other runs use new examples.
 hypothesis.settings.register_profile("ours", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("ours")
 
-# Folders that need more than Python, and the message of a run without them.
+# Folders whose tests need other programs, and the message of a run that skips them.
 _NEEDING_TOOLS = {
     Path(__file__).parent / "kafka": "tests/kafka: needs a Kafka broker; run it by make "
     "test-kafka, which starts one with Java 17 and Maven, or uses that of "
@@ -55,7 +55,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--serve",
-        # Messages are serialized as between processes, so they can only hold serializable values.
+        # The server serializes the messages between its actors, to prove that all can be
+        # serialized.
         default="--copy-messages",
         help="options for the server that is started, such as '--partitions-per-table 1'",
     )
@@ -88,8 +89,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "embedded_store(reason): tests what only a data directory has; not run with --store",
     )
-    # structlog's default makes Rich format each traceback, which blocks the event loop for 0.5 s
-    # per planted crash. Five crashes then take longer than the restart window.
+    # By default structlog lets Rich format each traceback, which blocks the event loop for 0.5 s
+    # per injected crash. A supervisor that counts crashes within a time window would then count too
+    # few.
     structlog.configure(
         processors=[
             *structlog.get_config()["processors"][:-1],
@@ -99,7 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out tests that need more than Python, unless they are requested by name."""
+    """Skip folders whose tests need other programs, unless they are named on the command line."""
     told = _NEEDING_TOOLS.get(collection_path)
     if told is None:
         return None
@@ -112,7 +114,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With another store, skip the tests of the embedded store, and report that."""
+    """With ``--store``, skip the tests of the embedded store, and report that."""
     if config.getoption("--store") is None:
         return
     for item in list(items):
@@ -124,9 +126,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the collected tests out of garbage collections.
+    """Exclude the collected tests from garbage collection.
 
-    They live until the end of the run, so each full collection would scan millions of objects.
+    The tests exist until the end of the run, so each full collection would scan millions of
+    objects.
     """
     gc.disable()
     try:
@@ -145,7 +148,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """A worker of a parallel run has ended."""
+    """Collect the skipped tests of a worker of a parallel run that has ended."""
     for line in getattr(node, "workeroutput", {}).get(_LEFT_OUT, ()):
         leave_out(node.config, line)
 
@@ -153,7 +156,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Report the left-out tests in the summary."""
+    """Print the skipped tests in the summary."""
     lines = left_out(config)
     if lines:
         terminalreporter.section("not run")
@@ -163,14 +166,14 @@ def pytest_terminal_summary(
 
 @pytest.fixture
 def rounds(pytestconfig: pytest.Config) -> int | None:
-    """The requested number of rounds; None: a few."""
+    """The number of rounds in ``--rounds``; None without the option, for a few short rounds."""
     given: int | None = pytestconfig.getoption("--rounds")
     return given
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Postgresql]:
-    """A PostgreSQL for the whole session."""
+    """A PostgreSQL server for the whole session."""
     with running_postgresql() as running:
         yield running
 
@@ -189,7 +192,7 @@ def _servers_keep_their_data(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
-    """The server under test, one for the whole session."""
+    """The endpoint of the server under test, which runs for the whole session."""
     given = pytestconfig.getoption("--endpoint")
     if given:
         yield given.rstrip("/")
@@ -200,35 +203,35 @@ def endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def wire(endpoint: str) -> Iterator[WireClient]:
-    """Requests as written, over bare HTTP."""
+    """A client of plain HTTP, which sends any request unchanged."""
     with closing(WireClient(endpoint)) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def lanes(endpoint: str) -> Iterator[LanesClient]:
-    """Requests over both HTTP lanes, plain and compressed, with equal answers."""
+    """A client that sends each request over both HTTP lanes, and compares the answers."""
     with closing(LanesClient(endpoint)) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def streams_wire(endpoint: str) -> Iterator[WireClient]:
-    """Requests to DynamoDB Streams, over bare HTTP."""
+    """A client of plain HTTP for DynamoDB Streams."""
     with closing(WireClient(endpoint, STREAMS_TARGET_PREFIX)) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def client(endpoint: str) -> Iterator[Any]:
-    """boto3's client."""
+    """A boto3 client."""
     with closing(boto3_client(endpoint)) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def resource(endpoint: str) -> Iterator[Any]:
-    """boto3's resource."""
+    """A boto3 resource."""
     resource = boto3_resource(endpoint)
     with closing(resource.meta.client):
         yield resource
@@ -238,7 +241,7 @@ def resource(endpoint: str) -> Iterator[Any]:
 def pk() -> str:
     """A partition key that no other test uses, because tests share tables.
 
-    The key stays unique with a suffix, such as a number.
+    A test may append a suffix, such as a number: the key remains unique.
     """
     return f"{unique_name('pk')}-"
 
@@ -273,10 +276,10 @@ def binary(wire: WireClient) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def indexed(wire: WireClient) -> Iterator[str]:
-    """A table with ``pk`` and ``sk``, strings, and an index of each projection.
+    """A table with ``pk`` and ``sk``, strings, and a local index of each projection.
 
-    ``by-all`` on ``a`` (S) holds everything, ``by-keys`` on ``k`` (N) only its keys, ``by-some`` on
-    ``b`` (B) also the attributes ``x`` and ``y``.
+    ``by-all`` on ``a`` (S) projects all attributes, ``by-keys`` on ``k`` (N) only the keys, and
+    ``by-some`` on ``b`` (B) the keys, ``x`` and ``y``.
     """
     indexes = (
         local_index("by-all", "pk", "a"),

@@ -1,5 +1,8 @@
 # ruff: noqa: T201 - the report is printed
-"""Run the comparison: ``python -m tests.differential``; the exit status is 1 if one is unknown."""
+"""Runs the comparison: ``python -m tests.differential``.
+
+Exits with 1 after an unknown difference.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ def _show(found: list[Difference]) -> None:
 
 
 def main() -> int:
-    """Compare and report; the exit status."""
+    """Compare the servers and print a report; return the exit status."""
     arguments = _arguments()
     made = scenarios(arguments.seed, arguments.requests)
     statuses: Counter[str] = Counter()

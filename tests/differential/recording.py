@@ -1,4 +1,4 @@
-"""DynamoDB Local's answers to hundreds of requests, stored in a file: an oracle without Java."""
+"""Stores DynamoDB Local's answers in a file, so that tests can compare answers without Java."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORDED = Path(__file__).parent / "recorded.json"
 
 
 class Recording(msgspec.Struct, array_like=True, frozen=True):
-    """Requests on one setup, with DynamoDB Local's normalized answers."""
+    """Requests after one setup of tables, with DynamoDB Local's normalized answers."""
 
     name: str
     setup: list[Request]
@@ -26,8 +26,8 @@ class Recording(msgspec.Struct, array_like=True, frozen=True):
 def record(outcomes: Iterable[Outcome], file: Path) -> None:
     """Store the answers of a run.
 
-    A write that only one server accepts is left out, and the requests after it form a new
-    recording, because a replay must find the data that DynamoDB Local had.
+    Before each request, a replay must have the same data as DynamoDB Local had. So a write that
+    only one server accepts is omitted, and a new recording starts after it with the setup.
     """
     recordings: list[Recording] = []
     begin = True

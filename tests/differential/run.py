@@ -22,19 +22,19 @@ from tests.differential.requests.request import (
 
 
 class Outcome(NamedTuple):
-    """The outcome of one request: DynamoDB Local's answer, and the difference of this server's."""
+    """The outcome of one request: DynamoDB Local's answer, and the difference if there is one."""
 
     scenario: Scenario
     request: Request
     local: dict[str, Any]
     difference: Difference | None
-    # The two may hold different data, so both were set up again.
+    # The servers may have different data now, so the setup was sent to both again.
     spoiled: bool
     accepted: bool
 
 
 def run(scenarios: Iterable[Scenario], ours: Peer, local: Peer) -> Iterator[Outcome]:
-    """Run the scenarios; after a write that made the data differ, set up again."""
+    """Run the scenarios. After a write that may have made the data differ, send the setup again."""
     for scenario in scenarios:
         send_all(scenario.setup, ours, local)
         for sent in _with_reads(scenario):
@@ -43,7 +43,7 @@ def run(scenarios: Iterable[Scenario], ours: Peer, local: Peer) -> Iterator[Outc
             difference = None
             if our_form != local_form:
                 difference = Difference(scenario.name, sent, our_form, local_form)
-            spoiled = _writes_before_it_looks(local_form) or (
+            spoiled = _may_have_written_some(local_form) or (
                 difference is not None and spoils_state(difference)
             )
             yield Outcome(
@@ -54,16 +54,16 @@ def run(scenarios: Iterable[Scenario], ours: Peer, local: Peer) -> Iterator[Outc
         send_all(scenario.teardown, ours, local)
 
 
-def _writes_before_it_looks(local: dict[str, Any]) -> bool:
+def _may_have_written_some(local: dict[str, Any]) -> bool:
     """Whether DynamoDB Local may have written some statements of a refused batch."""
     return local.get("message") == "Provided list of item keys contains duplicates"
 
 
 def _with_reads(scenario: Scenario) -> Iterator[Request]:
-    """Its requests, each update followed by a read of the item, statements by one of the table.
+    """The scenario's requests, with a read after each update, statement and transaction.
 
-    An update's answer need not show its effect, and a difference should be detected where it occurs
-    instead of many requests later.
+    The answer to a write may not show its effect. The read finds a difference right after the write
+    that caused it, not many requests later.
     """
     for sent in scenario.requests:
         yield sent
@@ -74,8 +74,8 @@ def _with_reads(scenario: Scenario) -> Iterator[Request]:
         body = json.loads(sent.body)
         if isinstance(body.get("Key"), dict) and isinstance(body.get("TableName"), str):
             read = {"TableName": body["TableName"], "Key": body["Key"]}
-            told = (AFTER_UPDATE, WITHOUT_ACTION) if without_action(body) else (AFTER_UPDATE,)
-            yield request("GetItem", read, *sent.faults, *told)
+            added = (AFTER_UPDATE, WITHOUT_ACTION) if without_action(body) else (AFTER_UPDATE,)
+            yield request("GetItem", read, *sent.faults, *added)
 
 
 def send_all(requests: Iterable[Request], *peers: Peer) -> None:

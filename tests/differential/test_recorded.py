@@ -1,4 +1,4 @@
-"""This server answers like DynamoDB Local, or differs in a decided way."""
+"""Compares this server's answers with recorded answers of DynamoDB Local."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.differential.run import send_all
 from tests.support.servers.server import running_server
 
 
-def test_answers_differ_from_recorded_ones_in_known_ways_alone() -> None:
+def test_answers_equal_the_recorded_ones_except_for_known_kinds_of_differences() -> None:
     unknown = []
-    # A separate server, because ListTables shows every table.
+    # Start a separate server, because ListTables would also return the tables of other tests.
     with running_server() as server, closing(Peer(server.endpoint)) as peer:
         for recorded in recording.load():
             send_all(recorded.setup, peer)

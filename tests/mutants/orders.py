@@ -21,7 +21,7 @@ ORDERS: Final = (
         "if locked.table is not self._rows.definition:",
         "if False:",
         "tests/actors/transactions/test_transactions_and_new_indexes.py",
-        ["test_an_item_held_while_an_index_was_added_is_in_the_index"],
+        ["test_an_item_locked_while_an_index_was_added_is_in_the_index"],
     ),
     Fault(
         "sweeper sets its swept-before time after reading",
@@ -40,7 +40,7 @@ ORDERS: Final = (
         for positions in due:
 """,
         "tests/actors/derived/test_times_listed_meanwhile.py",
-        ["test_an_item_listed_after_the_page_being_read_goes_with_the_same_sweep"],
+        ["test_an_item_listed_behind_the_page_being_read_is_deleted_in_the_same_sweep"],
     ),
     Fault(
         "sweeper overwrites a time noticed while it reads",
@@ -56,7 +56,7 @@ ORDERS: Final = (
         "await self._owner.settle()",
         "self._owner.is_in_doubt = False",
         "tests/actors/catalog/test_unknown_commits.py",
-        ["test_a_commit_on_its_way_is_not_written_once_the_catalog_was_loaded_again"],
+        ["test_a_late_commit_is_refused_once_the_catalog_was_reloaded"],
     ),
     Fault(
         "partition goes on after a split of unknown outcome",
@@ -64,7 +64,7 @@ ORDERS: Final = (
         "        except Unknown as error:",
         "        except ZeroDivisionError as error:",
         "tests/actors/catalog/test_unknown_commits.py",
-        ["test_a_partition_whose_split_is_unknown_writes_nothing_of_its_own"],
+        ["test_a_partition_whose_split_is_unknown_commits_nothing"],
     ),
     Fault(
         "partitions build on a round of unknown outcome",
@@ -72,7 +72,7 @@ ORDERS: Final = (
         'ending = "cancelled" if is_unknown(durable) else "committed"',
         'ending = "committed"',
         "tests/actors/transactions/test_unknown_rounds.py",
-        ["test_followers_never_see_a_change_of_a_round_that_was_not_written"],
+        ["test_followers_never_see_a_transaction_that_was_not_written"],
     ),
     Fault(
         "feed tail moves after a failed sync",
@@ -89,8 +89,8 @@ ORDERS: Final = (
         "        self._move(end)\n        self.ended.set_result(None)\n        if await",
         "tests/actors/derived/test_subscribers.py",
         [
-            "test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_stored",
-            "test_an_end_that_the_store_refuses_is_stored_before_a_child_begins",
+            "test_a_childs_follower_starts_when_the_end_of_the_parents_log_is_stored",
+            "test_a_refused_end_of_a_log_is_stored_before_the_child_starts",
         ],
     ),
     Fault(
@@ -129,7 +129,7 @@ ORDERS: Final = (
         "if entered is None or entered.number != message.number:",
         "if entered is None:",
         "tests/actors/derived/test_draining.py",
-        ["test_a_destination_whose_topic_is_reached_while_it_is_disabled_is_drained"],
+        ["test_a_destination_disabled_while_it_reaches_its_topic_is_drained"],
     ),
     Fault(
         "drain of a relay that was stopped counts as done",
@@ -145,7 +145,7 @@ ORDERS: Final = (
         "self.follows_all = has_passed and not self._is_closing",
         "self.follows_all = not self._is_closing",
         "tests/actors/derived/test_given_up_followers.py",
-        ["test_an_index_does_not_catch_up_without_one_of_its_followers"],
+        ["test_an_index_with_an_abandoned_follower_does_not_catch_up"],
     ),
     Fault(
         "time to live catches up although an expirer was given up",
@@ -153,7 +153,7 @@ ORDERS: Final = (
         "return have_passed and not self._is_closing",
         "return not self._is_closing",
         "tests/actors/derived/test_given_up_followers.py",
-        ["test_time_to_live_does_not_catch_up_without_one_of_its_expirers"],
+        ["test_time_to_live_with_an_abandoned_expirer_does_not_catch_up"],
     ),
     Fault(
         "partition keeps its counts after a lost commit",
@@ -168,7 +168,7 @@ ORDERS: Final = (
 """,
         "tests/actors/transactions/test_lost_commits.py",
         [
-            "test_counts_of_items_continue_from_the_stored_state",
+            "test_item_counts_continue_from_the_stored_state",
         ],
     ),
     Fault(
@@ -200,7 +200,7 @@ ORDERS: Final = (
         return claim""",
         "tests/actors/transactions/test_client_tokens.py",
         [
-            "test_a_token_is_in_progress_while_the_store_is_asked_whether_it_is_new",
+            "test_a_token_is_in_progress_while_the_store_is_read_for_it",
         ],
     ),
     Fault(
@@ -213,7 +213,7 @@ ORDERS: Final = (
         "",
         "tests/actors/transactions/test_client_tokens.py",
         [
-            "test_a_token_whose_transaction_never_became_durable_is_not_taken_for_repeated",
+            "test_a_token_of_a_transaction_that_never_became_durable_counts_as_new",
         ],
     ),
     Fault(
@@ -244,7 +244,7 @@ ORDERS: Final = (
 """,
         "tests/actors/derived/test_subscribers.py",
         [
-            "test_an_end_that_the_store_refuses_is_stored_before_a_child_begins",
+            "test_a_refused_end_of_a_log_is_stored_before_the_child_starts",
         ],
     ),
     Fault(
@@ -257,7 +257,7 @@ ORDERS: Final = (
         "        del partition\n",
         "tests/actors/transactions/test_joined_partitions.py",
         [
-            "test_a_crash_before_the_outcome_is_known",
+            "test_a_partition_that_crashes_before_the_outcome_is_known_applies_it",
         ],
     ),
     Fault(
@@ -270,7 +270,7 @@ ORDERS: Final = (
         "        if decision.committed:",
         "tests/actors/transactions/test_joined_partitions.py",
         [
-            "test_a_crash_after_the_outcome_is_known",
+            "test_a_partition_that_crashes_after_the_outcome_is_known_applies_it",
         ],
     ),
     Fault(
@@ -310,7 +310,7 @@ ORDERS: Final = (
 """,
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_a_shard_that_is_closed_while_it_is_read_shows_nothing_of_its_child",
+            "test_a_shard_closed_during_a_read_shows_no_record_of_its_child",
         ],
     ),
     Fault(
@@ -322,7 +322,7 @@ ORDERS: Final = (
         "            await self._replace(kept)",
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_an_open_shard_shows_nothing_after_the_end_that_is_being_stored",
+            "test_an_open_shard_shows_no_record_after_an_end_that_is_being_stored",
         ],
     ),
     Fault(
@@ -336,7 +336,7 @@ ORDERS: Final = (
         await self._owner.change(puts=[stream_row(stream)])""",
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_a_roll_that_the_store_refuses_is_not_seen",
+            "test_a_roll_of_a_shard_that_the_store_refuses_is_not_visible",
         ],
     ),
     Fault(
@@ -404,7 +404,7 @@ ORDERS: Final = (
 """,
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_a_stream_that_expires_is_gone_for_readers_before_its_records_are",
+            "test_an_expired_stream_is_removed_for_readers_before_its_records_are_deleted",
         ],
     ),
     Fault(
@@ -428,7 +428,7 @@ ORDERS: Final = (
         "with nullcontext():",
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_a_stream_that_is_being_disabled_shows_nothing_after_its_end",
+            "test_a_stream_that_is_being_disabled_shows_no_record_after_its_end",
         ],
     ),
     Fault(
@@ -438,7 +438,7 @@ ORDERS: Final = (
         "shard.partition_number: tails[shard.partition_number]",
         "tests/actors/derived/test_stream_steps.py",
         [
-            "test_a_stream_that_is_disabled_ends_after_all_that_it_showed",
+            "test_a_disabled_stream_ends_after_all_records_that_it_showed",
         ],
     ),
     Fault(
@@ -469,7 +469,7 @@ ORDERS: Final = (
         "",
         "tests/actors/partition/test_durability.py",
         [
-            "test_a_table_is_closed_only_when_its_last_write_is_answered",
+            "test_closing_a_table_waits_until_its_last_write_is_answered",
         ],
     ),
     Fault(
@@ -479,7 +479,7 @@ ORDERS: Final = (
         "self._feed.begin(head.counter, head.logged_bytes)",
         "tests/actors/partition/test_durability.py",
         [
-            "test_the_tail_stays_where_it_is_when_a_partition_restarts_before_a_sync",
+            "test_the_tail_of_a_log_does_not_move_when_a_partition_restarts_before_a_sync",
         ],
     ),
     Fault(
@@ -489,7 +489,7 @@ ORDERS: Final = (
         "if self._opened is not None:",
         "tests/actors/transactions/test_transaction_splits.py",
         [
-            "test_a_transaction_waits_also_for_the_split_that_follows_at_once",
+            "test_a_transaction_also_waits_for_an_immediately_following_split",
         ],
     ),
     Fault(
@@ -504,7 +504,7 @@ ORDERS: Final = (
 """,
         "tests/actors/derived/test_subscribers.py",
         [
-            "test_an_end_is_stored_although_the_store_has_another_checkpoint",
+            "test_the_end_of_a_log_is_stored_although_the_store_has_another_checkpoint",
         ],
     ),
     Fault(
@@ -517,7 +517,7 @@ ORDERS: Final = (
         "        raise",
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_a_destination_that_is_not_disabled_misses_no_change",
+            "test_a_destination_whose_disabling_was_refused_misses_no_change",
         ],
     ),
     Fault(
@@ -532,7 +532,7 @@ ORDERS: Final = (
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_a_destination_that_is_not_disabled_misses_no_change",
+            "test_a_destination_whose_disabling_was_refused_misses_no_change",
         ],
     ),
     Fault(
@@ -548,7 +548,7 @@ ORDERS: Final = (
     await owner.put(record, puts=balances, range_deletes=range_deletes)""",
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_time_to_live_that_is_not_disabled_is_shown_as_on",
+            "test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled",
         ],
     ),
     Fault(
@@ -565,7 +565,7 @@ ORDERS: Final = (
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_the_catalog_can_be_changed_after_a_change_that_was_lost",
+            "test_the_catalog_can_be_changed_after_a_change_was_lost",
         ],
     ),
     Fault(
@@ -583,7 +583,7 @@ ORDERS: Final = (
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_nothing_is_copied_for_a_backup_that_is_not_stored",
+            "test_no_row_is_copied_for_a_backup_whose_record_was_refused",
         ],
     ),
     Fault(
@@ -595,7 +595,7 @@ ORDERS: Final = (
         "                raise",
         "tests/actors/derived/test_times_listed_meanwhile.py",
         [
-            "test_an_item_listed_late_that_the_store_kept_goes_with_the_next_sweep",
+            "test_an_item_listed_late_whose_deletion_failed_is_deleted_in_the_next_sweep",
         ],
     ),
     Fault(
@@ -610,7 +610,7 @@ ORDERS: Final = (
         while""",
         "tests/actors/derived/test_times_listed_meanwhile.py",
         [
-            "test_items_not_swept_because_of_a_crash_are_swept_after_it",
+            "test_items_that_a_crashed_sweep_missed_are_deleted_after_the_restart",
         ],
     ),
     Fault(
@@ -625,7 +625,7 @@ ORDERS: Final = (
         await self._maintainers.wait_caught_up()
 """,
         "tests/actors/derived/test_index_steps.py",
-        ["test_changes_that_a_backfill_has_seen_are_not_counted_again"],
+        ["test_changes_before_the_backfill_are_not_counted_twice"],
     ),
     Fault(
         "list of expiry times misses a page that was lost",
@@ -658,7 +658,7 @@ ORDERS: Final = (
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_time_to_live_that_is_not_disabled_is_shown_as_on",
+            "test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled",
         ],
     ),
     Fault(
@@ -746,7 +746,7 @@ ORDERS: Final = (
         "return parent is None or (parent.is_whole and self._is_open(parent))",
         "tests/actors/derived/test_followed_logs.py",
         [
-            "test_a_childs_log_is_open_once_the_end_of_its_parents_is_stored",
+            "test_a_childs_log_is_opened_once_the_end_of_the_parents_log_is_stored",
         ],
     ),
     Fault(
@@ -756,7 +756,7 @@ ORDERS: Final = (
         "puts=(),",
         "tests/actors/kafka/test_replay.py",
         [
-            "test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is_over",
+            "test_a_replay_stores_checkpoints_before_it_starts_and_deletes_them_at_its_end",
         ],
     ),
     Fault(
@@ -766,7 +766,7 @@ ORDERS: Final = (
         "first: list[tuple[bytes, bytes]] = []",
         "tests/actors/kafka/test_replay.py",
         [
-            "test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is_over",
+            "test_a_replay_stores_checkpoints_before_it_starts_and_deletes_them_at_its_end",
         ],
     ),
     Fault(
@@ -776,7 +776,7 @@ ORDERS: Final = (
         "if False:",
         "tests/actors/derived/test_trim_delay.py",
         [
-            "test_a_log_is_trimmed_past_a_blocked_sink_that_may_miss_changes",
+            "test_a_log_is_trimmed_although_a_sink_that_may_miss_changes_is_blocked",
         ],
     ),
     Fault(
@@ -806,7 +806,7 @@ ORDERS: Final = (
 """,
         "tests/actors/kafka/test_publishing_steps.py",
         [
-            "test_a_destination_is_active_once_it_is_stored_where_its_snapshot_ended",
+            "test_a_destination_is_active_once_the_positions_of_its_snapshot_are_stored",
         ],
     ),
     Fault(
@@ -824,7 +824,7 @@ ORDERS: Final = (
     async def close""",
         "tests/actors/kafka/test_publishing_steps.py",
         [
-            "test_a_shared_publisher_is_opened_only_when_the_last_one_is_closed",
+            "test_a_shared_publisher_is_opened_only_when_the_previous_one_is_closed",
         ],
     ),
     Fault(
@@ -838,7 +838,7 @@ ORDERS: Final = (
             if self.closed:""",
         "tests/actors/runtime/test_mailbox.py",
         [
-            "test_a_taker_waits_on_where_what_woke_it_was_taken_out",
+            "test_a_receiver_keeps_waiting_if_the_message_that_woke_it_was_withdrawn",
         ],
     ),
     Fault(
@@ -864,7 +864,7 @@ ORDERS: Final = (
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_a_destination_that_is_not_cut_off_continues",
+            "test_a_destination_whose_cut_off_was_refused_continues",
         ],
     ),
     Fault(
@@ -879,7 +879,7 @@ ORDERS: Final = (
             self._in_flight.popleft()
 """,
         "tests/actors/derived/test_scan.py",
-        ["test_messages_that_are_refused_are_sent_again"],
+        ["test_refused_messages_are_sent_again"],
     ),
     Fault(
         "scan ends while its messages are in flight",
@@ -895,7 +895,7 @@ ORDERS: Final = (
         "range_deletes=[self._sink.target]",
         "range_deletes=[]",
         "tests/actors/derived/test_scan.py",
-        ["test_a_snapshot_shows_one_moment_and_drops_earlier_rows"],
+        ["test_a_snapshot_copies_the_rows_of_one_moment_and_deletes_earlier_copies"],
     ),
     Fault(
         "phase is started again by each change",
@@ -911,7 +911,7 @@ ORDERS: Final = (
         "        if name == self._stored_name(entered.name):\n",
         "        if True:\n",
         "tests/actors/catalog/test_phases.py",
-        ["test_a_phase_that_can_not_be_started_is_started_when_the_message_comes_again"],
+        ["test_a_phase_whose_start_failed_is_started_with_the_next_message"],
     ),
     Fault(
         "phases of a table outlive what they had at work",
@@ -927,7 +927,7 @@ ORDERS: Final = (
         'self._writer_bytes or b"", "big") + 1',
         'self._writer_bytes or b"", "big")',
         "tests/actors/catalog/test_unknown_commits.py",
-        ["test_a_commit_on_its_way_is_not_written_once_the_catalog_was_loaded_again"],
+        ["test_a_late_commit_is_refused_once_the_catalog_was_reloaded"],
     ),
     Fault(
         "sweeper tries on although its partition has another owner",
@@ -935,7 +935,7 @@ ORDERS: Final = (
         "                if is_fenced(error):\n                    raise\n",
         "",
         "tests/actors/derived/test_fenced_work.py",
-        ["test_a_sweeper"],
+        ["test_a_sweeper_stops_when_it_is_fenced"],
     ),
     Fault(
         "a page of a namespace goes on into the next one",

@@ -1,4 +1,4 @@
-"""A table in a restore can be deleted in each phase, even if the store blocks the restore."""
+"""A table whose restore the store blocks can be deleted in each phase of the restore."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.support.stores.store import memory_store
 
 
 class FullFor(FaultyStore):
-    """A store that, for the owners of these heads, only accepts commits that free space."""
+    """A store that is full for the owners of the selected heads: it accepts only their deletes."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
         self.is_full_for: Callable[[bytes], bool] = lambda _: False
 
     def allow(self) -> None:
-        """Accept everything again."""
+        """Accept all commits again."""
         self.is_full_for = lambda _: False
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
@@ -50,7 +50,7 @@ def is_catalog(head_key: bytes) -> bool:
     return head_key == key_layout.CATALOG_WRITER
 
 
-async def test_when_its_items_are_in_and_that_can_not_be_stored() -> None:
+async def test_a_table_can_be_deleted_when_the_end_of_its_item_copy_cannot_be_stored() -> None:
     async with memory_store() as inner:
         store = FullFor(inner)
         async with running_database(store) as database:
@@ -64,7 +64,7 @@ async def test_when_its_items_are_in_and_that_can_not_be_stored() -> None:
             assert database.table_names() == ["Thread"]
 
 
-async def test_when_its_indexes_can_not_be_begun() -> None:
+async def test_a_table_can_be_deleted_when_the_start_of_its_indexes_cannot_be_stored() -> None:
     async with memory_store() as inner:
         store = FullFor(inner)
         async with running_database(store) as database:
@@ -76,7 +76,7 @@ async def test_when_its_indexes_can_not_be_begun() -> None:
             await deleted(database, backup, inner)
 
 
-async def test_when_its_indexes_do_not_fit() -> None:
+async def test_a_table_can_be_deleted_when_its_index_entries_cannot_be_stored() -> None:
     async with memory_store() as inner:
         store = FullFor(inner)
         async with running_database(store) as database:
@@ -94,7 +94,7 @@ async def test_when_its_indexes_do_not_fit() -> None:
             await deleted(database, backup, inner)
 
 
-async def test_when_its_indexes_are_filled_and_that_can_not_be_stored() -> None:
+async def test_a_table_can_be_deleted_when_the_end_of_its_backfill_cannot_be_stored() -> None:
     async with memory_store() as inner:
         store = FullFor(inner)
         async with running_database(store) as database:
@@ -108,7 +108,7 @@ async def test_when_its_indexes_are_filled_and_that_can_not_be_stored() -> None:
             await deleted(database, backup, inner)
 
 
-async def test_when_who_fills_an_index_was_given_up() -> None:
+async def test_a_table_can_be_deleted_when_the_actor_of_its_backfill_was_abandoned() -> None:
     async with memory_store() as inner:
         store = FailingPages(inner)
         async with running_database(store) as database:
@@ -122,7 +122,7 @@ async def test_when_who_fills_an_index_was_given_up() -> None:
             await deleted(database, backup, inner)
 
 
-async def test_while_it_gets_on_it_can_not_be_deleted() -> None:
+async def test_a_table_cannot_be_deleted_while_its_restore_makes_progress() -> None:
     async with memory_store() as inner:
         store = FullFor(inner)
         async with running_database(store) as database:

@@ -1,4 +1,4 @@
-"""The database's actor may crash at any of its commits: backups and restores are completed."""
+"""Backups and restores are completed although the database's actor crashes at any commit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CrashingOwner(FaultyStore):
         super().__init__(inner)
         self._is_written = is_written
         self.commits_left: int | None = None
-        # Whether the selected commit has occurred.
+        # Whether the commit that raises the error has happened.
         self.was_met = False
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
@@ -53,7 +53,7 @@ class CrashingOwner(FaultyStore):
 
 
 @pytest.mark.parametrize("is_written", [False, True])
-async def test_a_backup_is_whole_after_it(is_written: bool) -> None:
+async def test_a_backup_is_complete_after_a_crash_of_the_databases_actor(is_written: bool) -> None:
     for commits in range(MORE_COMMITS_THAN_IT_TAKES):
         async with memory_store() as inner:
             store = CrashingOwner(inner, is_written=is_written)
@@ -63,7 +63,7 @@ async def test_a_backup_is_whole_after_it(is_written: bool) -> None:
                 store.commits_left = commits
                 with capture_logs():
                     await answered(database.create_table_backup("Thread", "nightly"))
-                    await asked_for_something(database)
+                    await wait_restarted(database)
                     for each in database.table_backups.backups:
                         backup = await wait_available(database, each.backup_id)
                         copied = await rows_of(inner, backup.rows_id)
@@ -80,7 +80,9 @@ async def test_a_backup_is_whole_after_it(is_written: bool) -> None:
 
 
 @pytest.mark.parametrize("is_written", [False, True])
-async def test_a_restored_table_is_whole_after_it(is_written: bool) -> None:
+async def test_a_restored_table_is_complete_after_a_crash_of_the_databases_actor(
+    is_written: bool,
+) -> None:
     for commits in range(MORE_COMMITS_THAN_IT_TAKES):
         async with memory_store() as inner:
             store = CrashingOwner(inner, is_written=is_written)
@@ -92,7 +94,7 @@ async def test_a_restored_table_is_whole_after_it(is_written: bool) -> None:
                 store.commits_left = commits
                 with capture_logs():
                     await answered(begin_restore(database, backup))
-                    await asked_for_something(database)
+                    await wait_restarted(database)
                     if "Restored" in database.table_names():
                         other = await wait_restored(database)
                         store.commits_left = None
@@ -102,7 +104,8 @@ async def test_a_restored_table_is_whole_after_it(is_written: bool) -> None:
                 await database.delete_table_backup(backup.backup_id, "arn")
         if not store.was_met:
             break
-    # The record, the start of the indexes, the end of each, the end of the table.
+    # The commits are the table's record, the start of the indexes, the end of each index, and the
+    # end of the restore.
     assert commits > 3
 
 
@@ -111,6 +114,6 @@ async def answered(request: Awaitable[object]) -> None:
         await request
 
 
-async def asked_for_something(database: Database) -> None:
-    """The actor is running again."""
+async def wait_restarted(database: Database) -> None:
+    """Wait until the restarted actor answers a message."""
     await database.actor.keep_streams()

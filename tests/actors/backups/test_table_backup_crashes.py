@@ -1,4 +1,4 @@
-"""A server that dies at any commit of a backup or a restore completes it at its next start."""
+"""A server that was killed at any commit of a backup or restore completes it at the next start."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ ReplyT = TypeVar("ReplyT")
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages of a few items, so that there are several."""
+    """Make pages so short that a copy needs several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.backups.table_restore.RestoredItems.pages_per_cursor", 2)
 
 
 async def answered(request: Awaitable[ReplyT]) -> ReplyT | None:
-    """The answer to a request, None if the store was cut off before."""
+    """The answer to a request; None if the store refused commits before."""
     try:
         return await request
     except InternalServerError:
@@ -61,7 +61,7 @@ def is_available(database: Database) -> bool:
     return all(backup.status == "AVAILABLE" for backup in database.table_backups.backups)
 
 
-async def test_a_backup_is_whole_after_the_next_start() -> None:
+async def test_a_backup_is_complete_after_the_next_start() -> None:
     for commits in range(MORE_COMMITS_THAN_IT_TAKES):
         async with memory_store() as inner:
             store = CutStore(inner)
@@ -83,11 +83,11 @@ async def test_a_backup_is_whole_after_the_next_start() -> None:
                     assert backup.item_count == len(copied)
         if not store.was_cut:
             break
-    # The record, one commit per page of items, the last page, the end.
+    # The commits are the backup's record, one for each page of items, and the end.
     assert commits > WRITES // 2 // FEW_ROWS
 
 
-async def test_a_restored_table_is_whole_after_the_next_start() -> None:
+async def test_a_restored_table_is_complete_after_the_next_start() -> None:
     for commits in range(MORE_COMMITS_THAN_IT_TAKES):
         async with memory_store() as inner:
             store = CutStore(inner)
@@ -110,7 +110,8 @@ async def test_a_restored_table_is_whole_after_the_next_start() -> None:
                     assert await counts_of(database, "Restored") == counts
         if not store.was_cut:
             break
-    # The record, the pages of items, the start of the indexes, their pages, the end.
+    # The commits are the table's record, the pages of items, the start of the indexes, the pages of
+    # the indexes, and the end.
     assert commits > 10
 
 
@@ -119,12 +120,12 @@ async def begun_restore(database: Database, backup: TableBackup) -> bool:
     return True
 
 
-async def test_rows_that_a_crash_left_of_a_backup_are_not_used() -> None:
+async def test_a_backup_after_a_crash_does_not_use_rows_of_the_interrupted_one() -> None:
     async with memory_store() as inner:
         store = CutStore(inner)
         async with running_database(store) as database:
             await filled_table(database, WRITES, definition=table_definition())
-            # Four commits: the backup's record, the end of earlier work, and two pages.
+            # The 4 commits are the backup's record, the end of earlier work, and 2 pages.
             store.commits_left = 4
             asked = await database.create_table_backup("Thread", "nightly")
             await until_cut_or(store, lambda: False)

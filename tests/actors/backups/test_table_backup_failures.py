@@ -1,4 +1,4 @@
-"""The outcome of a backup, or of a restore, if the store can't be read."""
+"""Backups and restores while the store can't be read."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ FEW_ROWS: Final = 20
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages of a few items, so that there are several."""
+    """Make pages so short that a copy needs several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.derived.scan._AGAIN_SECONDS", 0.01)
 
 
 class ReopenedStore(FailingPages):
-    """A store that was reopened: older views are closed, which callers notice once."""
+    """A store that was reopened: a read of an older view fails once."""
 
     def __init__(self, inner: Store, database: Callable[[], Database]) -> None:
         super().__init__(inner)
         self._database = database
 
     async def met(self) -> None:
-        # The backup has the writes that were made before the copy restarted.
+        # The restarted copy must have these writes.
         table = self._database().table("Thread")
         for number in range(ITEMS):
             await table.write(put(thread(f"{number}", "subject", later=number)))
@@ -58,7 +58,7 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_backup_whose_view_is_gone_starts_over() -> None:
+async def test_a_backup_whose_view_was_closed_starts_over() -> None:
     async with memory_store() as inner:
         opened: list[Database] = []
         store = ReopenedStore(inner, lambda: opened[0])
@@ -86,11 +86,11 @@ async def test_a_backup_of_unreadable_rows_is_removed_and_logged() -> None:
             assert told["log_level"] == "error"
             assert told["reason"] == "a block is damaged"
             assert await rows_of(inner, asked.rows_id) == {}
-            # The table can be deleted again.
+            # A table can be deleted if no backup of it is in progress.
             await database.delete_table("Thread")
 
 
-async def test_a_table_that_can_not_be_restored_is_taken_away_and_logged() -> None:
+async def test_a_table_that_cannot_be_restored_is_deleted_and_logged() -> None:
     async with memory_store() as inner:
         store = FailingPages(inner)
         async with running_database(store) as database:
@@ -110,7 +110,7 @@ async def test_a_table_that_can_not_be_restored_is_taken_away_and_logged() -> No
             assert database.table_names() == ["Thread"]
 
 
-async def test_a_backup_that_was_given_up_can_be_deleted() -> None:
+async def test_an_abandoned_backup_can_be_deleted() -> None:
     async with memory_store() as inner:
         store = FailingPages(inner)
         async with running_database(store) as database:

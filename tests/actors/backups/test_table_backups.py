@@ -1,4 +1,4 @@
-"""A backup of a table shows one moment, and can be restored only when it is complete."""
+"""A backup of a table has the items of one moment, and can be restored once it is complete."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ async def test_a_restored_table_equals_its_source_at_the_moment_of_the_backup(se
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-async def test_it_does_so_however_the_tables_are_divided(partitions: int) -> None:
+async def test_a_restored_table_equals_its_source_with_any_number_of_partitions(
+    partitions: int,
+) -> None:
     async with memory_store() as store:
         async with running_database(store, partitions_per_table=7) as database:
             table = await filled_table(database)
@@ -88,7 +90,7 @@ async def test_it_does_so_however_the_tables_are_divided(partitions: int) -> Non
             assert await rows_of(store, other.definition.table_id) == before
 
 
-async def test_a_restored_table_is_written_to_as_any_other() -> None:
+async def test_a_restored_table_accepts_writes() -> None:
     async with memory_store() as store, running_database(store) as database:
         table = await filled_table(database)
         await begin_restore(database, await back_up(database))
@@ -110,7 +112,7 @@ async def test_a_backup_is_of_one_moment_while_writes_continue() -> None:
         table = database.table("Thread")
         asked = None
         answered_before = 0
-        # Write in sequence, so that a backup has the first items.
+        # The writes are sequential, so a backup must have the first items without a gap.
         for number in range(1_500):
             await table.write(put(thread(f"{number}", "subject", number=number)))
             if number == 700:
@@ -136,7 +138,8 @@ async def test_a_backup_is_of_one_moment_while_writes_continue() -> None:
 async def test_a_table_is_not_deleted_while_its_backup_is_made() -> None:
     async with memory_store() as store, running_database(store) as database:
         await filled_table(database, 50, definition=table_definition())
-        # The copy starts after all concurrent requests to the database's actor.
+        # Send both requests together, because the copy starts after all messages in the mailbox of
+        # the database's actor.
         async with asyncio.TaskGroup() as tasks:
             asked = tasks.create_task(database.create_table_backup("Thread", "nightly"))
             deleted = tasks.create_task(refused(database.delete_table("Thread")))
@@ -147,7 +150,7 @@ async def test_a_table_is_not_deleted_while_its_backup_is_made() -> None:
         await database.delete_table("Thread")
 
 
-async def test_a_backup_that_is_not_whole_can_not_be_used() -> None:
+async def test_an_incomplete_backup_cannot_be_used() -> None:
     async with memory_store() as store, running_database(store) as database:
         await filled_table(database, 50, definition=table_definition())
         backup = await database.create_table_backup("Thread", "nightly")
@@ -161,7 +164,7 @@ async def test_a_backup_that_is_not_whole_can_not_be_used() -> None:
         await wait_available(database, backup.backup_id)
 
 
-async def test_a_backup_is_not_deleted_while_it_is_restored_from() -> None:
+async def test_a_backup_is_not_deleted_during_a_restore_from_it() -> None:
     async with memory_store() as inner:
         store = HoldingCopies(inner)
         store.is_holding = False
@@ -227,7 +230,7 @@ async def test_a_table_without_space_can_be_deleted_during_its_restore(
             await database.delete_table_backup(backup.backup_id, ARN)
 
 
-async def test_a_full_disk_holds_a_restored_table_up_no_longer_than_it_lasts() -> None:
+async def test_a_restore_continues_once_the_disk_is_no_longer_full() -> None:
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store) as database:
@@ -255,7 +258,7 @@ async def test_the_server_stops_on_a_full_disk_and_continues_restoring_afterward
             store.refuse_commits(Full("the disk is full"))
         store.allow_commits()
         async with running_database(store) as database:
-            # A backup whose deletion was interrupted by the stop is created again.
+            # The deletion that the stop interrupted was not stored, so the backup is completed.
             whole = await wait_available(database, second.backup_id)
             assert whole.item_count == first.item_count
             other = await wait_restored(database)
@@ -275,7 +278,7 @@ async def test_a_deleted_backup_leaves_no_row() -> None:
             assert database.table_backups.backups == []
 
 
-async def test_a_backup_outlives_its_table_and_the_server() -> None:
+async def test_a_backup_exists_after_its_table_was_deleted_and_after_a_restart() -> None:
     async with memory_store() as store:
         async with running_database(store) as database:
             table = await filled_table(database)
@@ -284,7 +287,7 @@ async def test_a_backup_outlives_its_table_and_the_server() -> None:
             await database.delete_table("Thread")
         async with running_database(store) as database:
             assert database.table_backups.backups == [backup]
-            # A new table of the same name is another table.
+            # The new table has the same name, but is independent of the backup.
             await filled_table(database, 10, definition=table_definition())
             await begin_restore(database, backup)
             other = await wait_restored(database)
@@ -305,15 +308,15 @@ async def test_a_restored_table_has_no_log_of_its_restored_items() -> None:
             assert await store.latest.page(start, end, max_rows=1, max_bytes=1) == []
 
 
-async def test_backups_of_one_moment_have_names_of_their_own() -> None:
-    # The virtual clock stands still.
+async def test_backups_created_at_the_same_time_have_different_ids() -> None:
+    # The virtual clock does not advance, so all backups are created at the same time.
     async with running_database(clock=SetClock()) as database:
         await database.create_table(table_definition())
         made = {(await back_up(database)).backup_id for _ in range(20)}
         assert len(made) == 20
 
 
-async def test_a_transaction_that_is_under_way_is_in_a_backup_as_a_whole_or_not_at_all() -> None:
+async def test_a_backup_has_all_or_no_writes_of_a_transaction_in_progress() -> None:
     async with memory_store() as store, running_database(store) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -340,12 +343,12 @@ async def test_a_transaction_that_is_under_way_is_in_a_backup_as_a_whole_or_not_
 
 
 class WatchedCopies(FaultyStore):
-    """A store that records, with each change of the catalog, the number of running copies."""
+    """A store that records the number of copies in progress at each commit of the catalog."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
         self.copies: list[Future[None]] = []
-        self.on_their_way: list[int] = []
+        self.in_progress_counts: list[int] = []
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         durable = await super().commit(groups)
@@ -353,7 +356,7 @@ class WatchedCopies(FaultyStore):
             if group.head_key.startswith(CURSORS):
                 self.copies.append(durable)
             elif group.head_key == key_layout.CATALOG_WRITER:
-                self.on_their_way.append(sum(not copy.done() for copy in self.copies))
+                self.in_progress_counts.append(sum(not copy.done() for copy in self.copies))
         return durable
 
 
@@ -365,12 +368,12 @@ async def test_a_copy_is_available_only_when_it_is_durable(tmp_path: Path) -> No
             await begin_restore(database, await back_up(database))
             await wait_restored(database)
         assert len(store.copies) > 4
-        # The tables, the backup twice, and the end of the restore.
-        assert len(store.on_their_way) >= 5
-        assert set(store.on_their_way) == {0}
+        # The commits are those of the tables, 2 of the backup, and the end of the restore.
+        assert len(store.in_progress_counts) >= 5
+        assert set(store.in_progress_counts) == {0}
 
 
-async def test_at_most_the_maximum_of_tables_are_restored_at_a_time(
+async def test_at_most_the_maximum_number_of_tables_are_restored_concurrently(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("dynactor.actors.backups.restore_phases.RESTORES", 2)
@@ -390,7 +393,7 @@ async def test_at_most_the_maximum_of_tables_are_restored_at_a_time(
             await begin_restore(database, backup, "Restored2")
 
 
-async def test_an_item_deleted_afterwards_is_in_the_backup() -> None:
+async def test_an_item_deleted_after_the_backup_is_in_the_backup() -> None:
     async with memory_store() as store, running_database(store) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")

@@ -1,4 +1,4 @@
-"""The balances that the server stores, when it stores them, and failures to store them."""
+"""When the server stores token-bucket balances, which ones, and failures to store them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ from tests.support.stores.store import memory_store
 BY_POSTS = "by_posts"
 RATE = 5
 FULL = 300 * RATE
-# The reserves of a partition in use, which stored balances exclude, at these rates.
+# The server subtracts a reserve from the stored balance of a partition in use. These are the
+# reserves at the rates of this test.
 WRITE_RESERVE, READ_RESERVE = 25, 60
 
 
@@ -49,7 +50,7 @@ class Poison(Message[None], frozen=True):
 
 
 class WatchedStore(HeldStore):
-    """A store that records the rows of balances in each commit, by key; None: deleted."""
+    """A store that records the balance rows of each commit, by key; a deleted row is None."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -83,7 +84,7 @@ async def running(
     definition: TableDefinition | None = None,
     **settings: Any,
 ) -> AsyncIterator[Database]:
-    """A database with enforced limits, and one table if there is none yet."""
+    """A database with enforced limits; the first start creates a table."""
     options = {"throttling": "auto", "partitions_per_table": 1, **settings}
     async with running_database(store, clock or SetClock(), **options) as database:
         if not database.tables:
@@ -147,7 +148,7 @@ async def test_an_idle_server_writes_nothing():
         assert await stored(store) == {}
 
 
-async def test_a_table_in_use_is_stored_less_its_reserve_and_one_at_rest_as_it_is():
+async def test_the_balance_of_a_table_in_use_is_stored_without_its_reserve():
     async with watched() as store:
         clock = SetClock()
         async with running(store, clock) as database:
@@ -165,7 +166,7 @@ async def test_a_table_in_use_is_stored_less_its_reserve_and_one_at_rest_as_it_i
             assert await stored(store) == {}
 
 
-async def test_a_burst_is_stored_while_it_continues_and_nothing_waits_for_that():
+async def test_balances_are_stored_during_a_burst_and_no_request_waits_for_that():
     async with watched() as store, running(store) as database:
         table = database.table("Thread")
         await write(table, 300)
@@ -188,7 +189,7 @@ async def test_a_restart_continues_where_the_server_stopped():
 
 
 async def test_stored_balances_are_updated_before_the_first_request():
-    """Otherwise the next start would add the time of the stop again, after a crash."""
+    """Otherwise the next start after a crash would add the time without a server twice."""
     async with watched() as store:
         clock = SetClock()
         async with running(store, clock) as database:
@@ -201,7 +202,7 @@ async def test_stored_balances_are_updated_before_the_first_request():
             assert rows == {1: Balance(FULL - READ_RESERVE, FULL - 150 - WRITE_RESERVE)}
 
 
-async def test_a_table_of_before_balances_were_stored_is_full():
+async def test_a_table_without_stored_balances_has_full_ones():
     async with memory_store() as inner:
         async with running_database(inner, SetClock(), throttling="auto") as database:
             await database.create_table(provisioned())
@@ -210,7 +211,7 @@ async def test_a_table_of_before_balances_were_stored_is_full():
             assert units_left(database.table("Thread")) == {1: FULL}
 
 
-async def test_a_full_disk_is_logged_and_stops_no_server():
+async def test_a_full_disk_is_logged_and_the_server_continues():
     async with watched() as store:
         clock = SetClock()
         async with running(store, clock) as database:
@@ -221,7 +222,8 @@ async def test_a_full_disk_is_logged_and_stops_no_server():
                 await database.balances.keep()
             assert {each["event"] for each in logs} == {"balances_not_stored"}
             assert logs[0]["error"] == "no space"
-            # One attempt for the balances that fell below their rows, and one for all balances.
+            # The two attempts are for the balances that fell below their rows, and for all
+            # balances.
             assert len(logs) == 2
             assert await stored(store) == {}
             store.failure = None
@@ -231,7 +233,7 @@ async def test_a_full_disk_is_logged_and_stops_no_server():
             assert (await stored(store)).popitem()[1][1].write_units <= FULL - 200 + 3
 
 
-async def test_balances_are_stored_after_a_commit_of_unknown_outcome():
+async def test_balances_are_stored_after_a_commit_with_an_unknown_outcome():
     async with memory_store() as inner:
         store = DoubtfulStore(inner)
         clock = SetClock()
@@ -249,7 +251,7 @@ async def test_balances_are_stored_after_a_commit_of_unknown_outcome():
             assert (await stored(store)).popitem()[1][1].write_units <= FULL - 200 + 3
 
 
-async def test_a_stop_on_a_full_disk_is_a_stop():
+async def test_the_server_stops_normally_on_a_full_disk():
     async with watched() as store:
         async with running(store) as database:
             await write(database.table("Thread"), 100)
@@ -259,7 +261,7 @@ async def test_a_stop_on_a_full_disk_is_a_stop():
         assert logs
         store.failure = None
         async with running(store) as database:
-            # The same as after a crash.
+            # The balance is the same as after a crash.
             left = units_left(database.table("Thread"))[1]
             assert left is not None
             assert FULL - 100 - WRITE_RESERVE <= left <= FULL - 100
@@ -314,7 +316,7 @@ async def test_a_table_that_becomes_on_demand_leaves_no_rows():
         assert await stored(store) == {}
 
 
-async def test_the_rows_of_children_come_with_the_split():
+async def test_a_split_writes_the_balance_rows_of_the_children():
     async with watched() as store, running(store) as database:
         table = database.table("Thread")
         await write(table, 500)
@@ -336,7 +338,7 @@ def _decoded(row: bytes | None) -> Balance:
     return burst_balances.decode(row)
 
 
-async def test_the_rows_of_full_partitions_come_with_more_units():
+async def test_an_increase_of_units_writes_rows_for_full_partitions():
     async with watched() as store, running(store) as database:
         table = database.table("Thread")
         edit = TableEdit(throughput=Throughput(RATE, 100))
@@ -345,7 +347,7 @@ async def test_the_rows_of_full_partitions_come_with_more_units():
         assert units_left(table) == {1: FULL}
 
 
-async def test_so_they_do_where_more_units_come_later():
+async def test_an_increase_of_units_after_a_transition_writes_rows_for_full_partitions():
     definition = provisioned(index_units=RATE)
     settings = {"table_transition_seconds": 0.01}
     async with watched() as store, running(store, None, definition, **settings) as database:
@@ -366,7 +368,7 @@ async def test_so_they_do_where_more_units_come_later():
 
 
 async def settled(database: Database) -> Table:
-    """The table, once it and its indexes are ACTIVE."""
+    """Wait until the table and its indexes are ACTIVE; return the table."""
     table = database.table_in_any_state("Thread")
     definition = table.definition
     while {definition.status, *(each.status for each in definition.global_indexes)} != {"ACTIVE"}:
@@ -375,14 +377,14 @@ async def settled(database: Database) -> Table:
     return table
 
 
-async def test_fewer_units_come_with_no_rows():
+async def test_a_decrease_of_units_writes_no_rows():
     async with watched() as store, running(store) as database:
         edit = TableEdit(throughput=Throughput(RATE, 1))
         await database.update_table("Thread", edit)
         assert store.commits == []
 
 
-async def test_tables_keep_their_balances_where_the_databases_actor_crashes():
+async def test_tables_keep_their_balances_after_a_crash_of_the_databases_actor():
     async with watched() as store, running(store) as database:
         await write(database.table("Thread"), 100)
         await database.balances.keep()

@@ -1,4 +1,4 @@
-"""After another owner's change of the catalog, the database reloads it and repeats its change."""
+"""After another owner changed the catalog, the database reloads it and repeats its own change."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class OtherOwner(FaultyStore):
     _refusals = 0
 
     def refuse_after(self, changes: int, times: int = 1) -> None:
-        """Refuse changes after this many accepted ones."""
+        """Accept this many changes, and then refuse ``times`` changes."""
         self._allowed, self._refusals = changes, times
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
@@ -91,7 +91,7 @@ def is_active(database: Database) -> bool:
     return all(index.status == "ACTIVE" for index in indexes)
 
 
-async def test_a_catalog_that_others_change_again_and_again_refuses_a_change():
+async def test_a_change_fails_if_other_owners_change_the_catalog_repeatedly():
     async with memory_store() as inner:
         store = OtherOwner(inner)
         async with running_database(store) as database:

@@ -1,4 +1,4 @@
-"""The databases of a server that keeps regions apart."""
+"""The databases of a server that separates regions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def running(
         yield databases
 
 
-async def test_requests_that_come_together_open_one_database() -> None:
+async def test_concurrent_requests_open_one_database() -> None:
     async with memory_store() as store, running(store) as databases:
         assert databases.find(WEST) is None
         opened = await asyncio.gather(*(databases.open(WEST) for _ in range(5)))
@@ -110,7 +110,7 @@ def stream_arn(database: Database) -> str:
 
 
 @pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
-async def test_a_stream_of_one_name_is_a_topic_in_each_region(delivery: Delivery) -> None:
+async def test_streams_with_the_same_name_have_a_topic_in_each_region(delivery: Delivery) -> None:
     broker = FakeBroker()
     async with (
         memory_store() as store,
@@ -134,7 +134,7 @@ async def test_a_stream_of_one_name_is_a_topic_in_each_region(delivery: Delivery
             )
 
 
-async def test_tables_that_are_all_published_have_a_topic_in_each_region() -> None:
+async def test_with_all_tables_published_each_table_has_a_topic_per_region() -> None:
     broker = FakeBroker()
     settings = DatabaseSettings(relays=relay_settings(all_tables=True))
     async with (
@@ -150,7 +150,7 @@ async def test_tables_that_are_all_published_have_a_topic_in_each_region() -> No
         assert len(broker.messages("dynactor.Thread")) == 2
 
 
-async def test_the_home_publishes_to_no_topic_of_another_region() -> None:
+async def test_the_home_region_publishes_to_no_topic_of_another_region() -> None:
     async with memory_store() as store, running(store) as databases:
         arn = "arn:aws:kinesis:us-east-1:000000000000:stream/region.us-west-2.threads"
         with pytest.raises(ValidationException, match="those of other regions"):

@@ -1,6 +1,6 @@
-"""A table with random splits, indexes, expiry, streams and crashes shows all writes.
+"""No write is lost during random splits, index changes, expiry, stream changes and crashes.
 
-Set DYNACTOR_TEST_CHANGED_TABLES for more seeds.
+DYNACTOR_TEST_CHANGED_TABLES is the number of seeds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MOST_PARTITIONS = 12
 POSTS = KeyAttribute("posts", "N")
 SOON_SECONDS = 30.0
 
-# An item as text, so that states are compared as texts; None for no item.
+# An item as JSON, so that items can be compared; None for a missing item.
 State = bytes | None
 
 
@@ -72,7 +72,7 @@ def state_of(item: Item | None) -> State:
 class Crowd:
     """Writers, each with its own items, and a task that changes their table.
 
-    Invariant: each item is in one of its ``possible`` states, or was and has expired since.
+    Invariant: each item has one of its ``possible`` states, or had one and has expired since.
     """
 
     def __init__(self, database: Database, store: FaultyStore, clock: SetClock, seed: int) -> None:
@@ -84,7 +84,7 @@ class Crowd:
         self._is_changing = True
 
     async def work(self) -> None:
-        """Change the table this many times while all clients write."""
+        """Change the table ``CHANGES`` times while all clients write."""
         async with asyncio.TaskGroup() as group:
             for writer in range(WRITERS):
                 group.create_task(self._write(writer))
@@ -113,7 +113,7 @@ class Crowd:
                     for name, item in new.items():
                         self.possible.setdefault(name, {None}).add(state_of(item))
             except DynamoDBError:
-                # The items are locked, or the table is restarting.
+                # A transaction has locked the items, or the table is restarting.
                 await asyncio.sleep(0.001)
             else:
                 for name, item in new.items():
@@ -205,7 +205,7 @@ async def whole(table: Table, index: IndexDefinition | None = None) -> dict[str,
 
 
 async def settle(database: Database) -> Table:
-    """The table, once its followers have processed everything."""
+    """Wait until the table's followers have processed all changes; return the table."""
     async with asyncio.timeout(SOON_SECONDS):
         while True:
             table = database.table("Thread")
@@ -222,7 +222,7 @@ async def settle(database: Database) -> Table:
 
 
 async def check_items(crowd: Crowd, table: Table, now: float) -> None:
-    """Check that each item is in a possible state, and that expired items are gone."""
+    """Check that each item has a possible state, and that expired items are deleted."""
     settings = table.definition.time_to_live
     async with asyncio.timeout(SOON_SECONDS):
         while settings is not None and settings.deletes:
@@ -242,7 +242,7 @@ def has_expired(item: Item, now: float) -> bool:
 
 
 async def check_indexes(database: Database, table: Table) -> None:
-    """Each index has the table's entries, and counts them."""
+    """Check that each index has exactly the entries of the table's items, and the right count."""
     state = await database.describe("Thread")
     found = await whole(table)
     assert state.item_count == len(found)
@@ -258,7 +258,7 @@ async def check_indexes(database: Database, table: Table) -> None:
 
 
 async def check_streams(database: Database, table: Table) -> None:
-    """The records of an item are consecutive, and end with the present item."""
+    """Check that an item's records are consecutive, and that the last one has the present item."""
     found = await whole(table)
     for stream in database.streams.all():
         told: dict[str, State] = {}
@@ -288,10 +288,10 @@ def parents_first(stream: Stream) -> list[Shard]:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-async def test_all_that_was_written_is_shown_by_all_that_follows_it(
+async def test_table_indexes_and_streams_show_all_writes(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The number of crashes is unlimited.
+    # Without this, supervisors would give up after a few crashes.
     monkeypatch.setattr("dynactor.actors.runtime.supervisor.RESTARTS", 1_000)
     monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
     # Logging all crashes would take most of the time.
@@ -307,7 +307,7 @@ async def write_and_check(seed: int) -> None:
             await database.create_table(table_definition())
             crowd = Crowd(database, store, clock, seed)
             await crowd.work()
-        # Again after a restart.
+        # Check again after a restart.
         async with running_database(real, clock, time_to_live=SETTINGS) as database:
             table = await settle(database)
             await check_items(crowd, table, clock.now_epoch_seconds())

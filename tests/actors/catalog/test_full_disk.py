@@ -1,4 +1,4 @@
-"""Work that a full disk prevents is done when there is space again."""
+"""Work that a full disk interrupts continues once there is space."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def status(database: Database) -> str:
     return index.status
 
 
-async def test_an_index_continues_to_its_next_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_index_reaches_its_next_phase_once_the_disk_has_space(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
     async with memory_store() as inner:
         store = FaultyStore(inner)
@@ -54,7 +56,7 @@ async def test_an_index_continues_to_its_next_phase(monkeypatch: pytest.MonkeyPa
             attributes = (KeyAttribute("posts", "N"),)
             edit = TableEdit(index_creates=(index,), attribute_definitions=attributes)
             await database.update_table("Thread", edit)
-        # The log line of partitions without a commit says that the disk is full.
+        # The partitions log that the disk is full even if no client writes.
         async with running_database(store, index_allocation_seconds=0.01) as database:
             store.refuse_commits(Full("the disk is full"))
             with capture_logs() as logs:
@@ -83,7 +85,7 @@ class FullForSome(FaultyStore):
         return await super().commit(groups)
 
 
-async def test_followers_end_quietly_when_the_server_is_stopped(
+async def test_followers_stop_without_errors_on_a_full_disk(
     unseen: list[object],
 ) -> None:
     async with memory_store() as inner:
@@ -99,8 +101,8 @@ async def test_followers_end_quietly_when_the_server_is_stopped(
             async with running_database(store) as database:
                 await database.create_table(definition)
                 table = database.table("Thread")
-                # The disk is full for several index partitions, for messages from each table
-                # partition.
+                # The disk is full for several index partitions, to which each table partition sends
+                # messages.
                 store.full_for = {
                     key_layout.partition_head(partition.number)
                     for partition in table.record.index_partitions[1]
@@ -114,7 +116,7 @@ async def test_followers_end_quietly_when_the_server_is_stopped(
 
 
 class FullBehindTheCatalog(FaultyStore):
-    """A store in which the next change of the catalog is the last one with space."""
+    """A store whose disk is full after the next change of the catalog."""
 
     is_next = False
 
@@ -124,13 +126,13 @@ class FullBehindTheCatalog(FaultyStore):
             self.is_next = False
             await durable
             self.refuse_commits(Full("the disk is full"))
-            # By now, the continuous writers are refused.
+            # Let the actors that write continuously get refusals.
             for _ in range(10):
                 await asyncio.sleep(0)
         return durable
 
 
-async def test_a_backfill_ends_quietly_when_the_server_is_stopped() -> None:
+async def test_a_backfill_stops_without_errors_on_a_full_disk() -> None:
     async with memory_store() as inner:
         store = FullBehindTheCatalog(inner)
         with capture_logs() as logs:
@@ -146,7 +148,7 @@ async def test_a_backfill_ends_quietly_when_the_server_is_stopped() -> None:
         assert not [each for each in logs if each["log_level"] == "error"]
 
 
-async def test_a_stream_that_just_fitted_on_the_disk_is_shown() -> None:
+async def test_a_stream_that_was_stored_just_before_the_disk_was_full_is_shown() -> None:
     async with memory_store() as inner:
         store = FullBehindTheCatalog(inner)
         async with running_database(store, partitions_per_table=1) as database:
@@ -178,7 +180,7 @@ async def test_a_stream_that_just_fitted_on_the_disk_is_shown() -> None:
 
 
 @pytest.mark.parametrize("items", [1, 3])
-async def test_expired_items_are_deleted_soon(items: int) -> None:
+async def test_expired_items_are_deleted_once_the_disk_has_space(items: int) -> None:
     clock = SetClock()
     now = int(clock.now_epoch_seconds())
     settings = TimeToLiveSettings(delay_seconds=0.0)

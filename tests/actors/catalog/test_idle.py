@@ -1,4 +1,4 @@
-"""An idle server with many tables sets hardly any timers."""
+"""An idle server with many tables sets few timers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IDLE_SECONDS: Final = 60
 
 
 class CountingLoop(SteppedLoop):
-    """A loop that counts the timers that are set."""
+    """An event loop that counts the timers that are set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class CountingLoop(SteppedLoop):
 
 
 async def make(database: Database, tables: int) -> None:
-    """Tables with a stream and time to live, each with an item that expires later."""
+    """Create tables with a stream and time to live, each with an item that expires much later."""
     for number in range(tables):
         name = f"Thread{number}"
         stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
@@ -45,10 +45,10 @@ async def make(database: Database, tables: int) -> None:
 
 
 async def timers_of(loop: CountingLoop, tables: int) -> int:
-    """The number of timers set in a minute without requests."""
+    """The number of timers that are set during a minute without requests."""
     async with running_database() as database:
         await make(database, tables)
-        # Work started by the last change ends.
+        # Let the work end that the last changes started.
         await pass_seconds(10)
         states = [table.definition.time_to_live for table in database.tables]
         assert all(state is not None and state.status == "ENABLED" for state in states)
@@ -60,9 +60,9 @@ async def timers_of(loop: CountingLoop, tables: int) -> int:
 
 @pytest.mark.embedded_store("each statement of PostgreSQL has a timer, and so has the beat")
 @pytest.mark.parametrize("tables", [1, 100])
-def test_a_minute_in_which_nothing_happens_takes_few_timers(tables: int) -> None:
+def test_a_minute_without_requests_sets_few_timers(tables: int) -> None:
     with asyncio.Runner(loop_factory=CountingLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, CountingLoop)
-        # One timer per second looks for blocked destinations.
+        # One timer per second checks for blocked destinations.
         assert runner.run(timers_of(loop, tables)) <= 2 * IDLE_SECONDS

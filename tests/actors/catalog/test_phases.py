@@ -19,7 +19,7 @@ HEAD = b"\xffhead"
 
 
 class Lamp:
-    """The stored state of the subject, under the head of its phases."""
+    """The subject whose phases the test runs, and its stored phase, which is the row ``HEAD``."""
 
     def __init__(self, store: Store) -> None:
         self.phase: str | None = None
@@ -32,26 +32,26 @@ class Lamp:
         self.phase = None if not self._head else self._head.decode()
 
     async def put(self, phase: str | None) -> None:
-        """Store a phase, or the deletion of the lamp."""
+        """Store a phase; None deletes the lamp."""
         head = (phase or "").encode()
         await (await self._store.commit([Group(HEAD, self._head, head)]))
         self._head, self.phase = head, phase
 
 
 class House:
-    """An actor's part of the test: a machine, its messages, and the running work.
+    """The actor that owns the lamp: a phase machine, its messages, and the work in progress.
 
-    The table of phases: NEW ends after 5 seconds. FILLING ends with its work and leads to
-    CATCHING_UP, which is only in memory. DONE lasts. GOING ends with the lamp.
+    The phases: NEW ends after 5 seconds. FILLING ends with its work and is followed by CATCHING_UP,
+    which is not stored. DONE never ends. GOING ends with the deletion of the lamp.
     """
 
     def __init__(self, store: Store) -> None:
         self.lamp = Lamp(store)
         self.told: deque[tuple[float, EndPhase]] = deque()
         self.started: list[str] = []
-        # The stored phases when another one ended.
+        # The phase that was stored at the end of each phase.
         self.left_for: list[str | None] = []
-        # Calls the machine when the present work ends.
+        # Notifies the machine that the present work has ended.
         self.over: Callable[[], None] | None = None
         # The phase whose start fails once.
         self.failing: str | None = None
@@ -100,17 +100,17 @@ class House:
         self.told.append((seconds, message))
 
     def take(self) -> EndPhase:
-        """The oldest message sent."""
+        """Remove and return the oldest message."""
         return self.told.popleft()[1]
 
     def end_work(self) -> EndPhase:
-        """End the work; returns its message."""
+        """End the present work; return the message that this sends."""
         assert self.over is not None
         self.over()
         return self.take()
 
     async def crash(self) -> None:
-        """Lose the state in memory, and adopt the stored state."""
+        """Discard the state in memory, and load the stored state."""
         self.machine.forget()
         await self.lamp.load()
         await self.machine.resume(LAMP)
@@ -128,7 +128,7 @@ async def begun(store: Store, phase: str = "NEW") -> House:
 
 
 async def go_on(house: House) -> None:
-    """Deliver all messages, and end all work, until there are none left."""
+    """Deliver messages and end work until neither remains."""
     for _ in range(10):
         if house.told:
             await house.machine.end(house.take())
@@ -152,15 +152,14 @@ async def test_each_phase_is_started_once_and_stored_before():
         assert (house.lamp.phase, house.started) == ("DONE", ["FILLING", "CATCHING_UP", "DONE"])
 
 
-async def test_a_message_of_a_phase_that_was_left_changes_nothing():
+async def test_a_late_message_of_an_earlier_phase_changes_nothing():
     async with memory_store() as store:
         house = await begun(store)
         late = house.take()
         assert await house.machine.end(late)
         assert not await house.machine.end(late)
         await house.lamp.put("GOING")
-        # Another owner has stored another phase: it is entered, and the end of the old work comes
-        # late.
+        # Another owner has stored another phase. The machine enters it before the old work ends.
         await house.machine.resume(LAMP)
         assert house.over is not None
         house.over()
@@ -171,7 +170,7 @@ async def test_a_message_of_a_phase_that_was_left_changes_nothing():
         assert not await house.machine.end(going)
 
 
-async def test_a_phase_that_the_store_refuses_is_left_when_the_message_comes_again():
+async def test_a_phase_change_that_the_store_refused_is_repeated_with_the_next_message():
     async with memory_store() as inner:
         store = FaultyStore(inner)
         house = await begun(store)
@@ -186,7 +185,7 @@ async def test_a_phase_that_the_store_refuses_is_left_when_the_message_comes_aga
         assert (house.lamp.phase, house.started) == ("FILLING", ["FILLING"])
 
 
-async def test_a_phase_that_can_not_be_started_is_started_when_the_message_comes_again():
+async def test_a_phase_whose_start_failed_is_started_with_the_next_message():
     async with memory_store() as store:
         house = await begun(store)
         house.failing = "FILLING"
@@ -219,7 +218,7 @@ async def test_a_crash_after_each_step_ends_in_the_last_phase(steps: int):
         assert (house.lamp.phase, house.started[-1]) == ("DONE", "DONE")
 
 
-async def test_a_thing_that_is_gone_has_no_phase():
+async def test_a_deleted_subject_has_no_phase():
     async with memory_store() as store:
         house = await begun(store)
         message = house.take()

@@ -1,4 +1,4 @@
-"""If the store refuses a change of a table, everything continues in the old state."""
+"""If the store refuses a change of a table, the table continues in its old state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FULL = Full("the disk is full: played by a test")
 
 
 def refuse_changes(store: SteppedStore) -> Gate:
-    """Refuse to store the table's record; writes of items continue."""
+    """Refuse commits of the catalog; writes of items succeed."""
     gate = store.gate_before(commits_that_put(key_layout.table_record("Thread")))
     gate.fail(FULL)
     return gate
@@ -45,7 +45,7 @@ async def recorded(table: Table) -> int:
     return len(await feed.read(0, max_records=99, max_bytes=1 << 20))
 
 
-async def test_a_destination_that_is_not_disabled_misses_no_change() -> None:
+async def test_a_destination_whose_disabling_was_refused_misses_no_change() -> None:
     settings = {"partitions_per_table": 1, "relays": relay_settings()}
     async with stepped_database(broker=FakeBroker(), **settings) as (store, database):
         table = await published_table(database)
@@ -58,7 +58,7 @@ async def test_a_destination_that_is_not_disabled_misses_no_change() -> None:
         assert await recorded(table) == 1
 
 
-async def test_a_destination_that_is_not_cut_off_continues() -> None:
+async def test_a_destination_whose_cut_off_was_refused_continues() -> None:
     broker = FakeBroker()
     settings = {"partitions_per_table": 1, "relays": relay_settings(retention_bytes=1)}
     async with stepped_database(broker=broker, **settings) as (store, database):
@@ -68,13 +68,13 @@ async def test_a_destination_that_is_not_cut_off_continues() -> None:
         with broker.silent():
             await table.write(put(thread("EC2", "a")))
             await refused.reached()
-            # The check is done when the database's actor answers.
+            # The actor answers this message after it has handled the refused change.
             await database.actor.keep_streams()
             assert table.definition.destinations[0].status == "ACTIVE"
             assert relay_of(database, table).lag_records == 1
 
 
-async def test_time_to_live_that_is_not_disabled_is_shown_as_on() -> None:
+async def test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled() -> None:
     settings = TimeToLiveSettings(change_interval_seconds=0.0)
     async with stepped_database(time_to_live=settings) as (store, database):
         await database.create_table(table_definition())
@@ -89,7 +89,7 @@ async def test_time_to_live_that_is_not_disabled_is_shown_as_on() -> None:
         assert table.followers.following(subscriber_id(table)) is not None
 
 
-async def test_the_catalog_can_be_changed_after_a_change_that_was_lost() -> None:
+async def test_the_catalog_can_be_changed_after_a_change_was_lost() -> None:
     async with memory_store() as inner:
         store = LosingStore(inner)
         async with running_database(store) as database:
@@ -109,7 +109,7 @@ async def test_the_catalog_can_be_changed_after_a_change_that_was_lost() -> None
             assert logs == [], "the catalog is the one that is known"
 
 
-async def test_nothing_is_copied_for_a_backup_that_is_not_stored() -> None:
+async def test_no_row_is_copied_for_a_backup_whose_record_was_refused() -> None:
     async with stepped_database() as (store, database):
         await database.create_table(table_definition())
         await database.table("Thread").write(put(thread("EC2", "a")))

@@ -1,4 +1,4 @@
-"""The disk space of a large deleted table or backup is reclaimed, even over many restarts."""
+"""The disk space of a large deleted table or backup is reclaimed, even over restarts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LARGE_BYTES = 17 * MIB
 
 
 class WatchedStore(HeldStore):
-    """A store that reclaims disk space when the test says so, or fails to."""
+    """A store whose reclaims end or fail when the test says so."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -73,23 +73,23 @@ def rows_of(table_id: int) -> tuple[bytes, bytes]:
     return key_layout.table_range(table_id)
 
 
-async def still_to_give_back(store: Store) -> list[bytes]:
+async def ranges_to_reclaim(store: Store) -> list[bytes]:
     start, end = key_layout.RECLAIMS
     return [row.key for row in await store.latest.page(start, end, max_rows=9, max_bytes=KIB)]
 
 
-async def wait_until_forgotten(store: Store) -> None:
+async def wait_until_reclaimed(store: Store) -> None:
     with anyio.fail_after(30):
-        while await still_to_give_back(store):
+        while await ranges_to_reclaim(store):
             await asyncio.sleep(0)
 
 
-async def test_a_small_tables_space_is_left_to_the_engine(store: WatchedStore) -> None:
+async def test_the_space_of_a_small_table_is_not_reclaimed(store: WatchedStore) -> None:
     async with running_database(store) as database:
         await database.create_table(table_definition())
         await database.table("Thread").write(put(thread("EC2", "one")))
         await database.delete_table("Thread")
-        assert await still_to_give_back(store) == []
+        assert await ranges_to_reclaim(store) == []
     assert store.asked == []
 
 
@@ -98,67 +98,71 @@ async def test_reclaimed_space_is_not_reclaimed_again(store: WatchedStore) -> No
     async with running_database(store) as database:
         await make_large(database)
         await database.delete_table("Thread")
-        await wait_until_forgotten(store)
+        await wait_until_reclaimed(store)
     async with running_database(store):
         pass
     assert store.asked == [rows_of(1)]
 
 
-async def test_each_start_continues_until_the_space_is_back(store: WatchedStore) -> None:
+async def test_each_start_continues_the_reclaim_until_it_is_done(store: WatchedStore) -> None:
     async with running_database(store) as database:
         await make_large(database)
         await database.delete_table("Thread")
         await store.begun.wait()
     for _ in range(2):
         store.begun.clear()
-        # Neither a start nor a request waits for it.
+        # Neither the start nor a request waits for the reclaim.
         async with running_database(store) as database:
             await database.create_table(table_definition(f"Other{len(store.asked)}"))
             await store.begun.wait()
-    assert len(await still_to_give_back(store)) == 1
+    assert len(await ranges_to_reclaim(store)) == 1
     store.may_end.set()
     async with running_database(store):
-        await wait_until_forgotten(store)
+        await wait_until_reclaimed(store)
     async with running_database(store):
         pass
     assert store.asked == [rows_of(1)] * 4
 
 
-async def test_the_space_of_tables_is_reclaimed_in_sequence(store: WatchedStore) -> None:
+async def test_the_space_of_tables_is_reclaimed_one_table_after_another(
+    store: WatchedStore,
+) -> None:
     async with running_database(store) as database:
         for name in ("First", "Second"):
             await make_large(database, name)
             await database.delete_table(name)
         await store.begun.wait()
         assert store.asked == [rows_of(1)]
-        assert len(await still_to_give_back(store)) == 2
+        assert len(await ranges_to_reclaim(store)) == 2
         store.may_end.set()
-        await wait_until_forgotten(store)
+        await wait_until_reclaimed(store)
     assert store.asked == [rows_of(1), rows_of(2)]
 
 
-async def test_the_space_of_a_large_backup_of_a_table_comes_back(store: WatchedStore) -> None:
+async def test_the_space_of_a_large_deleted_backup_is_reclaimed(store: WatchedStore) -> None:
     store.may_end.set()
     async with running_database(store) as database:
         await make_large(database)
         backup = await back_up(database)
         await database.delete_table_backup(backup.backup_id, ARN)
-        await wait_until_forgotten(store)
+        await wait_until_reclaimed(store)
     assert store.asked == [rows_of(backup.rows_id)]
 
 
-async def test_a_table_that_could_not_be_deleted_is_not_given_back(store: WatchedStore) -> None:
+async def test_the_space_of_a_table_whose_deletion_failed_is_not_reclaimed(
+    store: WatchedStore,
+) -> None:
     async with running_database(store) as database:
         await make_large(database)
         store.refusal = Full("the disk is full")
         with pytest.raises(Exception, match="the disk is full"):
             await database.delete_table("Thread")
         store.refusal = None
-        assert await still_to_give_back(store) == []
+        assert await ranges_to_reclaim(store) == []
     assert store.asked == []
 
 
-async def test_reclaiming_on_a_full_disk_is_tried_again(store: WatchedStore) -> None:
+async def test_a_reclaim_that_failed_on_a_full_disk_is_retried(store: WatchedStore) -> None:
     store.may_end.set()
     store.failure = Full("the disk is full")
     async with running_database(store, keep_streams_seconds=86_400) as database:
@@ -167,11 +171,11 @@ async def test_reclaiming_on_a_full_disk_is_tried_again(store: WatchedStore) -> 
         await store.begun.wait()
         store.failure = None
         await database.actor.keep_streams()
-        await wait_until_forgotten(store)
+        await wait_until_reclaimed(store)
     assert store.asked == [rows_of(1)] * 2
 
 
-async def test_space_that_can_not_be_reclaimed_delays_no_other_and_waits_for_a_start(
+async def test_a_failed_reclaim_delays_no_other_and_is_retried_at_the_next_start(
     store: WatchedStore,
 ) -> None:
     store.failure = Damaged("a file is damaged")
@@ -187,21 +191,23 @@ async def test_space_that_can_not_be_reclaimed_delays_no_other_and_waits_for_a_s
     assert store.asked == [rows_of(1), rows_of(2)]
     store.failure = None
     async with running_database(store):
-        await wait_until_forgotten(store)
+        await wait_until_reclaimed(store)
 
 
-async def test_a_range_that_could_not_be_forgotten_is_forgotten_later(store: WatchedStore) -> None:
+async def test_the_record_of_a_reclaimed_range_is_deleted_later_if_that_failed(
+    store: WatchedStore,
+) -> None:
     async with running_database(store) as database:
         await make_large(database)
         await database.delete_table("Thread")
         await store.begun.wait()
         store.refusal = Full("the disk is full")
         store.may_end.set()
-        # Wait until the actor has processed the messages sent so far.
+        # The actor answers this message after all messages that were sent before.
         await database.actor.keep_streams()
-        assert len(await still_to_give_back(store)) == 1
+        assert len(await ranges_to_reclaim(store)) == 1
         store.refusal = None
-        await wait_until_forgotten(store)
+        await wait_until_reclaimed(store)
     assert store.asked == [rows_of(1)]
 
 
@@ -222,12 +228,14 @@ async def test_the_logs_kept_for_a_cut_off_destination_are_reclaimed_after_a_res
         store.asked.clear()
         store.may_end.set()
         async with running_database(store, broker=broker, relays=relays):
-            await wait_until_forgotten(store)
+            await wait_until_reclaimed(store)
     assert set(store.asked) <= set(logs)
     assert store.asked
 
 
-async def test_a_range_that_is_asked_for_again_is_not_forgotten_before(store: WatchedStore) -> None:
+async def test_a_range_requested_again_during_its_reclaim_is_reclaimed_again(
+    store: WatchedStore,
+) -> None:
     told: asyncio.Queue[EndReclaim] = asyncio.Queue()
     owner = CatalogOwner(store)
     rows = rows_of(1)
@@ -246,15 +254,15 @@ async def test_a_range_that_is_asked_for_again_is_not_forgotten_before(store: Wa
         reclaimer = SpaceReclaimer(owner, environment, told.put_nowait)
         await reclaimer.resume()
         await store.begun.wait()
-        # More of it was deleted while the engine was already compacting.
+        # More rows of the range are deleted while the engine is already compacting it.
         reclaimer.begin(rows)
         store.may_end.set()
         first = await told.get()
         await store.begun.wait()
         reclaimer.begin(rows)
         await reclaimer.end(first)
-        assert len(await still_to_give_back(store)) == 1
+        assert len(await ranges_to_reclaim(store)) == 1
     while not told.empty():
         await reclaimer.end(told.get_nowait())
-    assert await still_to_give_back(store) == []
+    assert await ranges_to_reclaim(store) == []
     assert len(store.asked) == 3

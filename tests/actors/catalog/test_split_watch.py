@@ -1,4 +1,4 @@
-"""Partitions are split automatically: by size, by heat, and by throughput."""
+"""Partitions are split automatically: by size, by load, and by provisioned throughput."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.databases.stored_items import read_item
 
 OFTEN = SplitSettings(check_seconds=0.01)
 SMALL = structs.replace(OFTEN, size_limit_bytes=20_000)
-# The watch checks only when the test asks for it.
+# The split watch checks only when the test calls it.
 ASKED = structs.replace(SMALL, check_seconds=1_000)
 TITLE = KeyAttribute("title", "S")
 BY_TITLE = IndexDefinition(1, "by_title", KeySchema((TITLE,), ()), Projection("ALL"))
@@ -50,7 +50,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def fill(table: Table, forum: Callable[[int], str], items: int) -> int:
-    """Items of about 1,000 bytes; returns their total size."""
+    """Put items of about 1,000 bytes; return their total size."""
     total_bytes = 0
     for at in range(items):
         item = thread(forum(at), f"{at:04}")
@@ -62,7 +62,7 @@ async def fill(table: Table, forum: Callable[[int], str], items: int) -> int:
 
 
 def sizes_bytes(table: Table, index_id: int = 0) -> dict[int, int]:
-    """The size of each partition by its own count; 0 for a partition that is starting."""
+    """The size that each partition counts; 0 for a partition that is starting."""
     heads = {
         number: table.head(number, index_id)
         for number in PartitionMap(table.record.ranges(index_id)).numbers
@@ -75,9 +75,9 @@ def sizes_bytes(table: Table, index_id: int = 0) -> dict[int, int]:
 def is_settled(database: Database, total_bytes: int, index_id: int = 0) -> bool:
     """Whether the watch would split no partition, and all partitions together have this size.
 
-    A partition's own count may exceed the limit although the partition is smaller: after a split
-    during writes, the parts start with estimates. The watch has measured such a partition, and
-    does not split it. The partition may grow before the next measurement.
+    A partition may count more bytes than it has, because after a split during writes both children
+    start with estimates. The watch measures such a partition before a split, and lets it grow by
+    some bytes before it measures again.
     """
     (table,) = database.tables
     watch = database.split_watch
@@ -90,7 +90,7 @@ def is_settled(database: Database, total_bytes: int, index_id: int = 0) -> bool:
 
 
 async def split_until_settled(database: Database, index_id: int = 0) -> None:
-    """Let the watch check until it has split all earlier data."""
+    """Let the watch check until no partition has to be split."""
     (table,) = database.tables
     assert len(starts(table, index_id)) == 1
     total_bytes = sum(sizes_bytes(table, index_id).values())
@@ -100,39 +100,40 @@ async def split_until_settled(database: Database, index_id: int = 0) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_partition_that_is_too_large_is_split_until_none_is():
+async def test_a_partition_is_split_until_no_part_is_too_large():
     async with running_database(partitions_per_table=1, splits=ASKED) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
         await fill(table, str, 150)
         await split_until_settled(database)
-        # No item was written since, so the counts are exact.
+        # No item was written since the splits, so the counts are exact.
         assert max(sizes_bytes(table).values()) <= 20_000
         assert 8 <= len(starts(table)) <= 16
-        # Between collections, because none of them is large.
+        # The partitions were split between item collections, because no collection is large.
         assert not any(map(divides_collection, starts(table)))
         heads = await table.heads()
         assert sum(head.item_counts[0] for head in heads) == 150
         assert database.partition_splits == {"size": len(starts(table)) - 1}
 
 
-async def test_a_partition_is_split_for_its_size_while_it_is_written_to():
+async def test_a_partition_is_split_by_size_during_writes():
     async with running_database(partitions_per_table=1, splits=SMALL) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
         total_bytes = await fill(table, str, 150)
         await until(lambda: is_settled(database, total_bytes))
-        # Each may be larger by its allowed growth.
+        # A partition may be larger than the limit by the growth that the watch allows.
         assert 4 <= len(starts(table)) <= 16
         heads = await table.heads()
         assert sum(head.item_counts[0] for head in heads) == 150
         assert database.partition_splits == {"size": len(starts(table)) - 1}
 
 
-async def test_a_large_table_does_not_keep_others_from_being_split():
+async def test_a_large_table_does_not_delay_the_splits_of_other_tables():
     async with running_database(partitions_per_table=1, splits=ASKED) as database:
         tables: list[Table] = []
-        # The first one checked is still too large after one split.
+        # The watch checks the table Large first, whose partitions are still too large after one
+        # split.
         for name, items in (("Large", 200), ("Small", 30)):
             await database.create_table(structs.replace(table_definition(), name=name))
             tables.append(database.table(name))
@@ -151,20 +152,20 @@ async def test_a_collection_that_is_too_large_is_split_by_sort_key():
         assert all(map(divides_collection, starts(table)[1:]))
 
 
-async def test_a_collection_of_a_table_with_local_indexes_is_left_whole():
+async def test_a_large_collection_of_a_table_with_local_indexes_is_not_split():
     async with running_database(partitions_per_table=1, splits=ASKED) as database:
         await database.create_table(table_definition(local_sort_keys=["posts"]))
         table = database.table("Thread")
         await fill(table, lambda at: "one" if at % 2 else f"f{at}", 100)
         await split_until_settled(database)
         assert len(starts(table)) >= 4
-        # The partition was measured, and not split.
+        # The watch measured the partition and did not split it.
         assert database.split_watch._measured
         assert max(sizes_bytes(table).values()) > 20_000
         assert not any(map(divides_collection, starts(table)))
 
 
-async def test_the_partitions_of_an_index_are_split_for_their_size_too():
+async def test_the_partitions_of_an_index_are_split_by_size():
     definition = structs.replace(table_definition(), global_indexes=(GlobalIndex(BY_TITLE),))
     large = structs.replace(ASKED, size_limit_bytes=40_000)
     async with running_database(partitions_per_table=1, splits=large) as database:
@@ -184,15 +185,15 @@ def on_demand(**members: object) -> TableDefinition:
     return structs.replace(table_definition(), **members)
 
 
-async def look(database: Database) -> None:
-    """Let the watch check, and the database's actor make the splits."""
+async def check_once(database: Database) -> None:
+    """Let the watch check once, and wait until the database's actor has made the splits."""
     await database.split_watch.check()
-    # A message that is processed after them.
+    # The actor answers this message after the splits.
     await database.actor.keep_streams()
 
 
 class Load:
-    """Seconds of offered writes, some of them accepted; the watch checks in each second."""
+    """Offers writes in seconds of virtual time; the watch checks in each second."""
 
     def __init__(self, database: Database, table: Table, clock: SetClock) -> None:
         self._database = database
@@ -215,7 +216,7 @@ class Load:
         accepted = sum(not isinstance(result, Throttled) for result in results)
         assert accepted <= offered - refused
         self._clock.step(1)
-        await look(self._database)
+        await check_once(self._database)
         return accepted
 
 
@@ -231,7 +232,7 @@ async def heated(
     return table, accepted
 
 
-async def test_a_collection_that_is_too_busy_is_split_by_sort_key_and_takes_more():
+async def test_a_busy_collection_is_split_by_sort_key_and_then_accepts_more_writes():
     clock = SetClock()
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
@@ -270,7 +271,7 @@ async def test_a_busy_item_stays_throttled():
         assert starts(table) == [b""]
 
 
-async def test_a_collection_whose_sort_keys_rise_with_time_stays_throttled():
+async def test_a_busy_collection_with_rising_sort_keys_stays_throttled():
     clock = SetClock()
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
@@ -281,7 +282,7 @@ async def test_a_collection_whose_sort_keys_rise_with_time_stays_throttled():
         assert starts(table) == [b""]
 
 
-async def test_tables_are_split_for_heat_if_limits_are_observed_but_not_if_they_are_off():
+async def test_tables_are_split_by_load_if_limits_are_observed_but_not_if_they_are_off():
     for setting, partitions in (("observe", 2), ("off", 1)):
         clock = SetClock()
         async with running_database(
@@ -294,7 +295,7 @@ async def test_tables_are_split_for_heat_if_limits_are_observed_but_not_if_they_
             assert not any(map(divides_collection, starts(table)))
 
 
-async def test_a_busy_partition_is_split_for_reads():
+async def test_a_partition_is_split_by_the_load_of_reads():
     clock = SetClock()
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
@@ -305,12 +306,12 @@ async def test_a_busy_partition_is_split_for_reads():
             for at in range(3_000):
                 await read_item(table, thread(f"{at % 64}", "a"))
             clock.step(1)
-            await look(database)
+            await check_once(database)
         assert len(starts(table)) == 2
 
 
-async def test_a_partition_is_split_for_the_pages_that_begin_in_it():
-    """Only the second of a collection's two partitions is busy."""
+async def test_a_partition_is_split_by_the_load_of_pages_that_start_in_it():
+    """Pages start only in the second of the collection's two partitions."""
     clock = SetClock()
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
@@ -329,7 +330,7 @@ async def test_a_partition_is_split_for_the_pages_that_begin_in_it():
                 request = ReadRange(whole, PageRules(limit=1), after=after, consistent=True)
                 await read_page(table, request)
             clock.step(1)
-            await look(database)
+            await check_once(database)
         assert len(starts(table)) == 3
         assert starts(table)[2] > positions[20]
 
@@ -347,7 +348,7 @@ async def test_a_short_burst_splits_nothing():
         assert starts(table) == [b""]
 
 
-async def test_a_busy_partition_of_an_index_is_split_between_its_keys_alone():
+async def test_a_busy_partition_of_an_index_is_split_only_between_keys():
     for titles, partitions in ((1, 1), (40, 2)):
         clock = SetClock()
         async with running_database(
@@ -367,7 +368,7 @@ def quarters(count: int) -> Sequence[bytes]:
     return [b"", *((at << 64 - 4).to_bytes(8, "big") for at in range(16 // count, 16, 16 // count))]
 
 
-async def test_a_table_that_is_warmed_gets_the_partitions_for_it():
+async def test_raising_the_warm_throughput_adds_partitions():
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -382,14 +383,14 @@ async def test_a_table_that_is_warmed_gets_the_partitions_for_it():
         assert starts(table) == quarters(16)
 
 
-async def test_a_table_that_is_made_warm_has_the_partitions_at_once():
+async def test_a_table_created_with_warm_throughput_has_enough_partitions_at_once():
     async with running_database() as database:
         warm = {"ReadUnitsPerSecond": 24_000, "WriteUnitsPerSecond": 4_000}
         await database.create_table(on_demand(warm_throughput=warm))
         assert len(starts(database.table("Thread"))) == 8
 
 
-async def test_more_provisioned_units_get_more_partitions_for_a_table_and_its_indexes():
+async def test_more_provisioned_units_add_partitions_to_a_table_and_its_indexes():
     provisioned = on_demand(
         billing_mode="PROVISIONED",
         throughput=Throughput(10, 10),
@@ -407,12 +408,12 @@ async def test_more_provisioned_units_get_more_partitions_for_a_table_and_its_in
         limits = table.throttle.limits()
         assert limits is not None
         readings = limits.writes.readings(database.clock.now_epoch_seconds())
-        # Even shares (S138).
+        # The units are divided evenly between the partitions (S138).
         assert {reading.units_per_second for reading in readings.values()} == {750}
 
 
 async def test_an_on_demand_table_grows_with_its_peaks():
-    """A minute of 5,000 units a second: 30 minutes later, twice that rate is allowed."""
+    """A table may use 10,000 units a second 30 minutes after a minute at 5,000 units a second."""
     clock = SetClock()
     async with running_database(clock=clock, splits=OFTEN, throttling="observe") as database:
         await database.create_table(table_definition())
@@ -421,7 +422,7 @@ async def test_an_on_demand_table_grows_with_its_peaks():
         limits = table.throttle.limits()
         assert limits is not None
         for number in PartitionMap(table.record.partitions).numbers:
-            # Including the unit of the write.
+            # The write below takes one more unit.
             limits.writes.take(number, (5_000 * 60 - 1) / 4, clock.now_epoch_seconds())
         clock.step(31 * 60)
         await table.write(put(thread("f", "b")))
@@ -429,7 +430,7 @@ async def test_an_on_demand_table_grows_with_its_peaks():
         assert database.partition_splits == {"throughput": 6}
 
 
-async def test_a_heated_position_lies_in_the_partition_that_it_was_noted_of():
+async def test_a_split_position_is_within_the_partition_whose_load_was_measured():
     clock = SetClock()
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
@@ -442,8 +443,8 @@ async def test_a_heated_position_lies_in_the_partition_that_it_was_noted_of():
                 assert ranges.number_of(position) == number
 
 
-async def test_keys_that_are_written_in_turn_are_divided_however_many_they_are():
-    """Clients that spread a key over suffixes often use them in turn."""
+async def test_keys_written_in_turn_are_divided_evenly_by_a_split():
+    """Clients that shard a key by suffixes often use the suffixes in turn."""
     for keys in (2, 8, 16, 48):
         clock = SetClock()
         async with running_database(
@@ -456,7 +457,7 @@ async def test_keys_that_are_written_in_turn_are_divided_however_many_they_are()
             assert len(starts(table)) == 2, keys
 
 
-async def test_a_busy_item_at_the_start_of_a_partition_is_put_apart_from_the_others():
+async def test_a_busy_item_at_the_start_of_a_partition_is_split_from_the_others():
     clock = SetClock()
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
@@ -466,7 +467,7 @@ async def test_a_busy_item_at_the_start_of_a_partition_is_put_apart_from_the_oth
         busy = thread("hot", "500")
         position = keys_of.encode(table.definition.key_schema, busy)
         await database.split_partition("Thread", table.record.partitions[0].number, position)
-        # Most requests are for the one item, among any others.
+        # Most requests are for one item, the others for random items.
         await heated(
             database,
             clock,

@@ -1,4 +1,4 @@
-"""A partition is split during requests: none of them fails or shows it."""
+"""Splits of partitions during requests: no request fails or returns a wrong answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DAY_SECONDS = 86_400.0
 
 
 def indexed() -> TableDefinition:
-    """A table with a global index of everything and a stream."""
+    """A table with a stream and a global index of all attributes."""
     return structs.replace(
         table_definition(),
         attribute_definitions=(*table_definition().attribute_definitions, POSTS),
@@ -96,7 +96,7 @@ def numbers(table: Table) -> list[int]:
 
 
 class Writers:
-    """Tasks that write and delete their own items in sequence."""
+    """Tasks that each put and delete their own items, one after another."""
 
     def __init__(self, table: Table, seed: int = 1) -> None:
         self.items: dict[tuple[str, str], Item] = {}
@@ -106,7 +106,7 @@ class Writers:
         self._stopping = False
 
     @asynccontextmanager
-    async def at_work(self, count: int = 16) -> AsyncIterator[None]:
+    async def writing(self, count: int = 16) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as group:
             for number in range(count):
                 group.create_task(self._write(number))
@@ -142,7 +142,7 @@ class Writers:
 
 
 async def split_somewhere(database: Database, draw: random.Random, index_id: int = 0) -> None:
-    """Split the partition of a random position there, half of the time within a collection."""
+    """Split a partition at a random position; half of the positions are within a collection."""
     table = database.table("Thread")
     if index_id:
         schema = KeySchema(BY_POSTS.key_schema.partition)
@@ -159,11 +159,11 @@ async def split_somewhere(database: Database, draw: random.Random, index_id: int
         await database.split_partition("Thread", owner.number, position, index_id=index_id)
 
 
-async def test_writes_before_and_after_a_split_are_there_after_a_restart():
+async def test_writes_before_and_after_a_split_exist_after_a_restart():
     async with memory_store() as store:
         async with one_partition(store=store) as (database, table):
             writers = Writers(table)
-            async with writers.at_work():
+            async with writers.writing():
                 await writers.wait(200)
                 assert await database.split_partition("Thread", 1, MIDDLE) == (2, 3)
                 await writers.wait(200)
@@ -174,17 +174,17 @@ async def test_writes_before_and_after_a_split_are_there_after_a_restart():
             writers._table = table
             writers._stopping = False
             await writers.compare()
-            async with writers.at_work():
+            async with writers.writing():
                 await writers.wait(50)
             await writers.compare()
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_many_splits_among_writers_lose_and_double_nothing(seed):
+async def test_many_splits_during_writes_lose_and_duplicate_no_item(seed):
     draw = random.Random(seed)
     async with one_partition(indexed()) as (database, table):
         writers = Writers(table, seed)
-        async with writers.at_work():
+        async with writers.writing():
             for _ in range(15):
                 await writers.wait(20)
                 await split_somewhere(database, draw)
@@ -205,7 +205,7 @@ async def test_followers_continue_after_splits_after_a_restart(seed):
         for _ in range(4):
             async with one_partition(store=store) as (database, table):
                 writers._table, writers._stopping = table, False
-                async with writers.at_work():
+                async with writers.writing():
                     for _ in range(3):
                         await writers.wait(10)
                         await split_somewhere(database, draw)
@@ -231,7 +231,7 @@ async def compare_index(table: Table, writers: Writers) -> None:
 
 
 async def compare_stream(database: Database, table: Table, writers: Writers) -> None:
-    """Each record starts from the previous one's state; parents come before children."""
+    """Check that the old image of each record is the new image of the item's previous record."""
     (stream,) = database.streams.all()
     known: dict[tuple[str, str], Item] = {}
     by_id = {shard.shard_id: shard for shard in stream.shards}
@@ -254,8 +254,8 @@ async def compare_stream(database: Database, table: Table, writers: Writers) -> 
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
-    """Neither its partitions and ended logs remain, nor their followers."""
+async def test_no_row_remains_of_a_table_that_was_split_and_deleted(restarted):
+    """The test checks rows of partitions, of ended logs and of followers."""
     clock = SetClock()
     draw = random.Random(5)
     settings = {"partitions_per_table": 1, "keep_streams_seconds": 1e9}
@@ -267,13 +267,13 @@ async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
             await until_status(table, "ENABLED")
             for round_number in range(2):
                 writers = Writers(table, round_number)
-                async with writers.at_work():
+                async with writers.writing():
                     for _ in range(4):
                         await writers.wait(20)
                         await split_somewhere(database, draw)
                         await split_somewhere(database, draw, BY_POSTS.index_id)
                 if not round_number:
-                    # Only earlier records are trimmed.
+                    # After a day, the next call trims the records written so far.
                     clock.step(DAY_SECONDS)
                     await database.actor.keep_streams()
             if not restarted:
@@ -294,13 +294,13 @@ async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
 
 
 @pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
-async def test_writes_that_wait_while_the_commit_is_refused_are_carried_out():
+async def test_writes_that_wait_for_a_split_are_executed_if_the_split_is_refused():
     async with memory_store() as inner:
         store = HeldStore(inner)
         async with one_partition(store=store) as (database, table):
             await table.write(put(thread("f", "a")))
             store.hold()
-            # Held, because the partition ends only when this is durable.
+            # The split waits, because the partition ends only when this write is durable.
             before = table.submit(put(thread("f", "b")))
             splitting = asyncio.ensure_future(database.split_partition("Thread", 1, MIDDLE))
             while not store.held:
@@ -320,7 +320,7 @@ async def test_writes_that_wait_while_the_commit_is_refused_are_carried_out():
             assert len(await scanned(table)) == 3
 
 
-async def test_the_counts_of_a_table_are_right_at_every_moment_of_a_split():
+async def test_the_item_count_of_a_table_is_right_during_a_split():
     async with one_partition(indexed()) as (database, table):
         for at in range(20):
             await table.write(put(thread(f"{at}", "a", posts=at)))
@@ -347,7 +347,7 @@ async def test_the_counts_of_a_table_are_right_at_every_moment_of_a_split():
         assert await describing > 20
 
 
-async def test_a_page_token_from_before_a_split_continues_right():
+async def test_a_start_key_from_before_a_split_continues_the_scan():
     async with one_partition() as (database, table):
         for at in range(40):
             await table.write(put(thread(f"f{at % 5}", f"{at:02}")))
@@ -387,7 +387,7 @@ async def test_an_ended_log_is_deleted_when_it_is_not_needed():
     async with memory_store() as store:
         async with one_partition(definition, store) as (database, table):
             writers = Writers(table)
-            async with writers.at_work():
+            async with writers.writing():
                 await writers.wait(50)
                 await database.split_partition("Thread", 1, MIDDLE)
                 await writers.wait(50)
@@ -413,10 +413,10 @@ async def test_an_ended_log_is_deleted_when_it_is_not_needed():
             await compare_index(table, writers)
 
 
-async def test_a_log_that_ended_is_kept_while_a_stream_shows_it():
+async def test_an_ended_log_is_kept_while_a_stream_shows_it():
     async with one_partition(indexed()) as (database, table):
         writers = Writers(table)
-        async with writers.at_work():
+        async with writers.writing():
             await writers.wait(30)
             await database.split_partition("Thread", 1, MIDDLE)
         await compare_index(table, writers)
@@ -433,7 +433,7 @@ async def test_the_children_of_a_partition_without_followers_leave_no_log():
         assert [feed.partition_number for feed in await table.followers.feeds()] == [2, 3]
 
 
-async def test_the_children_of_a_deleted_log_have_the_time_since_which_they_are_complete():
+async def test_the_children_of_a_deleted_log_store_the_time_since_which_they_are_complete():
     now_us = 1_795_175_136_489_000
     clock = SetClock(now_us / 1e6)
     for definition in (table_definition(), structs.replace(indexed(), stream=None)):
@@ -455,11 +455,11 @@ async def test_the_children_of_a_deleted_log_have_the_time_since_which_they_are_
             ]
 
 
-async def test_a_deleted_table_leaves_nothing_of_logs_that_ended():
+async def test_a_deleted_table_leaves_no_rows_of_ended_logs():
     definition = structs.replace(indexed(), stream=None)
     async with memory_store() as store, one_partition(definition, store) as (database, table):
         writers = Writers(table)
-        async with writers.at_work():
+        async with writers.writing():
             await writers.wait(30)
             await database.split_partition("Thread", 1, MIDDLE)
         await database.delete_table("Thread")
@@ -475,8 +475,8 @@ REFUSED: Sequence[tuple[int, bytes, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("number", "at", "error"), REFUSED)
-async def test_a_split_that_can_not_be_is_refused(number, at, error):
-    """The last case: within an item collection of a table with local indexes (S74)."""
+async def test_an_impossible_split_is_refused(number, at, error):
+    """The last case is a position within an item collection of a table with local indexes (S74)."""
     async with one_partition(table_definition(local_sort_keys=["posts"])) as (database, table):
         with pytest.raises(error):
             await database.split_partition("Thread", number, at)
@@ -497,11 +497,11 @@ UNSETTLED = [
 
 
 @pytest.mark.parametrize("definition", UNSETTLED)
-def test_a_table_in_a_passing_phase_is_not_settled(definition):
+def test_a_table_in_a_temporary_phase_is_not_settled(definition):
     assert not is_settled(definition)
 
 
-def test_a_table_whose_followers_are_active_or_gone_is_settled():
+def test_a_table_whose_followers_are_active_or_deleted_is_settled():
     definition = structs.replace(
         indexed(),
         time_to_live=TimeToLive("at", "ENABLED", 0.0),

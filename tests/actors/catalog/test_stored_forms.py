@@ -23,7 +23,7 @@ from tests.support.databases.databases import put, running_database, table_defin
 from tests.support.stores.store import memory_store
 
 
-def test_a_head_without_the_size_of_its_log_is_read():
+def test_a_head_without_a_log_size_is_read():
     old = msgpack.encode(
         {"counter": 7, "item_counts": {0: 3}, "sizes_bytes": {0: 100}, "applied": {2: 5}}
     )
@@ -32,7 +32,7 @@ def test_a_head_without_the_size_of_its_log_is_read():
     assert catalog.decode_partition_head(catalog.encode_partition_head(head)) == head
 
 
-async def test_a_catalog_of_before_a_table_was_a_head_of_its_own_is_read():
+async def test_a_catalog_without_separate_heads_of_tables_is_read():
     async with memory_store() as store:
         old = msgpack.encode({"next_table_id": 4, "next_partition_number": 9, "commits": 7})
         await (await store.commit([Group(key_layout.CATALOG_HEAD, None, old)]))
@@ -69,7 +69,7 @@ async def test_partitions_of_before_heads_were_made_with_their_table_get_heads()
             assert (await database.describe("Thread")).item_count == 21
 
 
-def test_a_table_of_before_partitions_split_is_read():
+def test_a_table_record_from_before_splits_existed_is_read():
     record = TableRecord(
         table_definition(), (PartitionRange(1, b""),), {1: (PartitionRange(2, b""),)}
     )
@@ -80,7 +80,7 @@ def test_a_table_of_before_partitions_split_is_read():
     assert read.log_numbers == [1]
 
 
-def test_a_table_with_a_log_that_ended_comes_back():
+def test_a_table_record_with_an_ended_log_is_encoded_and_decoded():
     ended = EndedLog(1, 9, 300, (3, 4), (b"follower",))
     ranges = (PartitionRange(3, b""), PartitionRange(4, b"\x80"))
     record = TableRecord(table_definition(), ranges, ended_logs=(ended,))
@@ -91,14 +91,14 @@ def test_a_table_with_a_log_that_ended_comes_back():
     assert read.ended_log(3) is None
 
 
-def test_a_table_of_before_tables_were_restored_is_read():
+def test_a_table_record_from_before_restores_existed_is_read():
     record = TableRecord(table_definition(), (PartitionRange(1, b""),))
     old = msgpack.decode(catalog.encode_record(record))
     del old["definition"]["restoration"]
     assert catalog.decode_record(msgpack.encode(old)) == record
 
 
-def test_a_table_that_is_being_restored_comes_back():
+def test_the_record_of_a_table_in_a_restore_is_encoded_and_decoded():
     restoration = Restoration("Thread", "00001795271187040-d1dff77b", 7, 1_795_271_187.04)
     definition = structs.replace(table_definition("Copy"), restoration=restoration)
     record = TableRecord(definition, (PartitionRange(1, b""),))
@@ -107,7 +107,7 @@ def test_a_table_that_is_being_restored_comes_back():
     assert read.definition.restore_phase == "ITEMS"
 
 
-async def test_backups_of_tables_come_back_in_their_order():
+async def test_records_of_backups_are_read_in_the_order_of_their_creation():
     def backup(table_name: str, label: str) -> TableBackup:
         definition = table_definition(table_name)
         return TableBackup(label, "nightly", 7, definition, 1_795_271_187.04, 3, 100, "AVAILABLE")
@@ -119,23 +119,23 @@ async def test_backups_of_tables_come_back_in_their_order():
         assert await table_backups.load(store.latest) == [made[2], made[1], made[0]]
 
 
-def test_the_heads_of_children_have_what_their_parent_had():
+def test_the_heads_of_children_have_the_values_of_their_parent():
     parent = PartitionHead(7, {0: 10, 1: 3}, {0: 101, 1: 7}, {2: 5}, 900)
     first, second = parent.divided(0.25)
     assert first == PartitionHead(0, {0: 2, 1: 1}, {0: 25, 1: 2}, {2: 5})
     assert second == PartitionHead(0, {0: 8, 1: 2}, {0: 76, 1: 5}, {2: 5})
 
 
-def test_a_destination_of_before_topics_had_counts_is_read():
+def test_a_destination_record_without_a_partition_count_is_read():
     old = msgpack.encode({"destination_id": 1, "topic": "threads", "status": "ACTIVE"})
     destination = msgpack.decode(old, type=StreamingDestination)
     assert destination == StreamingDestination(1, "threads", "ACTIVE")
     assert not destination.needs_snapshot
 
 
-def test_a_checkpoint_comes_back():
+def test_a_checkpoint_is_encoded_and_decoded():
     stored = Checkpoint(12, 3_456).encode()
     assert checkpoint.decode(stored) == Checkpoint(12, 3_456)
     assert checkpoint.decode(None) == Checkpoint(0, 0)
-    # Followers of other kinds store only a counter.
+    # Followers of some kinds store only a counter.
     assert checkpoint.decode((12).to_bytes(8, "big")) == Checkpoint(12, 0)

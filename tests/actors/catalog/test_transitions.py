@@ -1,4 +1,4 @@
-"""A transition of a table or index takes its full time, whatever other changes are made."""
+"""A transition of a table or index takes its full time, regardless of other changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TAGS = (("a", "b"),)
 
 
 def indexed() -> TableDefinition:
-    """A table with an index, both with changeable units."""
+    """A table with a global index; both are provisioned."""
     posts = KeyAttribute("posts", "N")
     index = IndexDefinition(1, "by_posts", KeySchema((posts,)), Projection("ALL"))
     definition = table_definition()
@@ -42,13 +42,13 @@ class Poison(Message[None], frozen=True):
 
 
 async def crash(database: Database) -> None:
-    """Restart the actor from the stored state."""
+    """Crash the database's actor, which restarts from the stored state."""
     with pytest.raises(InternalServerError):
         await database.actor.mailbox.put_nowait(Poison())
 
 
 async def tag(database: Database) -> None:
-    """Allowed in every state; all due work is done before it returns."""
+    """Change the tags, which is allowed in every status; return after all due work is done."""
     await database.update_table("Thread", TableEdit(tags_to_add=(("a", "b"),)))
 
 
@@ -66,7 +66,7 @@ def is_active(table: TableDefinition) -> bool:
 
 async def last_second(database: Database) -> None:
     await pass_seconds(1)
-    # The ends of a table's and an index's transitions are separate messages.
+    # Separate messages end the transitions of a table and an index, so wait for both.
     while not is_active(await shown(database)):
         await asyncio.sleep(0)
 
@@ -78,7 +78,7 @@ async def make(database: Database) -> None:
 
 
 @on_stepped_time
-async def test_a_tag_that_came_to_an_earlier_state_does_not_end_a_later_one():
+async def test_a_tag_during_a_transition_of_a_table_does_not_end_a_later_transition():
     async with running_database(table_transition_seconds=SECONDS) as database:
         await make(database)
         for units in (6, 7):
@@ -90,7 +90,7 @@ async def test_a_tag_that_came_to_an_earlier_state_does_not_end_a_later_one():
 
 
 @on_stepped_time
-async def test_nor_that_of_an_index():
+async def test_a_tag_during_a_transition_of_an_index_does_not_end_a_later_transition():
     async with running_database(table_transition_seconds=SECONDS) as database:
         await make(database)
         update = GlobalIndexUpdate("by_posts", throughput=Throughput(6, 6))
@@ -108,7 +108,7 @@ async def test_nor_that_of_an_index():
 
 
 @on_stepped_time
-async def test_a_state_during_which_the_actor_crashed_restarts_and_ends_once():
+async def test_a_transition_during_which_the_actor_crashed_restarts_and_ends_once():
     async with running_database(table_transition_seconds=SECONDS) as database:
         await make(database)
         await change_units(database, 6)

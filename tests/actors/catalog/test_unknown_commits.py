@@ -1,4 +1,4 @@
-"""After a commit of the catalog with unknown outcome, memory soon has the stored state."""
+"""After a commit of the catalog with an unknown outcome, the database loads the stored state."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def stored_tables(store: Store) -> list[str]:
 
 
 @either_way
-async def test_a_table_is_there_without_another_change_if_it_was_written(fate: Fate):
+async def test_a_table_exists_if_the_unknown_commit_was_written(fate: Fate):
     async with doubtful() as (store, logs), running_database(store) as database:
         await make(database)
         store.lose_next(key_layout.CATALOG_WRITER, fate)
@@ -91,7 +91,7 @@ async def test_a_table_is_there_without_another_change_if_it_was_written(fate: F
             await works(database, name)
 
 
-async def test_a_commit_on_its_way_is_not_written_once_the_catalog_was_loaded_again():
+async def test_a_late_commit_is_refused_once_the_catalog_was_reloaded():
     async with doubtful() as (store, logs), running_database(store) as database:
         store.lose_next(key_layout.CATALOG_WRITER, Fate.LATE)
         with pytest.raises(InternalServerError, match="is unknown"):
@@ -102,7 +102,7 @@ async def test_a_commit_on_its_way_is_not_written_once_the_catalog_was_loaded_ag
         assert database.table_names() == await stored_tables(store) == []
 
 
-async def test_the_catalog_is_loaded_when_the_store_takes_commits_again(
+async def test_the_catalog_is_reloaded_when_the_store_accepts_commits_again(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
@@ -122,7 +122,7 @@ async def test_the_catalog_is_loaded_when_the_store_takes_commits_again(
 
 
 @either_way
-async def test_a_deleted_table_is_gone_or_takes_writes(fate: Fate):
+async def test_a_table_whose_deletion_is_unknown_is_deleted_or_accepts_writes(fate: Fate):
     async with doubtful() as (store, logs), running_database(store) as database:
         await make(database)
         await works(database, "Thread")
@@ -148,7 +148,7 @@ async def test_a_deleted_table_is_gone_or_takes_writes(fate: Fate):
 
 
 @either_way
-async def test_time_to_live_is_enabled_or_can_be(fate: Fate):
+async def test_time_to_live_whose_enabling_is_unknown_is_enabled_or_can_be_enabled(fate: Fate):
     async with doubtful() as (store, logs), running_database(store) as database:
         await make(database)
 
@@ -169,8 +169,10 @@ async def test_time_to_live_is_enabled_or_can_be(fate: Fate):
 
 @pytest.mark.parametrize("changes", range(3))
 @either_way
-async def test_an_index_has_every_item_written_meanwhile(fate: Fate, changes: int):
-    """``changes``: the commit of the index's phases whose outcome is unknown."""
+async def test_an_index_with_an_unknown_phase_change_has_every_item_written_meanwhile(
+    fate: Fate, changes: int
+):
+    """``changes`` is the number of the index's phase change whose commit has an unknown outcome."""
     async with doubtful() as (store, _), running_database(store) as database:
         await make(database)
         committed = 0
@@ -230,7 +232,7 @@ def is_active(database: Database) -> bool:
 
 
 @either_way
-async def test_a_partition_whose_split_is_unknown_writes_nothing_of_its_own(fate: Fate):
+async def test_a_partition_whose_split_is_unknown_commits_nothing(fate: Fate):
     async with (
         doubtful() as (store, logs),
         running_database(store, partitions_per_table=1) as database,
@@ -255,7 +257,7 @@ async def test_a_partition_whose_split_is_unknown_writes_nothing_of_its_own(fate
         assert (head is None) == (fate is Fate.WRITTEN)
 
 
-async def test_a_virtual_clock_is_moved_after_a_move_of_unknown_outcome():
+async def test_a_virtual_clock_can_be_set_after_a_setting_with_an_unknown_outcome():
     async with (
         doubtful() as (store, _),
         running_database(store, VirtualClock(1_800_000_000)) as database,

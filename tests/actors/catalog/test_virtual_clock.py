@@ -1,4 +1,4 @@
-"""The virtual clock is stored, so domain time never goes back before a known time."""
+"""The virtual clock is stored, so its time never goes back before a time that was shown."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def store() -> AsyncIterator[HeldStore]:
         yield HeldStore(inner)
 
 
-async def test_it_is_moved_in_every_way(store: HeldStore):
+async def test_the_clock_can_be_stepped_set_and_run_at_a_speed(store: HeldStore):
     async with running_control(store) as control:
         assert control.state == ClockState(START, 0)
         assert await control.move(MoveClock(by_seconds=60)) == ClockState(START + 60, 0)
@@ -65,7 +65,7 @@ async def test_it_is_moved_in_every_way(store: HeldStore):
         assert control.state == stopped
 
 
-async def test_a_move_is_durable_before_it_is_answered_or_visible(
+async def test_a_change_of_the_clock_is_durable_before_it_is_answered_or_visible(
     store: HeldStore,
 ):
     clock = VirtualClock(START)
@@ -84,7 +84,7 @@ async def test_a_move_is_durable_before_it_is_answered_or_visible(
 @pytest.mark.parametrize(
     "refused", [MoveClock(START - 1), MoveClock(by_seconds=-1), MoveClock(speed=-1)]
 )
-async def test_a_refused_move_of_a_clock_changes_nothing(store: HeldStore, refused: MoveClock):
+async def test_a_refused_change_of_the_clock_has_no_effect(store: HeldStore, refused: MoveClock):
     async with running_control(store) as control:
         with pytest.raises(ClockRefusal):
             await control.move(refused)
@@ -92,7 +92,7 @@ async def test_a_refused_move_of_a_clock_changes_nothing(store: HeldStore, refus
         assert await stored(store.latest) == StoredClock(START, 0)
 
 
-async def test_a_clock_that_could_not_be_stored_continues_as_it_did(store: HeldStore):
+async def test_a_clock_whose_change_could_not_be_stored_continues_unchanged(store: HeldStore):
     async with running_control(store) as control:
         await control.move(MoveClock(speed=1))
         store.refusal = Full("the disk is full")
@@ -104,7 +104,7 @@ async def test_a_clock_that_could_not_be_stored_continues_as_it_did(store: HeldS
         assert (await control.move(MoveClock(by_seconds=3_600))).speed == 1
 
 
-async def test_after_a_crash_of_its_actor_it_continues_as_it_did(store: HeldStore):
+async def test_a_clock_continues_unchanged_after_a_crash_of_its_actor(store: HeldStore):
     async with running_control(store) as control:
         await control.move(MoveClock(speed=1))
         store.refusal = RuntimeError("a bug")
@@ -120,7 +120,7 @@ async def test_after_a_crash_of_its_actor_it_continues_as_it_did(store: HeldStor
 async def test_a_running_clock_never_passes_its_durable_limit(
     store: HeldStore, monkeypatch: pytest.MonkeyPatch
 ):
-    # The clock reaches its limit, and is stored only when the test asks for it.
+    # The clock soon reaches its stored limit, and a new limit is stored only when the test says so.
     monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
     monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 3_600)
     clock = VirtualClock(START)
@@ -139,7 +139,9 @@ async def test_a_running_clock_never_passes_its_durable_limit(
             assert (await stored(store.durable())).epoch_seconds > durable
 
 
-async def test_a_clock_that_runs_is_kept_running(store: HeldStore, monkeypatch: pytest.MonkeyPatch):
+async def test_the_limit_of_a_running_clock_is_stored_again_in_time(
+    store: HeldStore, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
     monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 0.001)
     clock = VirtualClock(START)
@@ -147,7 +149,7 @@ async def test_a_clock_that_runs_is_kept_running(store: HeldStore, monkeypatch: 
         await control.move(MoveClock(speed=MAX_SPEED))
         await clock.wait_until(START + 20_000)
         store.refusal = Full("the disk is full")
-        # Wait until all writes in flight are done.
+        # The actor processes this message after all writes in flight.
         await control.mailbox.put_nowait(KeepClock())
         limit = clock._limit_epoch_seconds
         await clock.wait_until(limit)
@@ -156,7 +158,9 @@ async def test_a_clock_that_runs_is_kept_running(store: HeldStore, monkeypatch: 
         await clock.wait_until(limit + 20_000)
 
 
-async def test_after_a_stop_it_continues_where_it_stood_as_fast_as_it_ran(store: HeldStore):
+async def test_after_a_stop_of_the_server_the_clock_continues_at_its_time_and_speed(
+    store: HeldStore,
+):
     async with running_control(store) as control:
         await control.move(MoveClock(START + 3_600, speed=60))
         before = control.state
@@ -167,7 +171,7 @@ async def test_after_a_stop_it_continues_where_it_stood_as_fast_as_it_ran(store:
         assert control.state.now_epoch_seconds >= before.now_epoch_seconds
 
 
-async def test_after_a_crash_the_clock_continues_after_every_known_time(store: HeldStore):
+async def test_after_a_crash_the_clock_continues_after_every_time_that_was_shown(store: HeldStore):
     async with running_control(store) as control:
         await control.move(MoveClock(speed=3_600))
         (crashed,) = await store.latest.load([key_layout.VIRTUAL_CLOCK])
@@ -176,7 +180,9 @@ async def test_after_a_crash_the_clock_continues_after_every_known_time(store: H
         assert msgpack.decode(crashed, type=StoredClock).epoch_seconds > told
 
 
-async def test_a_start_before_the_stored_time_moves_nothing_and_a_later_one_does(store: HeldStore):
+async def test_a_start_time_before_the_stored_time_is_ignored_and_a_later_one_is_used(
+    store: HeldStore,
+):
     async with running_control(store, VirtualClock(START)):
         pass
     async with running_control(store, VirtualClock(START - 1_000)) as control:
@@ -200,7 +206,7 @@ async def test_real_time_continues_from_a_virtual_time_that_is_past(store: HeldS
         await database.create_table(table_definition())
     async with running_database(store, SystemClock()):
         pass
-    # Writes since then have the present time.
+    # From now on, writes have the real time.
     left = time.time()
     async with running_control(store, VirtualClock(1_000_000.0)) as control:
         assert control.state.now_epoch_seconds >= left
@@ -222,7 +228,7 @@ async def test_an_empty_store_starts_at_any_time(store: HeldStore):
         assert control.state == ClockState(1_000_000.0, 0)
 
 
-async def test_real_time_has_no_control_and_no_row(store: HeldStore):
+async def test_with_real_time_there_is_no_clock_control_and_no_stored_clock(store: HeldStore):
     async with running_database(store, SystemClock()) as database:
         assert database.clock_control is None
     assert await store.latest.load([key_layout.VIRTUAL_CLOCK]) == [None]

@@ -1,4 +1,4 @@
-"""Followers without a backlog continue together, right after the changes are durable."""
+"""Followers without a backlog continue in the same tick, right after changes are durable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_all_waiters_continue_with_the_next_changes(monkeypatch):
     assert all(each.done() for each in waiting)
 
 
-async def test_changes_that_come_soon_after_a_tick_wait_for_more(monkeypatch):
+async def test_changes_soon_after_a_tick_wait_for_more_changes(monkeypatch):
     time = Time(monkeypatch)
     wakeups = CoalescedWakeups()
     first = wakeups.wait()
@@ -45,7 +45,7 @@ async def test_changes_that_come_soon_after_a_tick_wait_for_more(monkeypatch):
     assert second.done()
 
 
-async def test_without_changes_a_wait_ends_soon(monkeypatch):
+async def test_a_wait_ends_soon_without_changes(monkeypatch):
     time = Time(monkeypatch)
     wakeups = CoalescedWakeups()
     waiting = [wakeups.wait(), wakeups.wait()]

@@ -1,4 +1,4 @@
-"""A disabled destination is drained: its recorded changes are published."""
+"""A disabled destination is drained: the changes recorded before are still published."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DISABLE = DisableDestination("Thread", TOPIC)
 
 @asynccontextmanager
 async def with_backlog(broker: FakeBroker) -> AsyncIterator[tuple[SteppedStore, Database, Table]]:
-    """A table whose recorded changes are on disk only. The broker is silent at first."""
+    """A published table whose changes are not in memory. At first the broker does not answer."""
     relays = relay_settings(draining_seconds=60.0)
     settings = {"partitions_per_table": 1, "relays": relays}
     async with memory_store() as inner:
@@ -58,7 +58,7 @@ def is_of_log(call: Call) -> bool:
 
 
 def is_first_of_log(call: Call) -> bool:
-    """Select reads of the oldest record that is not published."""
+    """Select reads of the oldest unpublished record."""
     return is_of_log(call) and isinstance(call, Page) and call.max_rows == 1
 
 
@@ -91,7 +91,7 @@ async def test_a_drain_ends_if_the_last_round_is_published_while_it_reads_the_lo
             assert drained.done()
 
 
-async def test_a_destination_whose_topic_is_reached_while_it_is_disabled_is_drained() -> None:
+async def test_a_destination_disabled_while_it_reaches_its_topic_is_drained() -> None:
     broker = FakeBroker()
     async with with_backlog(broker) as (store, database, table):
         reading = store.gate_behind(is_of_log)
@@ -100,7 +100,7 @@ async def test_a_destination_whose_topic_is_reached_while_it_is_disabled_is_drai
             disabled = tasks.create_task(database.change_destination(DISABLE))
             await storing.reached()
             broker.answers.set()
-            # The relay has now sent the message that it reached the topic.
+            # By now the relay has told the database's actor that it reached the topic.
             await soon(lambda: relay_of(database, table).state == "PUBLISHING")
             storing.open()
             await disabled
@@ -119,7 +119,7 @@ async def test_a_drain_continues_after_a_crash_of_the_databases_actor() -> None:
         broker.answers.set()
         await reading.reached()
         await database.change_destination(DISABLE)
-        # After a crash the database's actor closes every table and opens it again.
+        # After a crash the database's actor closes and reopens every table.
         database.actor.tell(Poison())
         await soon(lambda: database.table("Thread") is not table)
         await database.actor.keep_streams()

@@ -1,4 +1,4 @@
-"""Work that another owner has taken over ends at its first refused commit."""
+"""An actor whose rows another owner has taken over stops at its first fenced commit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OTHER_OWNER = "the data have another owner now, try again"
 
 
 class Claimed(NamedTuple):
-    """A database whose work can be taken over, and its log."""
+    """A database whose rows another owner can claim, and the database's log events."""
 
     store: ClaimedStore
     database: Database
@@ -60,14 +60,14 @@ class Claimed(NamedTuple):
 
     @property
     def fenced(self) -> list[str]:
-        """The names of the fenced actors in order."""
+        """The names of the actors that logged that they were fenced, in order."""
         return [each["actor"] for each in self.logs if each["event"] == "actor_fenced"]
 
     async def wait_fenced(self, name: str) -> None:
         await soon(lambda: any(name in actor for actor in self.fenced))
 
     async def table(self) -> Table:
-        """A table with an item."""
+        """Create a table with an item."""
         await self.database.create_table(table_definition())
         table = self.database.table("Thread")
         await table.write(put(ITEM))
@@ -85,7 +85,7 @@ async def claimed(**settings: Any) -> AsyncIterator[Claimed]:
     assert not any(each["event"] == "actor_crashed" for each in logs)
 
 
-async def test_the_backfill_of_an_index() -> None:
+async def test_the_backfill_of_an_index_stops_when_it_is_fenced() -> None:
     async with claimed() as it:
         table = await it.table()
         cursor = key_layout.backfill_cursor(table.definition.table_id, 1)
@@ -96,7 +96,7 @@ async def test_the_backfill_of_an_index() -> None:
         assert table.followers.indexes[1].is_stuck
 
 
-async def test_the_follower_of_an_index() -> None:
+async def test_the_follower_of_an_index_stops_when_it_is_fenced() -> None:
     async with claimed() as it:
         table = await it.table()
         await it.database.update_table("Thread", BY_POSTS)
@@ -113,7 +113,7 @@ async def test_the_follower_of_an_index() -> None:
         assert it.store.refused == 1
 
 
-async def test_a_partition_of_an_index_and_its_writer() -> None:
+async def test_a_partition_of_an_index_and_its_writer_stop_when_they_are_fenced() -> None:
     async with claimed() as it:
         table = await it.table()
         await it.database.update_table("Thread", BY_POSTS)
@@ -127,7 +127,7 @@ async def test_a_partition_of_an_index_and_its_writer() -> None:
         assert it.store.refused == 1
 
 
-async def test_a_partition_of_a_table() -> None:
+async def test_a_partition_of_a_table_stops_when_it_is_fenced() -> None:
     async with claimed() as it:
         table = await it.table()
         [number] = table.partitions.map.numbers
@@ -145,7 +145,7 @@ async def test_a_partition_of_a_table() -> None:
 
 
 @pytest.mark.parametrize("refused", ["the cursor", "the items"])
-async def test_the_filling_of_a_restored_table(refused: str) -> None:
+async def test_the_filling_of_a_restored_table_stops_when_it_is_fenced(refused: str) -> None:
     async with claimed() as it:
         await filled_table(it.database, 20, definition=table_definition())
         backup = await back_up(it.database)
@@ -164,7 +164,7 @@ async def test_the_filling_of_a_restored_table(refused: str) -> None:
         assert it.store.refused == 1
 
 
-async def test_the_copy_of_a_backup() -> None:
+async def test_the_copy_of_a_backup_stops_when_it_is_fenced() -> None:
     async with claimed() as it:
         await it.table()
         prefix = key_layout.filling_cursor(0)[:1]
@@ -174,7 +174,7 @@ async def test_the_copy_of_a_backup() -> None:
         assert it.store.refused == 1
 
 
-async def test_a_relay() -> None:
+async def test_a_relay_stops_when_it_is_fenced() -> None:
     broker = FakeBroker()
     async with claimed(broker=broker, relays=relay_settings()) as it:
         table = await published_table(it.database)
@@ -190,7 +190,7 @@ async def test_a_relay() -> None:
         assert it.store.refused == 1
 
 
-async def test_a_replay() -> None:
+async def test_a_replay_stops_when_it_is_fenced() -> None:
     broker = FakeBroker()
     async with claimed(broker=broker, relays=relay_settings()) as it:
         table = await it.table()
@@ -204,7 +204,7 @@ async def test_a_replay() -> None:
         assert it.database.replays.find(started.replay_id).state == "FAILED"
 
 
-async def test_a_sweeper() -> None:
+async def test_a_sweeper_stops_when_it_is_fenced() -> None:
     clock = SetClock(1_000_000)
     settings = TimeToLiveSettings(delay_seconds=0.0, change_interval_seconds=0.0)
     async with claimed(clock=clock, time_to_live=settings) as it:
@@ -221,7 +221,7 @@ async def test_a_sweeper() -> None:
         assert not any(each["event"] == "sweep_refused" for each in it.logs)
 
 
-async def test_a_phase_of_the_database() -> None:
+async def test_a_phase_of_the_database_stops_when_it_is_fenced() -> None:
     async with claimed() as it:
         await it.table()
         await it.database.update_table("Thread", BY_POSTS)
@@ -240,7 +240,7 @@ def by_partition(table: Table) -> list[Item]:
     return list(found.values())
 
 
-async def test_a_transaction() -> None:
+async def test_a_fenced_transaction_fails() -> None:
     async with claimed(partitions_per_table=4) as it:
         table = await it.table()
         items = by_partition(table)
@@ -253,7 +253,7 @@ async def test_a_transaction() -> None:
         assert it.store.refused == 1
 
 
-async def test_a_transaction_but_not_the_others_of_its_round() -> None:
+async def test_a_fenced_transaction_fails_without_the_others_of_its_round() -> None:
     async with claimed(partitions_per_table=4) as it:
         table = await it.table()
         first, second, third, fourth = by_partition(table)
@@ -270,5 +270,5 @@ async def test_a_transaction_but_not_the_others_of_its_round() -> None:
         )
         assert isinstance(refused, InternalServerError)
         assert not isinstance(done, BaseException)
-        # The commit was refused once in the round, and once separately.
+        # The commit was refused twice: in the round, and when the round was retried one by one.
         assert it.store.refused == 2

@@ -1,4 +1,4 @@
-"""Several logs of one sink: which are open, and how their checkpoints are stored."""
+"""The logs that one follower of several logs reads: which are open, and their checkpoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARENT, CHILD, GRANDCHILD = 1, 2, 3
 
 @asynccontextmanager
 async def family() -> AsyncIterator[tuple[FaultyStore, FollowedLogs]]:
-    """A log with a record that ended, its child's, which ended empty, and a grandchild's."""
+    """Three logs: an ended one with a record, an ended child without records, and a grandchild."""
     async with memory_store() as inner:
         store = FaultyStore(inner)
         parent = PartitionLog(store, PARENT)
@@ -38,7 +38,7 @@ def numbers(logs: FollowedLogs) -> list[int]:
     return [log.number for log in logs.open]
 
 
-async def test_a_childs_log_is_open_once_the_end_of_its_parents_is_stored() -> None:
+async def test_a_childs_log_is_opened_once_the_end_of_the_parents_log_is_stored() -> None:
     async with family() as (store, logs):
         await logs.load()
         assert numbers(logs) == [PARENT]
@@ -50,11 +50,11 @@ async def test_a_childs_log_is_open_once_the_end_of_its_parents_is_stored() -> N
         store.allow_commits()
         await logs.try_store()
         assert not logs.has_unstored_end
-        # The empty log between them ended immediately.
+        # The child's log has no records, so it ended immediately.
         assert numbers(logs) == [GRANDCHILD]
 
 
-async def test_an_end_is_stored_however_long_the_store_refuses() -> None:
+async def test_the_end_of_a_log_is_stored_even_if_the_store_refuses_commits_for_long() -> None:
     async with family() as (store, logs):
         await logs.load()
         logs.passed({PARENT: Checkpoint(1, 10)}, 1)
@@ -82,7 +82,7 @@ async def test_a_restart_continues_after_the_stored_checkpoints() -> None:
         assert await store.latest.load([key]) == [Checkpoint(1, 7).encode()]
 
 
-async def test_a_wait_for_logs_ends_when_they_join() -> None:
+async def test_a_wait_for_logs_ends_when_logs_are_added() -> None:
     async with family() as (store, logs):
         waiting = asyncio.create_task(logs.wait_joined())
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""An index or a list of expiry times is incomplete while one of its followers is missing."""
+"""An index or the expiry rows don't count as caught up if a follower was abandoned."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _sooner_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def damage_checkpoint(store: SteppedStore, table: Table, subscriber: bytes) -> None:
-    """Make the follower of the only partition crash until its supervisor gives up."""
+    """Damage the checkpoint of the only follower, so it crashes until its supervisor gives up."""
     [number] = table.partitions.map.numbers
     gate = store.gate_before(loads_of(key_layout.checkpoint(subscriber, number)))
     gate.fail(Damaged("a damaged checkpoint: played by a test"))
 
 
-async def test_an_index_does_not_catch_up_without_one_of_its_followers() -> None:
+async def test_an_index_with_an_abandoned_follower_does_not_catch_up() -> None:
     settings = {"partitions_per_table": 1, "index_allocation_seconds": 0.0}
     async with stepped_database(**settings) as (store, database):
         await database.create_table(table_definition())
@@ -51,11 +51,11 @@ async def test_an_index_does_not_catch_up_without_one_of_its_followers() -> None
         actors = table.followers.indexes[1]
         await actors.wait_caught_up()
         assert not actors.follows_all
-        # The index is stuck, so a restore that waits for it can be deleted.
+        # Because the index is stuck, a table whose restore waits for it can be deleted.
         assert actors.is_stuck
 
 
-async def test_time_to_live_does_not_catch_up_without_one_of_its_expirers() -> None:
+async def test_time_to_live_with_an_abandoned_expirer_does_not_catch_up() -> None:
     async with stepped_database(partitions_per_table=1) as (store, database):
         await database.create_table(table_definition())
         table = database.table("Thread")

@@ -1,4 +1,4 @@
-"""Global indexes follow the table's changes, and finally equal a rebuild."""
+"""Global indexes apply the table's changes, and finally match the table's items."""
 
 import asyncio
 import random
@@ -41,7 +41,7 @@ async def items(table: Table) -> list[dict]:
     return [decode(item) for item in page.items]
 
 
-async def test_an_index_equals_a_rebuild_after_puts_moves_and_deletes():
+async def test_an_index_matches_the_table_after_puts_key_changes_and_deletes():
     async with running_database() as database:
         await database.create_table(with_global_index(projection=Projection("ALL")))
         table = database.table("Thread")
@@ -61,7 +61,7 @@ async def test_an_index_equals_a_rebuild_after_puts_moves_and_deletes():
         assert state.indexes["by_posts"].item_count == len(expected)
 
 
-async def test_an_index_continues_where_it_was_after_a_restart():
+async def test_an_index_continues_from_its_checkpoint_after_a_restart():
     async with memory_store() as store:
         async with running_database(store) as database:
             await database.create_table(with_global_index(projection=Projection("KEYS_ONLY")))
@@ -104,7 +104,7 @@ async def test_a_read_that_waits_for_the_index_sees_all_earlier_acknowledged_wri
         assert await entries_now(table) == 4
 
 
-async def test_a_read_does_not_wait_for_an_index_that_can_not_follow():
+async def test_a_read_does_not_wait_for_an_index_that_cannot_catch_up():
     lag = IndexLag(3_600, 3_600)
     async with running_database(index_lag=lag, index_reads_wait_seconds=0.01) as database:
         await database.create_table(with_global_index(projection=Projection("ALL")))
@@ -114,7 +114,7 @@ async def test_a_read_does_not_wait_for_an_index_that_can_not_follow():
 
 
 class CountedLag(IndexLag, frozen=True):
-    """Counts the waits."""
+    """Records the waits."""
 
     draws: list[float] = []  # noqa: RUF012 - of a Struct, each has its own
 
@@ -123,7 +123,7 @@ class CountedLag(IndexLag, frozen=True):
         return self.draws[-1]
 
 
-async def test_a_lag_is_not_longer_where_changes_are_many():
+async def test_an_injected_lag_is_not_longer_for_many_changes():
     lag = CountedLag(0.5, 0.5)
     async with running_database(index_lag=lag, partitions_per_table=1) as database:
         await database.create_table(with_global_index(projection=Projection("ALL")))
@@ -132,7 +132,7 @@ async def test_a_lag_is_not_longer_where_changes_are_many():
         subjects = (thread("EC2", f"{count}") for count in range(99))
         await asyncio.gather(*(table.write(put({**key, **large})) for key in subjects))
         await caught_up(table)
-    # The follower waits at least for the first change and for the changes that came during that
-    # wait. It never reads 15 MB at a time, and on a busy machine some changes come after the first
-    # wait.
+    # The follower waits before the first change, and before the changes that came meanwhile. It may
+    # wait again, because it never reads 15 MB at once, and on a busy machine some changes come
+    # later.
     assert 2 <= len(lag.draws) <= 4

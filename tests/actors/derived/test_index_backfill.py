@@ -1,4 +1,4 @@
-"""An index added to a table with data finally equals a rebuild, despite concurrent writes."""
+"""An index added to a table with items finally matches the table, despite concurrent writes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ INDEX = IndexDefinition(
 
 
 async def add_index(database: Database) -> None:
-    """Add the index, like UpdateTable after its checks."""
+    """Add the index as UpdateTable does after its validation."""
     table = database.table("Thread")
     adding = structs.replace(
         table.definition,
@@ -87,7 +87,7 @@ async def write_something(table: Table, source: random.Random) -> None:
         await table.write(put({**key, "posts": {"N": str(source.randrange(50))}}))
 
 
-async def test_writes_during_the_backfill_end_in_the_index():
+async def test_writes_during_the_backfill_are_in_the_index():
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -103,7 +103,7 @@ async def test_writes_during_the_backfill_end_in_the_index():
         assert state.indexes["by_posts"].item_count == len(await whole(table))
 
 
-async def test_an_index_is_whole_when_it_is_active_whatever_is_changed_of_its_table_meanwhile():
+async def test_an_active_index_is_complete_although_its_table_was_changed_during_the_backfill():
     clock = SetClock()
     provisioned = structs.replace(
         table_definition(), billing_mode="PROVISIONED", throughput=Throughput(100, 100)
@@ -113,7 +113,7 @@ async def test_an_index_is_whole_when_it_is_active_whatever_is_changed_of_its_ta
         table = database.table("Thread")
         for number in range(30):
             await table.write(put(thread("EC2", f"{number}", posts=number)))
-        # The index has one unit a second, so the backfill is slow.
+        # The index has one write unit per second, so the backfill is slow.
         index = NewGlobalIndex(
             "by_posts", (KeyElement("posts", "HASH"),), "ALL", throughput=Throughput(1, 1)
         )
@@ -128,7 +128,7 @@ async def test_an_index_is_whole_when_it_is_active_whatever_is_changed_of_its_ta
         assert await whole(table, INDEX) == await whole(table)
 
 
-async def test_violations_are_left_out():
+async def test_items_that_violate_the_index_key_get_no_entry():
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -159,7 +159,7 @@ async def test_a_backfill_continues_after_a_restart():
 
 
 class _Writer:
-    """Writes immediately, and records the turn of the event loop of each request."""
+    """A fake index writer that writes at once, and records the loop's turn of each request."""
 
     follows_all = False
 
@@ -178,13 +178,13 @@ class _Writer:
 
 
 def _use(*, in_use: bool) -> Pacing:
-    """The pacing of a backfill, for a table that is or is not in use."""
+    """The pacing of a backfill for a table that clients use, or don't use."""
     consumed = count()
     return Pacing(lambda: next(consumed) if in_use else 0)
 
 
 class Turns:
-    """Counts the turns of the loop, which other tasks get meanwhile."""
+    """Counts the turns of the event loop, as another task sees them."""
 
     def __init__(self) -> None:
         self.passed = 0
@@ -196,7 +196,7 @@ class Turns:
 
 
 async def asked_in_turns(*, in_use: bool) -> list[int]:
-    """The turns of the loop in which a backfill of 500 items requests the entries of its pages."""
+    """The turns of the loop in which a backfill of 500 items writes each of its pages."""
     async with memory_store() as store, running_database(store) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -268,17 +268,17 @@ async def test_a_backfill_without_entries_waits_until_a_full_disk_has_space():
             assert ended.is_set()
 
 
-async def test_others_have_the_loop_within_a_page_and_more_of_it_if_they_use_the_table():
+async def test_a_backfill_yields_within_a_page_and_more_often_if_the_table_is_in_use():
     alone = await asked_in_turns(in_use=False)
     shared = await asked_in_turns(in_use=True)
     assert len(alone) == len(shared) == 4, "pages"
-    # A page of 128 rows takes four turns.
+    # A page of 128 rows takes 4 turns.
     assert all(later - earlier >= 4 for earlier, later in pairwise(alone[:-1]))
     assert shared[-1] - shared[0] > alone[-1] - alone[0]
 
 
 class _UnitsByHand(BackfillUnits):
-    """Units that the test grants."""
+    """Write units that the test grants."""
 
     def __init__(self) -> None:
         self.units = 0
@@ -301,7 +301,7 @@ class _UnitsByHand(BackfillUnits):
             await asyncio.sleep(0)
 
 
-async def test_progress_follows_the_entries_that_are_written():
+async def test_progress_counts_written_entries():
     async with memory_store() as store, running_database(store) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -324,7 +324,7 @@ async def test_progress_follows_the_entries_that_are_written():
     assert backfill.fraction_done == 1
 
 
-async def test_a_backfill_knows_whether_its_table_is_in_use():
+async def test_a_backfill_detects_whether_its_table_is_in_use():
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")

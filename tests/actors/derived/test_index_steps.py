@@ -1,4 +1,4 @@
-"""An added index is ACTIVE, with the right counts, once its followers have caught up."""
+"""An added index becomes ACTIVE once its followers have caught up, and has the right counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ITEM = thread("EC2", "a", posts=1)
 
 
 class Filled(NamedTuple):
-    """An index whose backfill has ended, and whose follower waits at a gate."""
+    """An index whose backfill has ended, while its follower waits at a gate."""
 
     store: SteppedStore
     database: Database
@@ -47,7 +47,7 @@ class Filled(NamedTuple):
 
 @asynccontextmanager
 async def filled_index() -> AsyncIterator[Filled]:
-    """The item was put, deleted and put again before the backfill read it."""
+    """Fill an index after the item was put, deleted and put again."""
     settings = {"partitions_per_table": 1, "index_allocation_seconds": 0.0}
     async with stepped_database(**settings) as (store, database):
         await database.create_table(table_definition())
@@ -79,7 +79,7 @@ async def test_an_index_is_not_active_before_its_followers_have_caught_up() -> N
         )
 
 
-async def test_changes_that_a_backfill_has_seen_are_not_counted_again() -> None:
+async def test_changes_before_the_backfill_are_not_counted_twice() -> None:
     async with filled_index() as it:
         await turns()
         it.following.open()

@@ -1,4 +1,4 @@
-"""A follower of several logs keeps a sink correct over splits, crashes and a full disk."""
+"""A follower of several logs keeps its sink correct despite splits, crashes and a full disk."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def mirrored(
 
 
 def mirror(sender: MirrorSender) -> dict[bytes, object]:
-    """A consumer's final items; it skips messages that are not newer than its state."""
+    """The items of a consumer that skips messages older than its state."""
     key_schema = table_definition().key_schema
     latest: dict[bytes, tuple[int, bytes | None]] = {}
     for key, version, image in sender.delivered:
@@ -113,7 +113,7 @@ async def test_the_mirror_is_right_over_splits_and_failed_deliveries() -> None:
 
 
 async def test_the_mirror_is_right_after_crashes() -> None:
-    # Crash during the snapshot and after it.
+    # These deliveries crash the actor during the snapshot and after it.
     sender = MirrorSender(crashes=(1, 3, 7, 9))
     async with (
         memory_store() as store,
@@ -126,7 +126,7 @@ async def test_the_mirror_is_right_after_crashes() -> None:
 
 
 class FullForCheckpoints(FaultyStore):
-    """Refuses most commits of the mirror's checkpoints, like a full disk."""
+    """A store that refuses most commits of the mirror's checkpoints, as on a full disk."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -141,7 +141,7 @@ class FullForCheckpoints(FaultyStore):
         return await super().commit(groups)
 
 
-async def test_children_are_read_once_the_end_of_their_parents_log_is_stored() -> None:
+async def test_the_logs_of_children_are_read_once_the_end_of_the_parents_log_is_stored() -> None:
     sender = MirrorSender()
     async with memory_store() as inner:
         store = FullForCheckpoints(inner)
@@ -159,7 +159,7 @@ async def test_a_log_is_kept_until_the_checkpoint_after_it_is_stored() -> None:
         before = await table.followers.floors()
         await write(table, 50)
         await assert_mirrored(actor, sender, table)
-        # Fewer changes than a stored checkpoint needs.
+        # The changes were too few to store a checkpoint after them.
         assert await table.followers.floors() == before
         await write(table, 500)
         await assert_mirrored(actor, sender, table)

@@ -1,4 +1,4 @@
-"""A scan gives all items to sinks that send messages or copy rows, despite store failures."""
+"""A scan passes all items to sinks that send messages or copy rows, despite store failures."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ POSITIONS = [number.to_bytes(8, "big") for number in range(0, 1 << 24, (1 << 24)
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages of a few items, so that there are several."""
+    """Make pages so short that the scan needs several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", 10)
     monkeypatch.setattr("dynactor.actors.derived.scan._AGAIN_SECONDS", 0.001)
 
 
 class Sent(FillSink):
-    """Records the items that arrive, each in its own message."""
+    """A sink that records the positions of items; each item is a message."""
 
     pages_in_flight = 2
     pages_per_cursor = 2
@@ -42,10 +42,10 @@ class Sent(FillSink):
     def __init__(self) -> None:
         self.arrived: list[bytes] = []
         self.pages = 0
-        # Errors for the next messages.
+        # Errors that the next messages raise.
         self.refusals: list[Exception] = []
         self.units = 1_000
-        # The units granted by each wait.
+        # The units that each wait for units grants.
         self.units_given = [3] * ITEMS
         self.is_held = False
         self.held: list[Future[None]] = []
@@ -77,7 +77,7 @@ class Sent(FillSink):
 
 
 class Copies(SnapshotSink):
-    """Copies rows, and calls the test at each page."""
+    """A sink that copies rows, and calls the test at each page."""
 
     target = (COPIES, b"\x80")
 
@@ -100,7 +100,7 @@ async def filled(store: Store) -> None:
 
 
 class Outcomes:
-    """The callbacks of a finished scan."""
+    """Records the callbacks of finished scans."""
 
     def __init__(self) -> None:
         self.ended = 0
@@ -120,7 +120,7 @@ async def copies(store: Store) -> list[bytes]:
     return [row.key[1:] for row in rows]
 
 
-async def test_every_item_is_sent_once_in_its_order():
+async def test_every_item_is_sent_once_in_the_order_of_positions():
     async with memory_store() as store:
         await filled(store)
         sink, outcomes = Sent(), Outcomes()
@@ -132,7 +132,7 @@ async def test_every_item_is_sent_once_in_its_order():
         assert await store.latest.load([CURSOR]) == [b""]
 
 
-async def test_a_scan_that_is_at_its_end_sends_nothing_and_says_so_again():
+async def test_a_finished_scan_sends_nothing_and_calls_back_again():
     async with memory_store() as store:
         await filled(store)
         await Outcomes().scan(Sent(), store).run()
@@ -141,7 +141,7 @@ async def test_a_scan_that_is_at_its_end_sends_nothing_and_says_so_again():
         assert (sink.arrived, outcomes.ended) == ([], 1)
 
 
-async def test_messages_that_are_refused_are_sent_again():
+async def test_refused_messages_are_sent_again():
     async with memory_store() as store:
         await filled(store)
         sink, outcomes = Sent(), Outcomes()
@@ -158,7 +158,7 @@ async def test_after_a_crash_items_after_the_stored_cursor_are_sent_again():
         sink, outcomes = Sent(), Outcomes()
         scan = outcomes.scan(sink, store)
         sink.units = 45
-        # A wait for units crashes.
+        # The list is empty, so the next wait for units raises IndexError.
         sink.units_given = []
         with pytest.raises(IndexError):
             await scan.run()
@@ -170,7 +170,7 @@ async def test_after_a_crash_items_after_the_stored_cursor_are_sent_again():
         assert outcomes.ended == 1
 
 
-async def test_units_that_were_waited_for_are_not_taken_again_after_a_crash():
+async def test_units_granted_before_a_crash_are_not_taken_again():
     async with memory_store() as store:
         await filled(store)
         sink, outcomes = Sent(), Outcomes()
@@ -204,7 +204,7 @@ async def test_no_message_is_in_flight_when_a_scan_has_ended():
         assert outcomes.ended == 0
 
 
-async def test_a_snapshot_shows_one_moment_and_drops_earlier_rows():
+async def test_a_snapshot_copies_the_rows_of_one_moment_and_deletes_earlier_copies():
     async with memory_store() as store:
         await filled(store)
         await (await store.commit([Group(b"\xfe", None, b"1", [(COPIES + b"old", b"")])]))
@@ -220,7 +220,7 @@ async def test_a_snapshot_shows_one_moment_and_drops_earlier_rows():
         await outcomes.scan(sink, store).run()
         assert await copies(store) == POSITIONS
         assert (sink.starts, outcomes.ended) == (1, 1)
-        # A second owner starts over.
+        # A second owner repeats the whole snapshot.
         await outcomes.scan(sink, store).run()
         assert await copies(store) == [*POSITIONS, b"\xff" * 8]
 
@@ -241,7 +241,7 @@ async def test_a_snapshot_whose_view_is_lost_starts_over():
 
 
 class OtherWriter(FaultyStore):
-    """A store in which another owner moves the cursor once, between two pages."""
+    """A store in which another owner changes the cursor once, between two pages."""
 
     commits = 0
 
@@ -252,7 +252,7 @@ class OtherWriter(FaultyStore):
         return await super().commit(groups)
 
 
-async def test_a_snapshot_that_meets_a_conflict_starts_over():
+async def test_a_snapshot_starts_over_after_a_conflict():
     async with memory_store() as inner:
         await filled(inner)
         sink, outcomes = Copies(), Outcomes()
@@ -272,7 +272,7 @@ async def test_a_snapshot_does_not_wait_for_a_full_disk():
 
 
 @pytest.mark.parametrize("sink", [Sent(), Copies()])
-async def test_a_table_that_can_not_be_read_ends_a_scan(sink: FillSink | SnapshotSink):
+async def test_a_scan_ends_if_the_table_cannot_be_read(sink: FillSink | SnapshotSink):
     async with memory_store() as inner:
         await filled(inner)
         store = FailingPages(inner)

@@ -1,4 +1,4 @@
-"""Followers and scans keep a sink correct over a split, a crash and a full disk."""
+"""Followers and scans keep a sink correct despite a split, a crash and a full disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLORS = ("red", "green", "blue")
 
 
 class Crowd:
-    """Writes and deletes items of a table, and knows the number of each color."""
+    """A client that puts and deletes items, and counts the items of each color."""
 
     def __init__(self) -> None:
         self._draw = random.Random(5)
@@ -55,7 +55,7 @@ class Crowd:
 async def counted(
     store: Store, crowd: Crowd, sink: ItemCounts | None = None
 ) -> AsyncIterator[tuple[Database, Table, CountedTable]]:
-    """A database on a store with a counted table; the table is created and filled once."""
+    """A database with a counted table. The first call for a store creates and fills the table."""
     async with running_database(store) as database, anyio.create_task_group() as tasks:
         if not database.table_names():
             settings = StreamSettings("", "NEW_AND_OLD_IMAGES")
@@ -80,7 +80,7 @@ async def assert_counts(counting: CountedTable, crowd: Crowd) -> None:
     assert crowd.counts.total() > 30
 
 
-async def test_items_that_were_there_and_all_that_changed_meanwhile_are_counted():
+async def test_existing_items_and_concurrent_changes_are_counted():
     async with memory_store() as store:
         crowd = Crowd()
         async with counted(store, crowd) as (_, table, counting):
@@ -91,7 +91,7 @@ async def test_items_that_were_there_and_all_that_changed_meanwhile_are_counted(
             await assert_counts(counting, crowd)
 
 
-async def test_counts_are_right_whatever_was_split():
+async def test_counts_are_right_after_splits():
     async with memory_store() as store:
         crowd = Crowd()
         async with counted(store, crowd) as (database, table, counting):
@@ -105,7 +105,7 @@ async def test_counts_are_right_whatever_was_split():
 
 
 class CrashingCounts(ItemCounts):
-    """Crashes its actor with every 100th item, as often as allowed."""
+    """Crashes its actor at every 100th item, as often as the supervisor allows."""
 
     crashes = 3
     items = 0
@@ -129,7 +129,7 @@ async def test_counts_are_right_after_crashes_of_scans_and_followers():
 
 
 class FullForCounts(FaultyStore):
-    """Refuses each commit of the counts twice, like a full disk."""
+    """A store that refuses each commit of the counts twice, as on a full disk."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""The stored checkpoint of a reader, after commits of unknown outcome."""
+"""The stored checkpoint of a follower after commits with an unknown outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def stored(view: View) -> bytes | None:
 
 
 @either_way
-async def test_a_checkpoint_knows_what_is_stored_after_a_commit_of_unknown_outcome(
+async def test_a_checkpoint_is_read_again_after_a_commit_with_an_unknown_outcome(
     fate: Fate,
 ) -> None:
     async with memory_store() as inner:
@@ -37,7 +37,7 @@ async def test_a_checkpoint_knows_what_is_stored_after_a_commit_of_unknown_outco
 
 
 @either_way
-async def test_a_commit_of_unknown_outcome_is_repeated(fate: Fate) -> None:
+async def test_a_commit_with_an_unknown_outcome_is_repeated(fate: Fate) -> None:
     async with memory_store() as inner:
         store = DoubtfulStore(inner)
         checkpoint = StoredCheckpoint(store, KEY, "reader")

@@ -48,13 +48,13 @@ from tests.support.stores.store import memory_store
 HOUR_SECONDS = 3_600.0
 DAY_SECONDS = 24 * HOUR_SECONDS
 WRITES = 3
-# Different from any other reader of a log.
+# No other reader of a log uses this number, so gates can select the reads of this test.
 MAX_RECORDS = 77
 OFF = TableEdit(stream=StreamChange(enabled=False, view_type=None))
 
 
 class Streamed:
-    """A table of one partition with a stream, whose first three changes are only on disk."""
+    """A table of one partition with a stream, whose first 3 changes are not in memory."""
 
     def __init__(self, store: SteppedStore, clock: SetClock, database: Database) -> None:
         self.store = store
@@ -156,7 +156,7 @@ def is_read(call: Call) -> bool:
     return isinstance(call, Page) and call.max_rows == MAX_RECORDS
 
 
-async def test_a_shard_that_is_closed_while_it_is_read_shows_nothing_of_its_child() -> None:
+async def test_a_shard_closed_during_a_read_shows_no_record_of_its_child() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         [shard] = it.shards
         told = it.store.gate_durable(commits_of(key_layout.partition_head(it.number)))
@@ -177,7 +177,7 @@ async def test_a_shard_that_is_closed_while_it_is_read_shows_nothing_of_its_chil
         assert await it.read(child) == [4]
 
 
-async def test_an_open_shard_shows_nothing_after_the_end_that_is_being_stored() -> None:
+async def test_an_open_shard_shows_no_record_after_an_end_that_is_being_stored() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         [shard] = it.shards
         it.clock.step(HOUR_SECONDS)
@@ -193,7 +193,7 @@ async def test_an_open_shard_shows_nothing_after_the_end_that_is_being_stored() 
         assert await it.read(child) == [4]
 
 
-async def test_a_roll_that_the_store_refuses_is_not_seen() -> None:
+async def test_a_roll_of_a_shard_that_the_store_refuses_is_not_visible() -> None:
     async with streamed() as it:
         before = it.stream
         it.clock.step(HOUR_SECONDS)
@@ -250,7 +250,7 @@ async def test_trimming_that_the_store_refuses_is_undone_for_readers() -> None:
         assert await it.read(shard) == [1, 2, 3]
 
 
-async def test_a_stream_that_expires_is_gone_for_readers_before_its_records_are() -> None:
+async def test_an_expired_stream_is_removed_for_readers_before_its_records_are_deleted() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         await it.database.update_table("Thread", OFF)
         it.clock.step(DAY_SECONDS)
@@ -275,7 +275,7 @@ async def test_a_stream_whose_end_the_store_refuses_misses_no_change() -> None:
         assert await it.read(shard) == [1, 2, 3, 4]
 
 
-async def test_a_stream_that_is_being_disabled_shows_nothing_after_its_end() -> None:
+async def test_a_stream_that_is_being_disabled_shows_no_record_after_its_end() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         [shard] = it.shards
         storing = it.store.gate_before(commits_that_put(it.row))
@@ -288,10 +288,10 @@ async def test_a_stream_that_is_being_disabled_shows_nothing_after_its_end() -> 
         assert await it.read(it.shards[0]) == [1, 2, 3]
 
 
-async def test_a_stream_that_is_disabled_ends_after_all_that_it_showed() -> None:
+async def test_a_disabled_stream_ends_after_all_records_that_it_showed() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         first, second = await halve(it.database, it.table, it.number)
-        # A partition is notified of the stream's end only after its present batch is accepted.
+        # A partition processes the message about the stream's end only after its present batch.
         busy = it.store.gate_before(commits_of(key_layout.partition_head(second)))
         forums = forums_of(it.table)
         slow = tasks.create_task(it.table.write(put(thread(forums[second], "a"))))

@@ -1,4 +1,4 @@
-"""A follower of one log: its starting position, and the start of those after it."""
+"""A follower of one log: where it starts, and when the followers of child logs start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARENT, CHILD = 1, 2
 
 
 class Counters(MessageSink):
-    """Records the counters of the changes it gets."""
+    """A sink that records the counters of its changes."""
 
     contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
 
@@ -35,7 +35,7 @@ class Counters(MessageSink):
 
 
 class Noting(Follower):
-    """Records the counters of the changes it applies."""
+    """A follower that records the counters of the changes that it applies."""
 
     def __init__(self, feed: ChangeFeed, after: asyncio.Future[None] | None = None) -> None:
         counters = Counters()
@@ -45,7 +45,7 @@ class Noting(Follower):
 
 @asynccontextmanager
 async def stepped() -> AsyncIterator[tuple[SteppedStore, asyncio.TaskGroup, list[Noting]]]:
-    """A stepped store, a group for followers, and a list of them; they are stopped at the end."""
+    """A stepped store, a task group for followers, and the list of followers to stop at the end."""
     followers: list[Noting] = []
     async with memory_store() as inner, asyncio.TaskGroup() as tasks:
         store = SteppedStore(inner)
@@ -88,7 +88,7 @@ async def test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_it
         assert follower.noted == [6]
 
 
-async def test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_stored() -> None:
+async def test_a_childs_follower_starts_when_the_end_of_the_parents_log_is_stored() -> None:
     async with stepped() as (store, tasks, followers):
         parent, child = PartitionLog(store, PARENT), PartitionLog(store, CHILD, PARENT)
         await parent.write(1)
@@ -111,7 +111,7 @@ async def test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_store
         assert await store.latest.load([end]) == [encode_position(1)]
 
 
-async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> None:
+async def test_the_end_of_a_log_is_stored_although_the_store_has_another_checkpoint() -> None:
     async with stepped() as (store, tasks, followers):
         parent = PartitionLog(store, PARENT)
         await parent.write(1)
@@ -119,7 +119,7 @@ async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> N
         followers.append(follower)
         tasks.create_task(follower.run())
         await soon(lambda: follower.noted == [1])
-        # The store was reopened with an earlier checkpoint.
+        # Store an earlier checkpoint, as if the store was reopened after it lost a commit.
         checkpoint = key_layout.checkpoint(FOLLOWER, PARENT)
         await (await store.commit([Group(checkpoint, None, encode_position(0))]))
 
@@ -128,7 +128,7 @@ async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> N
         assert await store.latest.load([checkpoint]) == [encode_position(1)]
 
 
-async def test_an_end_that_the_store_refuses_is_stored_before_a_child_begins() -> None:
+async def test_a_refused_end_of_a_log_is_stored_before_the_child_starts() -> None:
     async with stepped() as (store, tasks, followers):
         parent = PartitionLog(store, PARENT)
         await parent.write(1)

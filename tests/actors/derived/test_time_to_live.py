@@ -1,4 +1,4 @@
-"""Expired items are listed and deleted, others stay: in process, on a controlled clock."""
+"""Expired items are listed and deleted, and others are kept; in one process, on a test clock."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FAST = structs.replace(SETTINGS, deletes_per_second=100_000.0)
 
 
 async def write_something(table: Table, source: random.Random, *, latest: int = 200) -> None:
-    """Put or delete one of 400 items, with a time, another value, or none."""
+    """Put or delete one of 400 items; the attribute is an expiry time, another value or missing."""
     key = thread(f"f{source.randrange(20)}", f"s{source.randrange(20)}")
     choice = source.randrange(6)
     if choice == 0:
@@ -73,7 +73,7 @@ async def write_something(table: Table, source: random.Random, *, latest: int = 
         await table.write(put(key | {"at": {"N": at}}))
 
 
-async def test_the_list_equals_a_rebuild_after_any_writes():
+async def test_the_expiry_rows_match_the_items_after_random_writes():
     async with memory_store() as store, running_database(store, SetClock(NOW)) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -92,7 +92,7 @@ async def test_the_list_equals_a_rebuild_after_any_writes():
         assert len(rows) > 100
 
 
-async def test_items_are_deleted_after_their_time_and_no_others():
+async def test_only_expired_items_are_deleted():
     clock = SetClock(NOW)
     async with (
         memory_store() as store,
@@ -128,7 +128,7 @@ async def items_of(store, table: Table) -> list[Item]:
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 40])
-async def test_every_partition_is_swept_however_many_there_are(partitions: int):
+async def test_every_partition_is_swept(partitions: int):
     clock = SetClock(NOW)
     settings = {"time_to_live": SETTINGS, "partitions_per_table": partitions}
     async with running_database(clock=clock, **settings) as database:
@@ -141,14 +141,14 @@ async def test_every_partition_is_swept_however_many_there_are(partitions: int):
         await until_items(database, "Thread", 150)
         clock.set(NOW + 3)
         await until_items(database, "Thread", 0)
-        # Each by its owning partition.
+        # Every partition has deleted its own items.
         assert {head.item_counts.get(0, 0) for head in await table.heads()} == {0}
-        # Items that are listed long after their time are deleted as well.
+        # An item that is written long after its expiry time is deleted, too.
         await table.write(put(thread("f", "late", at=NOW - 1_000)))
         await until_items(database, "Thread", 0)
 
 
-def test_the_slices_of_a_partition_are_those_that_its_range_touches():
+def test_a_partition_has_the_slices_that_overlap_its_range():
     hashed = {
         (b"", None): range(16),
         (b"", b"\x40" + bytes(7)): range(4),
@@ -156,21 +156,21 @@ def test_the_slices_of_a_partition_are_those_that_its_range_touches():
         (b"\xc0" + bytes(7), None): range(12, 16),
         (b"\x10" + bytes(7), b"\x19\x99"): range(1, 2),
         (b"\x19\x99", b"\x33\x33"): range(1, 4),
-        # Split by sort key at a position whose hash begins a slice.
+        # This partition was split by sort key at a position whose hash is the start of a slice.
         (b"\x20" + bytes(7), b"\x30" + bytes(7) + b"a"): range(2, 4),
     }
     for (start, end), slices in hashed.items():
         assert SweptRange(1, start, end).slices == slices
 
 
-async def test_deletions_are_dealt_out_evenly():
+async def test_deletions_are_spread_evenly_over_time():
     rate = SweepRate(1_000)
     waits = [rate.take(50) for _ in range(5)]
-    # Up to 100 ms of unused time can be made up for.
+    # The rate allows a burst of up to 100 ms of unused time.
     assert waits == pytest.approx([0, 0, 0, 0.05, 0.1], abs=0.02)
 
 
-async def test_a_run_carried_out_again_leaves_the_same_rows():
+async def test_changes_applied_twice_leave_the_same_expiry_rows():
     async with memory_store() as store:
         async with running_database(store, SetClock(NOW)) as database:
             await database.create_table(table_definition())
@@ -182,7 +182,7 @@ async def test_a_run_carried_out_again_leaves_the_same_rows():
             await until_listed(table)
             numbers = [partition.number for partition in table.record.partitions]
             table_id = table.definition.table_id
-        # A crash has lost the last checkpoints.
+        # Restore the earlier checkpoints, as if a crash had lost the last ones.
         for number in numbers:
             key = key_layout.checkpoint(key_layout.expiry_subscriber(table_id), number)
             (stored,) = await store.latest.load([key])
@@ -193,7 +193,7 @@ async def test_a_run_carried_out_again_leaves_the_same_rows():
             assert await listed(store, table_id) == await rebuilt(store, table.definition, "at")
 
 
-async def test_it_is_enabled_over_a_restart():
+async def test_enabling_time_to_live_continues_after_a_restart():
     async with memory_store() as store:
         source = random.Random(4)
         async with running_database(store, SetClock(NOW)) as database:
@@ -229,7 +229,7 @@ async def test_items_that_expire_while_the_server_is_down_are_deleted_at_its_sta
             ]
 
 
-async def test_switched_off_nothing_is_left_of_it_over_a_restart_too():
+async def test_disabling_time_to_live_deletes_its_rows_even_over_a_restart():
     slow = structs.replace(SETTINGS, transition_seconds=60.0)
     async with memory_store() as store:
         async with running_database(store, SetClock(NOW), time_to_live=SETTINGS) as database:
@@ -253,12 +253,12 @@ async def test_switched_off_nothing_is_left_of_it_over_a_restart_too():
             assert not table.definition.records_changes
             assert await nothing_left(store, table_id)
             assert (await database.describe("Thread")).item_count == 1
-            # Enabled again: the first scan restarts.
+            # If time to live is enabled again, the table is scanned again.
             await switch(database, "Thread", "at", enabled=True)
             await until_items(database, "Thread", 0)
 
 
-async def test_it_is_disabled_and_on_before_either_is_over():
+async def test_time_to_live_can_be_switched_before_the_previous_change_is_complete():
     async with (
         memory_store() as store,
         running_database(store, SetClock(NOW), time_to_live=SETTINGS) as database,
@@ -284,12 +284,12 @@ def status_of(table: Table) -> str:
 
 
 async def nothing_left(store: Store, table_id: int) -> bool:
-    """Whether neither expiry rows nor checkpoints of a table are left."""
+    """Whether a table has no expiry rows and no checkpoints of expirers."""
     ranges = (key_layout.expiry_range(table_id), key_layout.checkpoint_range(table_id))
     return not [row for each in ranges async for row in rows_of(store, *each)]
 
 
-async def test_it_is_disabled_in_the_middle_of_a_sweep():
+async def test_time_to_live_can_be_disabled_during_a_sweep():
     clock = SetClock(NOW)
     settings = structs.replace(SETTINGS, deletes_per_second=2_000.0)
     async with (
@@ -330,7 +330,7 @@ async def test_a_deleted_table_leaves_no_rows():
         assert await nothing_left(store, table_id)
 
 
-async def test_times_that_are_never_due_wake_no_sweeper():
+async def test_items_that_never_expire_wake_no_sweeper():
     async def expire(_: tuple[bytes, ...]) -> Expired:
         raise AssertionError
 
@@ -343,13 +343,15 @@ async def test_times_that_are_never_due_wake_no_sweeper():
         sweeper.notice([Listed(at * 1_000_000, b"position") for at in never])
         assert not sweeper._noticed.done()
         assert sweeper.lag_seconds == 0
-        # These entries do not hide a due time.
+        # The entry that never expires must not hide the one with a time.
         sweeper.notice([Listed(0, b"never"), Listed((NOW + 1) * 1_000_000, b"soon")])
         assert sweeper._noticed.done()
         assert sweeper._earliest_us == (NOW + 1) * 1_000_000
 
 
-async def test_more_late_items_than_are_remembered_all_go(monkeypatch: pytest.MonkeyPatch):
+async def test_late_items_are_deleted_even_if_more_than_the_sweeper_remembers(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr("dynactor.actors.derived.expiry.sweeper._MOST_LATE", 3)
     async with running_database(clock=SetClock(NOW), time_to_live=SETTINGS) as database:
         await database.create_table(table_definition())
@@ -363,7 +365,7 @@ async def test_more_late_items_than_are_remembered_all_go(monkeypatch: pytest.Mo
 
 
 class RefusingStore(FaultyStore):
-    """Refuses commits of followers while the test requests it."""
+    """A store that refuses commits of followers while the test says so."""
 
     is_refusing = False
     refused = 0
@@ -375,7 +377,7 @@ class RefusingStore(FaultyStore):
         return await super().commit(groups)
 
 
-async def test_a_store_that_takes_no_commits_for_a_while_loses_no_time():
+async def test_no_expiry_time_is_lost_while_the_store_refuses_commits():
     async with memory_store() as inner:
         store = RefusingStore(inner)
         async with running_database(store, SetClock(NOW)) as database:
@@ -399,7 +401,7 @@ async def test_a_store_that_takes_no_commits_for_a_while_loses_no_time():
             assert rows == await rebuilt(store, table.definition, "at")
 
 
-async def test_an_item_that_cannot_be_read_does_not_keep_the_others(
+async def test_an_unreadable_item_does_not_prevent_deleting_others(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr("dynactor.actors.derived.expiry.sweeper._DAMAGED_SECONDS", 0.05)
@@ -423,12 +425,12 @@ async def test_an_item_that_cannot_be_read_does_not_keep_the_others(
         while table.expired_items < 59:
             await asyncio.sleep(0.001)
         assert (await database.describe("Thread")).item_count == 1
-        # After the repair, the next attempt deletes the item.
+        # After the row is repaired, the next attempt deletes the item.
         await (await store.commit([Group(b"\xff", b"1", b"2", puts=[(row, whole)])]))
         await until_items(database, "Thread", 0)
 
 
-async def test_a_partition_with_too_much_to_do_deletes_too(monkeypatch: pytest.MonkeyPatch):
+async def test_an_overloaded_partition_deletes_expired_items_too(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dynactor.actors.partition.partition.MAILBOX_MESSAGES", 2)
     clock = SetClock(NOW)
     async with running_database(clock=clock, time_to_live=SETTINGS) as database:
@@ -452,8 +454,8 @@ async def test_a_partition_with_too_much_to_do_deletes_too(monkeypatch: pytest.M
         assert throttled
 
 
-async def test_other_changes_of_its_table_do_not_disturb_its_states():
-    """Each of them restarts all of the table's followers."""
+async def test_other_changes_of_the_table_do_not_affect_the_states_of_time_to_live():
+    """Each of these changes restarts all followers of the table."""
     settings = structs.replace(SETTINGS, transition_seconds=0.05)
     async with (
         memory_store() as store,
@@ -501,14 +503,14 @@ EXISTS = parse_condition(
 )
 
 
-async def test_an_update_that_was_first_always_wins():
-    """Set DYNACTOR_TEST_TTL_RACES for more of them."""
+async def test_an_update_before_the_deletion_always_keeps_the_item():
+    """DYNACTOR_TEST_TTL_RACES is the number of races."""
     clock = SetClock(NOW)
     source = random.Random(6)
     won = lost = 0
 
     async def extend(table: Table, key: Item) -> bool:
-        # Half of them within the first moments, like the sweep.
+        # Half of the updates come within the first milliseconds, when the sweep deletes.
         await asyncio.sleep(0.2 * source.random() ** 3)
         update = Update(key, EXTEND, EXISTS)
         try:

@@ -1,4 +1,4 @@
-"""Expiry times are listed and expired items deleted while a table's partitions are split."""
+"""Expiry times are listed and expired items deleted during splits of partitions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SETTINGS = TimeToLiveSettings(delay_seconds=0.0, change_interval_seconds=0.0)
 
 
 async def write_something(table: Table, source: random.Random) -> None:
-    """Put or delete one of 400 items, most of them with a time."""
+    """Put or delete one of 400 items; most have an expiry time."""
     key = thread(f"f{source.randrange(20)}", f"s{source.randrange(20)}")
     if source.random() < 0.2:
         await table.write(Delete(key))
@@ -67,7 +67,7 @@ async def assert_rebuilt(store: Store, table: Table) -> None:
     assert len(rows) > 50
 
 
-async def test_the_list_equals_a_rebuild_after_any_splits():
+async def test_the_expiry_rows_match_the_items_after_random_splits():
     source = random.Random(1)
     async with memory_store() as store:
         async with running_database(store, SetClock(NOW)) as database:
@@ -88,11 +88,11 @@ async def test_the_list_equals_a_rebuild_after_any_splits():
             assert table.record.ended_logs == ()
 
 
-async def test_all_that_is_due_is_deleted_once_and_nothing_else():
+async def test_each_expired_item_is_deleted_once_and_no_other():
     clock = SetClock(NOW)
     async with (
         memory_store() as store,
-        # The logs are kept for inspection.
+        # The logs are kept, so that the test can read them at the end.
         running_database(store, clock, time_to_live=SETTINGS, keep_streams_seconds=600) as database,
     ):
         await database.create_table(table_definition())
@@ -131,7 +131,7 @@ async def all_records(store: Store, table: Table) -> list[ChangeRecord]:
 
 
 class RefusingStore(FaultyStore):
-    """Refuses splits, a moment after the request."""
+    """A store that refuses the commits of splits, after some turns of the event loop."""
 
     refused = 0
 
@@ -143,7 +143,7 @@ class RefusingStore(FaultyStore):
         return await super().commit(groups)
 
 
-async def test_expired_items_are_deleted_though_no_split_succeeds():
+async def test_expired_items_are_deleted_although_all_splits_fail():
     clock = SetClock(NOW)
     async with memory_store() as inner:
         store = RefusingStore(inner)
@@ -163,7 +163,7 @@ async def test_expired_items_are_deleted_though_no_split_succeeds():
                         await halve(database, table, partition.number)
                 left = sum(item["at"]["N"] >= str(clock.now_epoch_seconds()) for item in items)
             await until_items(database, "Thread", 0)
-            # The reply counts them, after the change is readable.
+            # The deletions are counted when their reply arrives, after readers see them.
             while table.expired_items < len(items):
                 await asyncio.sleep(0)
             assert table.expired_items == len(items)
@@ -171,12 +171,12 @@ async def test_expired_items_are_deleted_though_no_split_succeeds():
 
 
 class HoldingStore(FaultyStore):
-    """Refuses commits of checkpoints in certain logs while the test requests it."""
+    """A store that refuses commits of checkpoints in the logs of ``held``."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
         self.held: frozenset[int] = frozenset()
-        # The number of refusals, by the log's number.
+        # The number of refusals by the log's number.
         self.refused: Counter[int] = Counter()
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
@@ -189,14 +189,14 @@ class HoldingStore(FaultyStore):
         return await super().commit(groups)
 
     async def wait_refused(self) -> None:
-        """Wait until each of these logs has made several attempts."""
+        """Wait until a checkpoint of each held log was refused several times."""
         self.refused.clear()
         while any(self.refused[number] < 3 for number in self.held):
             await asyncio.sleep(0)
 
 
-async def test_the_times_of_children_are_listed_after_all_of_their_parents():
-    """Otherwise the parent's rows would overwrite later changes."""
+async def test_expiry_times_of_children_are_listed_after_those_of_their_parents():
+    """Otherwise the parent's changes would overwrite the rows of later changes."""
     async with memory_store() as inner:
         store = HoldingStore(inner)
         async with running_database(store, SetClock(NOW)) as database:
@@ -214,7 +214,7 @@ async def test_the_times_of_children_are_listed_after_all_of_their_parents():
                 await table.write(put(thread(f"f{number}", "s", at=NOW + 200)))
             await store.wait_refused()
             assert not await listed(store, table.definition.table_id)
-        # The server was stopped meanwhile: the next one waits, too.
+        # After a restart the children's expirers must wait for the parents', too.
         async with running_database(store, SetClock(NOW)) as database:
             table = database.table("Thread")
             await store.wait_refused()
@@ -240,7 +240,7 @@ async def test_an_item_listed_late_by_a_parents_expirer_is_swept_by_its_children
             store.held = frozenset(parents)
             for number in range(100):
                 await table.write(put(thread(f"f{number}", "s", at=NOW + 1)))
-            # The sweep passes its time before an item is listed.
+            # The sweep passes the expiry time before the item is listed.
             clock.set(NOW + 50)
             for parent in parents:
                 for child in await halve(database, table, parent):
@@ -257,7 +257,7 @@ async def test_an_item_listed_late_by_a_parents_expirer_is_swept_by_its_children
             await until_nothing_is_listed(store, table.definition.table_id)
 
 
-async def test_switched_on_again_it_reads_no_log_that_ended_before():
+async def test_time_to_live_enabled_again_reads_no_log_that_ended_before():
     source = random.Random(2)
     async with memory_store() as store:
         async with running_database(

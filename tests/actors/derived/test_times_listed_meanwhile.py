@@ -1,4 +1,4 @@
-"""A sweeper misses no time that is listed during its work, and none that it failed to sweep."""
+"""A sweeper misses no item that is listed during its sweep, or that it failed to delete."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.support.stores.store import memory_store
 
 NOW = 1_571_827_560
 TABLE_ID = 1
-# A position in the first slice of the hash space, which is read first.
+# A position in the first slice of the hash range, which the sweeper reads first.
 POSITION = b"\x01position"
 
 
 class Swept:
-    """A sweeper over a stepped store, on a stopped clock, and the messages that it sent."""
+    """A sweeper with a stepped store and a stopped clock, and the messages that it sent."""
 
     def __init__(self, store: SteppedStore) -> None:
         self.store = store
@@ -40,7 +40,7 @@ class Swept:
         means = SweepEnvironment(store, self.clock, SweepRate(1_000_000.0), 0.0)
         self.sweeper = Sweeper(SweptRange(TABLE_ID, b"", None), follower, self._expire, means)
 
-        # Raised instead of an answer, in sequence.
+        # The next requests to delete raise these errors, one after another.
         self.failures: list[Exception] = []
 
     async def _expire(self, positions: tuple[bytes, ...]) -> Expired:
@@ -53,7 +53,7 @@ class Swept:
         self.sweeper.notice(listed)
 
     async def list(self, at_seconds: int) -> None:
-        """Make the row durable, then notify the sweeper, like the expirer."""
+        """Commit an expiry row and then notify the sweeper, as the expirer does."""
         at_us = at_seconds * 1_000_000
         row = key_layout.expiry_row(TABLE_ID, at_us, POSITION)
         (head,) = await self.store.latest.load([b"expirer"])
@@ -63,24 +63,24 @@ class Swept:
 
 
 def is_due(call: Call) -> bool:
-    """Whether due rows of the first slice are read."""
+    """Select reads of due rows of the first slice."""
     return pages_of(*key_layout.expiry_span(TABLE_ID, 0, 0))(call) and not is_next(call)
 
 
 def is_next(call: Call) -> bool:
-    """Whether a slice is searched for the earliest future time."""
+    """Select reads that search a slice for the earliest future time."""
     return isinstance(call, Page) and call.max_rows == 1
 
 
 def is_last(call: Call) -> bool:
-    """Whether the last slice is searched for it."""
+    """Select reads that search the last slice for the earliest future time."""
     last = key_layout.expiry_span(TABLE_ID, key_layout.EXPIRY_SLICES - 1, 0)
     return pages_of(*last)(call) and is_next(call)
 
 
 @asynccontextmanager
 async def sweeping() -> AsyncIterator[Swept]:
-    """Yield a sweeper that starts as soon as the test waits for an event."""
+    """Yield a sweeper, which starts when the test awaits for the first time."""
     async with memory_store() as inner, anyio.create_task_group() as tasks:
         swept = Swept(SteppedStore(inner))
         Supervisor(tasks).start(swept.sweeper)
@@ -91,7 +91,7 @@ async def sweeping() -> AsyncIterator[Swept]:
             swept.sweeper.mailbox.close()
 
 
-async def test_an_item_listed_after_the_page_being_read_goes_with_the_same_sweep() -> None:
+async def test_an_item_listed_behind_the_page_being_read_is_deleted_in_the_same_sweep() -> None:
     async with sweeping() as swept:
         page = swept.store.gate_behind(is_due)
         over = swept.store.gate_before(is_next)
@@ -117,7 +117,7 @@ async def test_a_future_time_listed_after_its_page_is_kept() -> None:
         await soon(lambda: swept.asked == [POSITION])
 
 
-async def test_an_item_listed_late_that_the_store_kept_goes_with_the_next_sweep() -> None:
+async def test_an_item_listed_late_whose_deletion_failed_is_deleted_in_the_next_sweep() -> None:
     async with sweeping() as swept:
         over = swept.store.gate_behind(is_last)
         await over.reached()
@@ -129,7 +129,7 @@ async def test_an_item_listed_late_that_the_store_kept_goes_with_the_next_sweep(
         await soon(lambda: swept.asked == [POSITION])
 
 
-async def test_items_not_swept_because_of_a_crash_are_swept_after_it() -> None:
+async def test_items_that_a_crashed_sweep_missed_are_deleted_after_the_restart() -> None:
     async with sweeping() as swept:
         page = swept.store.gate_before(is_due)
         await page.reached()

@@ -1,4 +1,4 @@
-"""A sink delays the trimming of logs as long as its contract says, and then gets a gap."""
+"""A blocked sink delays the trimming of logs up to its contract's limit, and then gets a gap."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SUBSCRIBER_ID = 0x7000_0000
 
 
 class Gate(MessageSink):
-    """Forwards records while it is open, and may miss some."""
+    """A sink that accepts records while its gate is open, and may miss changes."""
 
     contract = Contract(Order.ITEM, Gap.MISSING, trim_delay_bytes=LIMIT_BYTES)
 
@@ -49,7 +49,7 @@ class Gate(MessageSink):
 
 
 class GatedTable:
-    """Feeds the changes of a table's only partition to a gate."""
+    """The follower that sends the changes of a table's only partition to a gated sink."""
 
     subscription = Subscription.ALL
     contract = Gate.contract
@@ -76,7 +76,7 @@ async def gated(store: Store) -> AsyncIterator[tuple[Database, Table, GatedTable
         if is_new:
             await database.create_table(table_definition())
         table = database.table("Thread")
-        # The replay records changes, and stores a checkpoint after each round.
+        # The replay makes the table record changes, and stores a checkpoint after each round.
         started = await replay(database, SNAPSHOT, follows=True)
         await wait_state(database, started.replay_id, "FOLLOWING")
         subscriber = key_layout.index_subscriber(table.definition.table_id, SUBSCRIBER_ID)
@@ -95,13 +95,13 @@ async def gated(store: Store) -> AsyncIterator[tuple[Database, Table, GatedTable
 
 
 async def first_counter(store: Store, table: Table) -> int | None:
-    """The counter of the first change in the log; None if it is empty."""
+    """The counter of the first change in the log; None if the log is empty."""
     (number,) = [partition.number for partition in table.record.partitions]
     rows = [row async for row in rows_of(store, *key_layout.change_range(number))]
     return key_layout.change_number(rows[0].key)[1] if rows else None
 
 
-async def test_a_log_is_trimmed_past_a_blocked_sink_that_may_miss_changes() -> None:
+async def test_a_log_is_trimmed_although_a_sink_that_may_miss_changes_is_blocked() -> None:
     async with memory_store() as store, gated(store) as (database, table, gated_table):
         await write_threads(table, range(5))
         await soon(lambda: bool(gated_table.sink.counters))
@@ -117,7 +117,7 @@ async def test_a_log_is_trimmed_past_a_blocked_sink_that_may_miss_changes() -> N
 
         gated_table.gate.set()
         assert await gated_table.followers.wait_caught_up()
-        # Changes that are still in memory do not count as missing.
+        # The sink still gets trimmed changes that are in memory.
         assert gated_table.sink.counters[-1] == 200
 
 
@@ -130,7 +130,7 @@ async def test_a_sink_continues_after_the_trimmed_records() -> None:
                 while min((await table.followers.floors()).values()) < 200:
                     await asyncio.sleep(0)
             await database.actor.keep_streams()
-            # The sink accepts no changes until it is stopped, so it gets only the first run.
+            # The gate is closed, so the sink has only the first batch of changes.
             taken = len(gated_table.sink.counters)
         async with gated(store) as (_, table, gated_table):
             gated_table.gate.set()
@@ -141,19 +141,21 @@ async def test_a_sink_continues_after_the_trimmed_records() -> None:
 
 
 class Needing(Gate):
-    """A sink that can't miss changes, but declares that it may be skipped."""
+    """A sink whose contract says both that it must not miss changes and that its log may be
+    trimmed.
+    """
 
     contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=LIMIT_BYTES)
 
 
 class Promising(Gate):
-    """A sink that sends messages, but declares that they are sent once."""
+    """A sink of messages whose contract says that each message is sent once."""
 
     contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
 
 
 @pytest.mark.parametrize("kind", [Needing, Promising])
-async def test_a_contract_without_an_implementation_is_refused(kind: type[Gate]) -> None:
+async def test_a_contract_that_no_follower_implements_is_refused(kind: type[Gate]) -> None:
     async with memory_store() as store:
         feed = ChangeFeed(1, store, RecentChanges())
         with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""A slow destination is cut off, and resynchronized when its broker is back."""
+"""A destination with too large a backlog is cut off, and later resynchronized."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def stored_changes(store: Store, table: Table) -> int:
 
 
 def rebuilt(messages: list[KafkaMessage]) -> dict[bytes, object]:
-    """The final items of a consumer of one Kafka partition; a gap makes it forget them."""
+    """The final items of a consumer of one Kafka partition; it discards its items at a gap."""
     items: dict[bytes, object] = {}
     for message in messages:
         assert message.value is not None
@@ -88,7 +88,7 @@ def gaps(broker: FakeBroker) -> list[int]:
     ]
 
 
-async def test_writes_continue_and_the_logs_stay_small_when_it_is_cut_off(relays):
+async def test_writes_continue_and_logs_stay_small_when_a_destination_is_cut_off(relays):
     broker = FakeBroker()
     async with (
         memory_store() as store,
@@ -103,20 +103,23 @@ async def test_writes_continue_and_the_logs_stay_small_when_it_is_cut_off(relays
             assert destination.status_description is not None
             assert destination.status_description.startswith("BROKEN: more than 20000 bytes")
             await write_threads(table, range(10, 500))
-            # A later message to the actor has been answered, so it has trimmed the logs.
+            # The actor answers this message after it has cut off the destination and trimmed the
+            # logs.
             await database.describe("Thread")
             while await stored_changes(store, table):
                 await asyncio.sleep(0)
 
 
 def is_caught_up(database: Database, table: Table) -> bool:
-    """Whether its destination is in use, and has all changes."""
+    """Whether the table's destination is ACTIVE and has all changes."""
     destination = destination_of(table)
     relay = database.actor._destinations.relay(table, destination)
     return destination.status == "ACTIVE" and relay is not None and not relay.lag_records
 
 
-async def test_an_answer_that_the_client_library_cancels_does_not_end_the_waiting(relays):
+async def test_an_answer_canceled_by_the_client_library_does_not_end_the_wait_for_the_broker(
+    relays,
+):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -130,7 +133,7 @@ async def test_an_answer_that_the_client_library_cancels_does_not_end_the_waitin
                 await asyncio.sleep(0.001)
 
 
-async def test_its_consumer_gets_the_gap_and_ends_with_the_table(relays):
+async def test_a_consumer_of_a_cut_off_destination_gets_a_gap_and_then_equals_the_table(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -144,15 +147,15 @@ async def test_its_consumer_gets_the_gap_and_ends_with_the_table(relays):
                 await table.write(Delete(key))
         number = 10_000
         while destination_of(table).status != "ACTIVE":
-            # Write before, during and after the snapshot.
+            # These writes come before, during and after the snapshot.
             await write_threads(table, [number], of_items=100)
             number += 1
-        # These writes may exceed the cap, too; then the destination is dropped and resynchronized
+        # These writes may exceed the limit, too; then the destination is cut off and resynchronized
         # again.
         while not is_caught_up(database, table):
             await asyncio.sleep(0)
         assert number > 10_000
-        # The same number in each Kafka partition.
+        # Every Kafka partition gets the same number of gaps.
         assert len(set(gaps(broker))) == 1
         assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)
         assert destination_of(table).status_description is None
@@ -175,7 +178,7 @@ async def test_a_snapshot_continues_where_the_broker_failed(relays):
         assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)
 
 
-async def test_it_is_still_cut_off_after_a_restart_and_made_whole_then(relays):
+async def test_a_cut_off_destination_is_resynchronized_after_a_restart(relays):
     broker = FakeBroker()
     async with memory_store() as store:
         with broker.unreachable():
@@ -196,7 +199,7 @@ async def test_it_is_still_cut_off_after_a_restart_and_made_whole_then(relays):
             assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)
 
 
-async def test_it_is_cut_off_by_age_too():
+async def test_a_destination_is_cut_off_by_the_age_of_its_backlog():
     broker, clock = FakeBroker(), SetClock()
     relays = relay_settings(retention_seconds=3600.0)
     async with running_database(clock=clock, broker=broker, relays=relays) as database:
@@ -215,7 +218,7 @@ async def test_it_is_cut_off_by_age_too():
         assert "for more than 3600.0 seconds" in description
 
 
-async def test_one_that_is_cut_off_can_be_disabled(relays):
+async def test_a_cut_off_destination_can_be_disabled(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -226,7 +229,7 @@ async def test_one_that_is_cut_off_can_be_disabled(relays):
                 await asyncio.sleep(0)
 
 
-async def test_without_a_broker_the_bounds_hold_as_well():
+async def test_the_limits_of_the_backlog_also_apply_without_a_broker():
     broker = FakeBroker()
     relays = relay_settings(retention_bytes=CAP_BYTES)
     async with memory_store() as store:

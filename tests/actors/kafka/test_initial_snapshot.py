@@ -1,4 +1,4 @@
-"""A destination may begin with every item of its table."""
+"""The topic of a destination may start with every item of the table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def wait_active(table) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_topic_of_a_table_with_data_begins_with_every_item(relays):
+async def test_the_topic_of_a_table_with_items_starts_with_every_item(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await filled_table(database)
@@ -49,7 +49,7 @@ async def test_a_topic_of_a_table_with_data_begins_with_every_item(relays):
         assert consumed.gaps == 3
 
 
-async def test_one_of_a_table_that_was_never_written_to_begins_with_the_first_change(relays):
+async def test_the_topic_of_an_unused_table_starts_with_the_first_change(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -78,7 +78,7 @@ async def test_a_snapshot_that_a_restart_interrupts_starts_over(relays):
             assert consumed.gaps == 6
 
 
-async def test_by_default_a_topic_begins_with_new_changes():
+async def test_by_default_a_topic_starts_with_new_changes():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         table = await filled_table(database)

@@ -39,7 +39,7 @@ def relays(request):
     return relay_settings(delivery=request.param)
 
 
-async def test_changes_of_an_item_arrive_in_their_order_in_one_partition(relays):
+async def test_changes_of_an_item_arrive_in_order_in_one_kafka_partition(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -51,7 +51,7 @@ async def test_changes_of_an_item_arrive_in_their_order_in_one_partition(relays)
             assert {partition_of(key, 3) for key in keys} <= {number}
 
 
-async def test_the_destination_is_active_once_its_topic_is_there(relays):
+async def test_the_destination_is_active_once_its_topic_exists(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         with broker.unreachable():
@@ -63,7 +63,7 @@ async def test_the_destination_is_active_once_its_topic_is_there(relays):
         assert broker.topics[TOPIC].settings["max.message.bytes"] == str(8 * 1024 * 1024)
 
 
-async def test_writes_while_the_broker_is_away_are_published_later(relays):
+async def test_writes_while_the_broker_is_unreachable_are_published_later(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -91,15 +91,15 @@ async def test_a_silent_broker_is_reported_and_waited_for(relays):
             assert relay.problem == "the broker does not answer"
         messages = await broker.wait_messages(TOPIC, 50)
         assert sorted(numbers_by_item(messages).values()) == in_order(50)
-        # Records of the first publisher could arrive late, so records of a second one could
-        # overtake them.
+        # The relay must not open a second publisher: late records of the first one could arrive
+        # after records of the second.
         assert broker.opened == 1
         while relay.lag_records:
             await asyncio.sleep(0)
         assert (relay.state, relay.problem) == ("PUBLISHING", None)
 
 
-async def test_a_publisher_that_is_stuck_beside_a_broker_that_answers_is_given_up(relays):
+async def test_a_stuck_publisher_is_replaced_if_the_broker_answers_others(relays):
     broker = FakeBroker()
     relays = structs.replace(relays, silent_seconds=0.01, probe_seconds=0.001)
     async with running_database(broker=broker, relays=relays) as database:
@@ -113,7 +113,7 @@ async def test_a_publisher_that_is_stuck_beside_a_broker_that_answers_is_given_u
         assert broker.opened > 1
 
 
-async def test_a_record_that_is_too_large_without_its_images_is_reported_and_waits(relays):
+async def test_a_record_too_large_even_without_images_is_reported_and_retried(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -129,7 +129,7 @@ async def test_a_record_that_is_too_large_without_its_images_is_reported_and_wai
         await broker.wait_messages(TOPIC, 12)
 
 
-async def test_a_table_that_is_made_again_has_its_topic_forget_the_one_before(relays):
+async def test_the_topic_of_a_recreated_table_gets_a_gap_first(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         await write_threads(await published_table(database), range(10))
@@ -152,9 +152,9 @@ async def test_a_table_that_is_made_again_has_its_topic_forget_the_one_before(re
             await asyncio.sleep(0)
 
 
-async def test_a_topic_that_is_new_has_nothing_to_forget(relays):
+async def test_a_new_topic_gets_no_gap(relays):
     broker = FakeBroker()
-    # The second attempt finds the topic that the first one created.
+    # The first attempt creates the topic and then fails; the second attempt finds the topic.
     broker.failing_opens = 1
     async with running_database(broker=broker, relays=relays) as database:
         await write_threads(await published_table(database), range(5))
@@ -162,8 +162,8 @@ async def test_a_topic_that_is_new_has_nothing_to_forget(relays):
         assert {dict(message.headers)["event-name"] for message in messages} == {b"INSERT"}
 
 
-async def test_an_existing_empty_topic_has_nothing_to_forget(relays):
-    """For example one that a server created before it was killed and could store that."""
+async def test_an_existing_empty_topic_gets_no_gap(relays):
+    """For example, a server may have created the topic and been killed before it stored that."""
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         await broker.ensure_topic(relays.topic(TOPIC))
@@ -172,7 +172,7 @@ async def test_an_existing_empty_topic_has_nothing_to_forget(relays):
         assert {dict(message.headers)["event-name"] for message in messages} == {b"INSERT"}
 
 
-async def test_exactly_once_data_from_a_backup_causes_a_gap():
+async def test_with_exactly_once_data_from_a_backup_causes_a_gap():
     broker = FakeBroker()
     async with memory_store() as backup:
         async with running_database(backup, broker=broker, relays=EXACTLY_ONCE) as database:
@@ -207,7 +207,7 @@ async def _publish_position(broker: FakeBroker, key: bytes, value: bytes) -> Non
     await publisher.close()
 
 
-async def test_after_a_failed_delivery_another_publisher_continues_without_a_hole(relays):
+async def test_after_a_failed_delivery_another_publisher_continues_without_missing_a_change(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -219,12 +219,12 @@ async def test_after_a_failed_delivery_another_publisher_continues_without_a_hol
         assert len(broker.open_publishers) == 1
 
 
-async def test_an_answer_that_the_client_library_cancels_is_a_failed_delivery(relays):
+async def test_an_answer_canceled_by_the_client_library_is_a_failed_delivery(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
         relay = relay_of(database, table)
-        # More crashes than a supervisor tolerates.
+        # More crashes than a supervisor tolerates, if each failure was a crash.
         for first in range(0, 400, 40):
             broker.cancelled_answers = 3
             await write_threads(table, range(first, first + 40))
@@ -235,7 +235,9 @@ async def test_an_answer_that_the_client_library_cancels_is_a_failed_delivery(re
         assert relay_of(database, table).state == "PUBLISHING"
 
 
-async def test_a_future_that_it_cancels_while_the_broker_is_silent_is_silence_too(relays):
+async def test_an_answer_canceled_by_the_client_library_while_the_broker_is_silent_is_no_crash(
+    relays,
+):
     broker = FakeBroker()
     relays = structs.replace(relays, silent_seconds=0.01, probe_seconds=0.01)
     async with running_database(broker=broker, relays=relays) as database:
@@ -253,7 +255,7 @@ async def test_a_future_that_it_cancels_while_the_broker_is_silent_is_silence_to
         assert relay_of(database, table).errors == 1
 
 
-async def test_a_lost_acknowledgment_doubles_records_with_equal_numbers():
+async def test_a_lost_acknowledgment_duplicates_records_with_equal_sequence_numbers():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         table = await published_table(database)
@@ -281,7 +283,7 @@ async def test_acknowledged_records_of_a_round_are_not_sent_again():
         assert len(broker.messages(TOPIC)) == 90
 
 
-async def test_exactly_once_a_lost_acknowledgment_doubles_nothing():
+async def test_with_exactly_once_a_lost_acknowledgment_duplicates_no_record():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=EXACTLY_ONCE) as database:
         table = await published_table(database)
@@ -290,8 +292,7 @@ async def test_exactly_once_a_lost_acknowledgment_doubles_nothing():
         await write_threads(table, range(20, 40))
         broker.lost_commits = 2
         written = 40
-        # One transaction may contain all changes, so a second lost commit needs another
-        # transaction.
+        # One Kafka transaction may contain all changes, so a second lost commit needs more writes.
         while broker.lost_acknowledgments or broker.lost_commits:
             await write_threads(table, range(written, written + 10))
             written += 10
@@ -300,7 +301,7 @@ async def test_exactly_once_a_lost_acknowledgment_doubles_nothing():
         assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(written)
 
 
-async def test_exactly_once_a_crash_between_commit_and_checkpoint_doubles_nothing():
+async def test_with_exactly_once_a_crash_between_commit_and_checkpoint_duplicates_no_record():
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=EXACTLY_ONCE) as database:
@@ -310,7 +311,7 @@ async def test_exactly_once_a_crash_between_commit_and_checkpoint_doubles_nothin
             subscriber = key_layout.destination_subscriber(table.definition.table_id, 1)
             numbers = [partition.number for partition in table.record.partitions]
         for number in numbers:
-            # Reset the checkpoints, as if the server was killed before it stored them.
+            # Set the checkpoints back, as if the server had been killed before it stored them.
             key = key_layout.checkpoint(subscriber, number)
             (stored,) = await store.latest.load([key])
             await (await store.commit([Group(key, stored, bytes(16))]))
@@ -322,7 +323,7 @@ async def test_exactly_once_a_crash_between_commit_and_checkpoint_doubles_nothin
         assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(60)
 
 
-async def test_exactly_once_a_fenced_relay_continues_from_the_committed_position():
+async def test_with_exactly_once_a_fenced_relay_continues_from_the_committed_position():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=EXACTLY_ONCE) as database:
         table = await published_table(database)
@@ -337,7 +338,7 @@ async def test_exactly_once_a_fenced_relay_continues_from_the_committed_position
 
 
 class ForgetfulBroker(FakeBroker):
-    """Fails to read its positions at the first request."""
+    """A broker whose first read of stored positions fails."""
 
     is_forgetful = True
 
@@ -361,7 +362,7 @@ async def test_a_topic_of_another_table_gets_a_gap_after_a_failed_attempt():
         assert not broker.is_forgetful
 
 
-async def test_after_a_restart_it_continues_where_it_was(relays):
+async def test_a_relay_continues_from_its_checkpoint_after_a_restart(relays):
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=relays) as database:
@@ -385,7 +386,7 @@ async def test_changes_that_a_stopped_server_did_not_publish_are_published_by_th
         assert sorted(numbers_by_item(messages).values()) == in_order(30)
 
 
-async def test_a_server_stops_in_time_though_the_broker_is_silent(relays):
+async def test_a_server_stops_in_time_although_the_broker_is_silent(relays):
     broker = FakeBroker()
     async with asyncio.timeout(60):
         async with running_database(broker=broker, relays=relays) as database:
@@ -399,7 +400,7 @@ async def test_a_server_stops_in_time_though_the_broker_is_silent(relays):
     assert broker.open_publishers == set()
 
 
-async def test_a_record_that_is_too_large_goes_without_its_images(relays):
+async def test_a_record_that_is_too_large_is_published_without_images(relays):
     broker = FakeBroker()
     broker.max_batch_bytes = 2_000
     async with running_database(broker=broker, relays=relays) as database:
@@ -414,13 +415,13 @@ async def test_a_record_that_is_too_large_goes_without_its_images(relays):
         while relay_of(database, table).lag_records:
             await asyncio.sleep(0)
     omitted = [message for message in messages if "images-omitted" in dict(message.headers)]
-    # The change that put the large item, and the one whose old image it was.
+    # One change put the large item; in the other one, the large item is the old image.
     assert [dict(message.headers)["event-name"] for message in omitted] == [b"MODIFY"] * 2
     assert not any(b"Image" in (message.value or b"") for message in omitted)
     assert len(messages) == 33
 
 
-async def test_batches_become_smaller_where_the_broker_takes_no_large_ones(relays):
+async def test_batches_become_smaller_if_the_broker_rejects_large_ones(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -460,7 +461,7 @@ async def test_a_disabled_destination_gets_all_earlier_changes(relays):
 
 
 @pytest.mark.parametrize("is_slow", [False, True])
-async def test_a_destination_that_was_being_disabled_is_off_after_a_restart(relays, is_slow):
+async def test_a_destination_that_was_being_disabled_is_disabled_after_a_restart(relays, is_slow):
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=relays) as database:
@@ -474,7 +475,7 @@ async def test_a_destination_that_was_being_disabled_is_off_after_a_restart(rela
             await _change(database, DisableDestination("Thread", TOPIC))
             assert table.definition.destinations[0].status == "DISABLING"
         broker.answers.set()
-        # Reads that take time: the relay's positions are loaded when it is drained already.
+        # With slow reads, the relay loads its positions only after it was asked to drain.
         slow = DelayedStore(store, Delays(seed=1, most_seconds=0.02)) if is_slow else store
         async with running_database(slow, broker=broker, relays=relays) as database:
             table = database.table("Thread")
@@ -484,7 +485,7 @@ async def test_a_destination_that_was_being_disabled_is_off_after_a_restart(rela
         assert sorted(numbers_by_item(messages).values()) == in_order(20)
 
 
-async def test_a_destination_that_is_enabled_again_gets_new_changes(relays):
+async def test_a_destination_that_is_enabled_again_gets_only_new_changes(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -500,7 +501,7 @@ async def test_a_destination_that_is_enabled_again_gets_new_changes(relays):
         assert sorted(written) == [*range(10), *range(20, 30)]
 
 
-async def test_a_deleted_table_is_published_to_its_end(relays):
+async def test_all_changes_of_a_deleted_table_are_published(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -509,7 +510,7 @@ async def test_a_deleted_table_is_published_to_its_end(relays):
         assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(40)
 
 
-async def test_a_table_is_deleted_though_the_broker_is_away(relays):
+async def test_a_table_can_be_deleted_while_the_broker_is_unreachable(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
@@ -537,7 +538,7 @@ async def test_without_a_broker_a_destination_keeps_recorded_changes():
         assert sorted(numbers_by_item(messages).values()) == in_order(20)
 
 
-async def test_all_tables_are_published_where_that_is_asked_for():
+async def test_all_tables_are_published_if_configured():
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store) as database:
@@ -551,7 +552,7 @@ async def test_all_tables_are_published_where_that_is_asked_for():
                 await asyncio.sleep(0)
             await write_threads(database.table("Old"), range(5))
             await broker.wait_messages("shop.Old", 5)
-            # Disabled for one table, it stays disabled.
+            # A destination that was disabled for one table stays disabled.
             await _change(database, DisableDestination("Old", "shop.Old"))
             while database.table("Old").definition.destinations[0].status != "DISABLED":
                 await asyncio.sleep(0)
@@ -560,7 +561,7 @@ async def test_all_tables_are_published_where_that_is_asked_for():
 
 
 @pytest.mark.parametrize("name", ["__x", "a.__positions", "__positions", "x" * 255])
-async def test_every_table_gets_a_topic_whatever_its_name(name: str):
+async def test_tables_with_any_names_get_a_topic(name: str):
     broker = FakeBroker()
     all_tables = relay_settings(all_tables=True)
     async with running_database(broker=broker, relays=all_tables) as database:

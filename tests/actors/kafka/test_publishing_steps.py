@@ -85,7 +85,7 @@ async def test_a_relay_stores_its_checkpoint_although_the_store_has_another_one(
         logs = relay_logs(store, log)
         await logs.load()
         key = key_layout.checkpoint(SUBSCRIBER, LOG)
-        # The store was reopened with an earlier checkpoint.
+        # Store an earlier checkpoint, as if the store was reopened after it lost a commit.
         await (await store.commit([Group(key, None, Checkpoint(1, 10).encode())]))
         logs.passed({LOG: Checkpoint(3, 30)}, 3)
         await logs.try_store()
@@ -170,7 +170,7 @@ async def test_a_snapshot_has_the_positions_of_the_logs_at_its_reads() -> None:
         assert snapshot.positions[number].counter == 1
 
 
-async def test_a_destination_is_active_once_it_is_stored_where_its_snapshot_ended() -> None:
+async def test_a_destination_is_active_once_the_positions_of_its_snapshot_are_stored() -> None:
     broker = FakeBroker()
     settings = {"partitions_per_table": 1, "relays": relay_settings(snapshot="initial")}
     async with stepped_database(broker=broker, **settings) as (store, database):
@@ -179,7 +179,7 @@ async def test_a_destination_is_active_once_it_is_stored_where_its_snapshot_ende
         await table.write(put(thread("EC2", "a")))
         with broker.silent():
             await database.change_destination(EnableDestination("Thread", TOPIC))
-            # The snapshot ends after this change.
+            # The snapshot includes this change, so the relay continues after it.
             await table.write(put(thread("EC2", "b")))
             [number] = table.partitions.map.numbers
             [destination] = table.definition.destinations
@@ -209,7 +209,7 @@ class SlowPublisher:
 
 
 class SlowBroker(FakeBroker):
-    """A broker with such publishers."""
+    """A broker whose publishers close slowly."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ class SlowBroker(FakeBroker):
         return self.publishers[-1]
 
 
-async def test_a_shared_publisher_is_opened_only_when_the_last_one_is_closed() -> None:
+async def test_a_shared_publisher_is_opened_only_when_the_previous_one_is_closed() -> None:
     broker = SlowBroker()
     shared = SharedPublisher(broker)
     async with asyncio.TaskGroup() as tasks:

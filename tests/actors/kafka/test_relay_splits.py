@@ -1,4 +1,4 @@
-"""Changes reach their topic in order while their table's partitions are split."""
+"""Changes are published in order while the table's partitions are split."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def all_published(database: Database, table: Table) -> None:
 
 
 def assert_in_order(messages: list[KafkaMessage], count: int) -> None:
-    """Each item's numbers came in the order of their writes, as did sequence numbers."""
+    """Check that each item's changes have rising numbers and rising sequence numbers."""
     assert sorted(numbers_by_item(messages).values()) == in_order(count, ITEMS)
     last: dict[bytes, int] = {}
     for message in messages:
@@ -90,7 +90,7 @@ async def test_changes_of_an_item_arrive_in_order_over_splits_and_outages(relays
         if relays.delivery == "exactly-once":
             assert len(messages) == 1_800
         assert_in_order(without_duplicates(messages), 1_800)
-        # The logs of split partitions are not needed any more.
+        # The logs of split partitions are not needed any more, so they are deleted.
         await database.actor.keep_streams()
         assert table.record.ended_logs == ()
         await write_threads(table, range(1_800, 1_900), of_items=ITEMS)
@@ -98,7 +98,7 @@ async def test_changes_of_an_item_arrive_in_order_over_splits_and_outages(relays
         assert_in_order(without_duplicates(broker.messages(TOPIC)), 1_900)
 
 
-async def test_a_split_after_a_decision_that_a_full_disk_followed_leaves_the_order(relays):
+async def test_a_split_after_a_committed_transaction_and_a_full_disk_keeps_the_order(relays):
     broker = FakeBroker()
     async with memory_store() as real:
         store = FaultyStore(real)
@@ -116,15 +116,14 @@ async def test_a_split_after_a_decision_that_a_full_disk_followed_leaves_the_ord
             with broker.unreachable():
                 await transact(database, *((table, put(item_of(each, ITEMS))) for each in numbers))
                 store.allow_commits()
-                # The partitions could not confirm that the change is durable, and get no more
-                # writes.
+                # Split the partitions before they can confirm that the change is durable.
                 await halve_all(database, table)
                 await write_threads(table, range(2 * ITEMS, 3 * ITEMS), of_items=ITEMS)
             await all_published(database, table)
             assert_in_order(without_duplicates(broker.messages(TOPIC)), 3 * ITEMS)
 
 
-async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(relays):
+async def test_a_child_is_not_published_before_its_parent_even_after_a_restart(relays):
     broker = FakeBroker()
     settings = {"broker": broker, "relays": relays, "partitions_per_table": 1}
     async with memory_store() as store:
@@ -135,7 +134,7 @@ async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(rel
         with broker.unreachable():
             async with running_database(store, **settings) as database:
                 table = database.table("Thread")
-                # More than one read of a log.
+                # The relay needs several reads for this many changes.
                 await write_threads(table, range(100, 1_000), of_items=ITEMS)
                 await halve_all(database, table)
                 await write_threads(table, range(1_000, 1_900), of_items=ITEMS)
@@ -155,7 +154,7 @@ async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(rel
             assert table.record.ended_logs == ()
 
 
-async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
+async def test_an_empty_log_between_two_others_keeps_the_order(relays):
     broker = FakeBroker()
     settings = {"broker": broker, "relays": relays, "partitions_per_table": 1}
     async with memory_store() as store:
@@ -166,7 +165,7 @@ async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
                 for _ in range(3):
                     await halve_all(database, table)
                 await write_threads(table, range(900, 1_800), of_items=ITEMS)
-                # The log has no needed record, but is kept.
+                # No record of the empty log is needed, but the log is kept.
                 await database.actor.keep_streams()
                 assert len(table.record.ended_logs) == 7
             await all_published(database, table)
@@ -185,7 +184,7 @@ async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
             assert table.record.ended_logs == ()
 
 
-async def test_exactly_once_a_crash_before_the_checkpoints_doubles_nothing_of_split_logs():
+async def test_with_exactly_once_a_crash_before_the_checkpoints_duplicates_no_split_log():
     broker = FakeBroker()
     settings = {"broker": broker, "relays": EXACTLY_ONCE, "keep_streams_seconds": 600}
     async with memory_store() as store:
@@ -201,7 +200,7 @@ async def test_exactly_once_a_crash_before_the_checkpoints_doubles_nothing_of_sp
             numbers = table.record.log_numbers
             assert len(numbers) == 14
         for number in numbers:
-            # The server was killed before it could store them.
+            # Set the checkpoints back, as if the server had been killed before it stored them.
             await forget_checkpoint(store, key_layout.checkpoint(subscriber, number))
         async with running_database(store, **settings) as database:
             table = database.table("Thread")
@@ -217,7 +216,7 @@ async def forget_checkpoint(store: Store, key: bytes) -> None:
 
 
 async def test_splits_while_a_snapshot_is_published_leave_no_gap():
-    """With data from a backup: the topic has more than they have."""
+    """The database is restored from a backup, so its topic has more changes than its logs."""
     broker = FakeBroker()
     settings = {"broker": broker, "relays": EXACTLY_ONCE}
     async with memory_store() as store:
@@ -244,7 +243,7 @@ async def test_splits_while_a_snapshot_is_published_leave_no_gap():
 
 
 @pytest.mark.parametrize("snapshot", ["initial", "never"])
-async def test_a_table_with_items_is_no_new_one_though_all_its_partitions_are(snapshot: str):
+async def test_a_table_with_items_is_not_new_although_all_its_partitions_are(snapshot: str):
     broker = FakeBroker()
     relays = relay_settings(snapshot=snapshot)
     settings = {"broker": broker, "relays": relays, "keep_streams_seconds": 600}
@@ -268,7 +267,7 @@ async def test_a_table_with_items_is_no_new_one_though_all_its_partitions_are(sn
             assert (consumed.gaps, len(consumed.snapshot)) == (0, 0)
 
 
-async def test_records_of_ended_logs_count_to_the_bound():
+async def test_records_of_ended_logs_count_toward_the_limit():
     broker = FakeBroker()
     relays = relay_settings(retention_bytes=60_000)
     async with running_database(broker=broker, relays=relays) as database:
@@ -282,7 +281,7 @@ async def test_records_of_ended_logs_count_to_the_bound():
                 await write_threads(table, range(first, first + 10), of_items=ITEMS)
                 if len(table.record.partitions) < 30:
                     await halve(database, table, table.record.partitions[0].number)
-            # No log is kept for the destination any more.
+            # The destination was cut off, so no log is kept for it.
             await database.describe("Thread")
             await database.actor.keep_streams()
             assert table.record.ended_logs == ()
@@ -303,7 +302,7 @@ async def test_a_destination_that_was_cut_off_is_not_notified_of_ended_logs(rela
     broker = FakeBroker()
     relays = structs.replace(relays, retention_bytes=20_000)
     async with running_database(broker=broker, relays=relays) as database:
-        # The table's stream keeps the logs.
+        # With a stream, the logs are kept although the destination was cut off.
         stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
         await database.create_table(structs.replace(table_definition(), stream=stream))
         table = await active_again(database)
@@ -324,7 +323,7 @@ async def test_a_destination_that_was_cut_off_is_not_notified_of_ended_logs(rela
         assert sum(map(len, consumed.changes.values())) == 30
 
 
-async def test_a_destination_that_is_disabled_gets_what_ended_logs_hold(relays):
+async def test_a_disabled_destination_gets_the_changes_of_ended_logs(relays):
     broker = FakeBroker()
     async with memory_store() as store:
         with broker.unreachable():
@@ -353,7 +352,7 @@ async def test_a_destination_that_is_disabled_gets_what_ended_logs_hold(relays):
             assert rows == []
 
 
-async def test_one_that_is_enabled_again_reads_no_log_that_ended_before(relays):
+async def test_a_destination_that_is_enabled_again_reads_no_log_that_ended_before(relays):
     broker = FakeBroker()
     settings = {"broker": broker, "relays": relays, "keep_streams_seconds": 600}
     async with running_database(**settings) as database:

@@ -45,7 +45,7 @@ RELAYS = relay_settings()
 
 
 async def filled_table(database, items: int = 300) -> Table:
-    """The table Thread with items, written without followers."""
+    """The table Thread with items that were written before it recorded changes."""
     await database.create_table(table_definition())
     table = database.table("Thread")
     await asyncio.gather(
@@ -56,7 +56,7 @@ async def filled_table(database, items: int = 300) -> Table:
 
 @asynccontextmanager
 async def writing(table: Table, items: int = 400) -> AsyncIterator[list[int]]:
-    """Concurrent puts and deletes on these items and some more; yields their count."""
+    """Put and delete items concurrently within the context; yield the number of writes."""
     draw = Random(5)
     count = [0]
     ended = False
@@ -85,7 +85,7 @@ async def wait_written(count: list[int], more: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_snapshot_and_what_follows_it_leave_no_gap_and_no_overlap():
+async def test_a_snapshot_and_the_later_changes_have_no_gap_and_no_overlap():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database)
@@ -107,7 +107,7 @@ async def test_a_snapshot_and_what_follows_it_leave_no_gap_and_no_overlap():
         await stopped_recording(table)
 
 
-async def test_without_follow_it_ends_with_the_changes_until_the_end_of_the_snapshot():
+async def test_a_replay_without_follow_ends_with_the_changes_during_the_snapshot():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database)
@@ -121,7 +121,7 @@ async def test_without_follow_it_ends_with_the_changes_until_the_end_of_the_snap
         await stopped_recording(table)
 
 
-async def test_every_item_is_in_the_snapshot_of_a_quiet_table():
+async def test_every_item_is_in_the_snapshot_of_a_table_without_writes():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database, items=1_000)
@@ -134,7 +134,7 @@ async def test_every_item_is_in_the_snapshot_of_a_quiet_table():
         assert progress.is_whole
 
 
-async def test_a_snapshot_that_was_given_up_starts_over_after_a_gap():
+async def test_an_abandoned_snapshot_starts_over_after_a_gap():
     broker = FakeBroker()
     quick = relay_settings(snapshot_timeout_seconds=0.05)
     async with running_database(broker=broker, relays=quick) as database:
@@ -155,11 +155,12 @@ async def test_a_snapshot_that_was_given_up_starts_over_after_a_gap():
         consumed = ConsumedTable.of(broker)
         assert consumed.items == await items_of(table)
         assert consumed.gaps == 9
-        # If it were discarded, its records could come late, after the next snapshot.
+        # The replay must keep its publisher: late records of a discarded one could arrive after the
+        # next snapshot.
         assert broker.opened == 1
 
 
-async def test_a_crash_in_the_midst_of_a_snapshot_begins_another_one(monkeypatch):
+async def test_a_crash_during_a_snapshot_starts_another_one(monkeypatch):
     broker = FakeBroker()
     crashes = iter([*[False] * 200, True, *[False] * 50, True])
     original = KafkaSink.partition_of
@@ -182,7 +183,7 @@ async def test_a_crash_in_the_midst_of_a_snapshot_begins_another_one(monkeypatch
         assert consumed.gaps == 9
 
 
-async def test_a_job_that_crashes_on_and_on_fails_and_holds_nothing(monkeypatch):
+async def test_a_replay_that_crashes_repeatedly_fails_and_keeps_no_log(monkeypatch):
     def crash(*_: object) -> int:
         raise RuntimeError("a bug")
 
@@ -215,7 +216,7 @@ async def test_records_that_the_broker_refuses_are_sent_again():
         assert len(broker.open_publishers) == 1
 
 
-async def test_records_that_the_client_library_cancels_are_sent_again():
+async def test_records_whose_answer_the_client_library_cancels_are_sent_again():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database)
@@ -231,7 +232,7 @@ async def test_records_that_the_client_library_cancels_are_sent_again():
         assert progress.snapshots == 1
 
 
-async def test_the_recorded_changes_are_published_again_in_their_order():
+async def test_recorded_changes_are_published_again_in_order():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await published_table(database)
@@ -245,7 +246,7 @@ async def test_the_recorded_changes_are_published_again_in_their_order():
         assert consumed.gaps == 0
 
 
-async def test_it_begins_with_a_time():
+async def test_a_replay_can_start_at_a_time():
     broker, clock = FakeBroker(), SetClock()
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
     async with running_database(clock=clock, **settings) as database:
@@ -261,7 +262,7 @@ async def test_it_begins_with_a_time():
         assert sorted(map(int, images)) == list(range(53, 60))
 
 
-async def test_it_begins_with_a_change_and_with_what_others_did_from_then_on():
+async def test_a_replay_can_start_at_a_change_of_one_partition_and_its_time_in_others():
     broker, clock = FakeBroker(), SetClock()
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
     async with running_database(clock=clock, **settings) as database:
@@ -283,7 +284,7 @@ async def test_it_begins_with_a_change_and_with_what_others_did_from_then_on():
         assert progress.changes == len(expected)
 
 
-async def test_places_that_the_logs_do_not_have_are_refused():
+async def test_start_positions_outside_of_the_logs_are_refused():
     broker, clock = FakeBroker(), SetClock()
     settings = {"keep_streams_seconds": 0.001, "relays": RELAYS}
     async with running_database(clock=clock, broker=broker, **settings) as database:
@@ -316,7 +317,7 @@ async def test_a_table_without_followers_has_nothing_to_replay():
         assert not table.definition.records_changes
 
 
-async def test_unrecorded_changes_count_as_missing():
+async def test_changes_that_were_not_recorded_count_as_missing():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database, items=20)
@@ -333,7 +334,7 @@ async def test_unrecorded_changes_count_as_missing():
         assert not progress.is_whole
 
 
-async def test_the_logs_are_kept_for_a_job_and_trimmed_after_it():
+async def test_the_logs_are_kept_for_a_replay_and_trimmed_after_it():
     broker = FakeBroker()
     settings = {"keep_streams_seconds": 1_000, "relays": RELAYS}
     async with running_database(broker=broker, **settings) as database:
@@ -352,7 +353,7 @@ async def test_the_logs_are_kept_for_a_job_and_trimmed_after_it():
         await stopped_recording(table)
 
 
-async def test_a_job_whose_changes_would_fill_the_disk_is_given_up():
+async def test_a_replay_with_too_large_a_backlog_is_abandoned():
     broker = FakeBroker()
     small = relay_settings(retention_bytes=10_000)
     async with running_database(broker=broker, relays=small) as database:
@@ -368,7 +369,7 @@ async def test_a_job_whose_changes_would_fill_the_disk_is_given_up():
         await stopped_recording(table)
 
 
-async def test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is_over():
+async def test_a_replay_stores_checkpoints_before_it_starts_and_deletes_them_at_its_end():
     broker = FakeBroker()
     async with (
         memory_store() as store,
@@ -384,7 +385,7 @@ async def test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is
             floors = await table.followers.floors()
             await write_threads(table, range(100, 120))
             assert await table.followers.floors() == floors
-            # The replay follows the children of a split partition.
+            # After a split, the replay also stores checkpoints for the children.
             children = await halve(database, table, table.record.partitions[0].number)
             keys += [key_layout.checkpoint(subscriber, each) for each in children]
             assert [row.key async for row in rows_of(store, begin, end)] == keys
@@ -395,7 +396,7 @@ async def test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is
         assert not [row async for row in rows_of(store, begin, end)]
 
 
-async def test_a_failed_job_is_over_without_a_request(monkeypatch):
+async def test_a_failed_replay_ends_without_a_request(monkeypatch):
     def crash(*_: object) -> int:
         raise RuntimeError("a bug")
 
@@ -428,7 +429,7 @@ async def test_a_topic_that_is_in_use_is_refused():
         await wait_done(database, again.replay_id)
 
 
-async def test_a_broker_that_refuses_ends_it_and_says_why():
+async def test_a_replay_ends_with_the_reason_if_the_broker_refuses_it():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database, items=5)
@@ -440,7 +441,7 @@ async def test_a_broker_that_refuses_ends_it_and_says_why():
         await stopped_recording(table)
 
 
-async def test_an_unreachable_broker_is_awaited_and_reported():
+async def test_a_replay_reports_an_unreachable_broker_and_waits_for_it():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database, items=5)
@@ -453,7 +454,7 @@ async def test_an_unreachable_broker_is_awaited_and_reported():
         assert ConsumedTable.of(broker).items == await items_of(table)
 
 
-async def test_a_record_that_is_too_large_comes_without_images():
+async def test_a_replay_publishes_a_record_that_is_too_large_without_images():
     broker = FakeBroker()
     broker.max_batch_bytes = 1_000
     async with running_database(broker=broker, relays=RELAYS) as database:
@@ -467,7 +468,7 @@ async def test_a_record_that_is_too_large_comes_without_images():
         assert len(cut) == 1
 
 
-async def test_a_server_that_is_started_again_knows_nothing_of_a_job_and_records_nothing_for_it():
+async def test_after_a_restart_no_replay_exists_and_no_changes_are_recorded_for_it():
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=RELAYS) as database:
@@ -483,7 +484,7 @@ async def test_a_server_that_is_started_again_knows_nothing_of_a_job_and_records
                 database.replays.find(started.replay_id)
 
 
-async def test_a_job_ends_with_its_table():
+async def test_a_replay_ends_when_its_table_is_deleted():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         await filled_table(database, items=5)
@@ -494,7 +495,7 @@ async def test_a_job_ends_with_its_table():
         assert not broker.open_publishers
 
 
-async def test_only_the_last_jobs_that_ended_are_remembered():
+async def test_only_the_latest_ended_replays_are_listed():
     async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
         await filled_table(database, items=1)
         for _ in range(25):
@@ -505,7 +506,7 @@ async def test_only_the_last_jobs_that_ended_are_remembered():
 
 
 async def all_published(database, replay_id: str) -> None:
-    """Wait until a following job has published all changes so far."""
+    """Wait until a replay with ``follow`` has published all changes so far."""
     await wait_state(database, replay_id, "FOLLOWING")
     while (now := database.replays.find(replay_id)).changes < now.changes_total:
         await asyncio.sleep(0)
@@ -517,6 +518,6 @@ async def stopped_recording(table: Table) -> None:
 
 
 async def begins(table: Table) -> dict[int, int]:
-    """The counters after which the logs begin."""
+    """The counter after which each log starts."""
     logs = await log_bounds.reaches(table.durable(), table.record, 0)
     return {log.partition_number: log.after for log in logs}

@@ -1,4 +1,4 @@
-"""A replay reads the logs of split partitions in order: parents first."""
+"""A replay reads the logs of split partitions in order: parents before children."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ITEMS = 60
 
 
 async def streamed_table(database) -> Table:
-    """The table Thread with a stream, which keeps its logs."""
+    """The table Thread with a stream, so that its logs are kept."""
     stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
     await database.create_table(structs.replace(table_definition(), stream=stream))
     return database.table("Thread")
@@ -72,7 +72,7 @@ async def all_followed(database, replay_id: str) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_snapshot_and_what_follows_it_are_whole_over_splits():
+async def test_a_snapshot_and_the_later_changes_are_complete_despite_splits():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         await database.create_table(table_definition())
@@ -90,7 +90,7 @@ async def test_a_snapshot_and_what_follows_it_are_whole_over_splits():
         assert table.record.ended_logs == ()
 
 
-async def test_a_split_between_a_snapshot_and_its_positions_loses_nothing(monkeypatch):
+async def test_a_split_between_a_snapshot_and_its_positions_loses_no_change(monkeypatch):
     broker = FakeBroker()
     original = TableSnapshot.take
     async with running_database(broker=broker, relays=RELAYS) as database:
@@ -111,7 +111,7 @@ async def test_a_split_between_a_snapshot_and_its_positions_loses_nothing(monkey
         assert ConsumedTable.of(broker).items == await items_of(table)
 
 
-async def test_a_finished_snapshot_has_all_earlier_changes_over_splits():
+async def test_a_finished_snapshot_has_all_earlier_changes_despite_splits():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         await database.create_table(table_definition())
@@ -132,11 +132,11 @@ async def test_all_changes_are_published_again_parents_before_children(follows: 
     settings = {"broker": broker, "relays": RELAYS, "partitions_per_table": 1}
     async with running_database(**settings) as database:
         table = await streamed_table(database)
-        # More than one read of a log.
+        # The replay needs several reads for this many changes.
         for _ in range(3):
             await write_threads(table, range(700), of_items=ITEMS)
             for _ in range(2):
-                # The second time, empty logs.
+                # The second split of the loop ends empty logs.
                 for partition in table.record.partitions:
                     await halve(database, table, partition.number)
         await write_threads(table, range(100), of_items=ITEMS)
@@ -150,10 +150,10 @@ async def test_all_changes_are_published_again_parents_before_children(follows: 
         assert sum(map(len, consumed.changes.values())) == 2_200
 
 
-async def test_it_begins_with_a_time_or_a_change_before_a_split_or_after_it():
+async def test_a_replay_can_start_at_a_time_or_change_before_or_after_a_split():
     broker, clock = FakeBroker(), SetClock()
     begin = clock.now_epoch_seconds()
-    # Only the relay needs the logs, which are not trimmed during the test.
+    # The logs are kept for the relay, and not trimmed during the test.
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
     async with running_database(clock=clock, **settings) as database:
         table = await published_table(database)
@@ -185,7 +185,7 @@ async def test_it_begins_with_a_time_or_a_change_before_a_split_or_after_it():
                 assert {one for of_key in changes.values() for one in of_key} == expected
 
 
-async def test_the_logs_that_ended_are_kept_for_a_job_and_released_after_it():
+async def test_ended_logs_are_kept_for_a_replay_and_deleted_after_it():
     broker = FakeBroker()
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
     async with running_database(**settings) as database:
@@ -210,7 +210,7 @@ async def test_the_logs_that_ended_are_kept_for_a_job_and_released_after_it():
         assert table.record.ended_logs == ()
 
 
-async def test_a_job_whose_end_is_known_keeps_no_logs_of_children():
+async def test_a_replay_with_a_known_end_keeps_no_logs_of_children():
     broker = FakeBroker()
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
     async with running_database(**settings) as database:
@@ -229,7 +229,7 @@ async def test_a_job_whose_end_is_known_keeps_no_logs_of_children():
         assert (await wait_done(database, started.replay_id)).changes == 200
 
 
-async def test_changes_before_a_split_are_missed_once_the_parents_log_is_gone():
+async def test_changes_before_a_split_are_missing_once_the_parents_log_is_deleted():
     broker, clock = FakeBroker(), SetClock()
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
     async with running_database(clock=clock, **settings) as database:
@@ -241,7 +241,7 @@ async def test_changes_before_a_split_are_missed_once_the_parents_log_is_gone():
         await write_threads(table, range(100), of_items=ITEMS)
         for partition in table.record.partitions:
             await halve(database, table, partition.number)
-        # A log is kept until the relay has stored its end, after the last record was sent.
+        # Wait until the relay has stored the end of each log, because only then the log is deleted.
         async with asyncio.timeout(60):
             while table.record.ended_logs:
                 await asyncio.sleep(0)
@@ -258,7 +258,7 @@ async def test_changes_before_a_split_are_missed_once_the_parents_log_is_gone():
         assert (await wait_done(database, started.replay_id)).changes == 100
 
 
-async def test_a_table_split_before_it_had_followers_is_not_whole():
+async def test_the_recorded_changes_of_a_table_split_before_it_had_followers_are_incomplete():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         await database.create_table(table_definition())
@@ -274,7 +274,7 @@ async def test_a_table_split_before_it_had_followers_is_not_whole():
         assert (await wait_done(database, started.replay_id)).changes == 100
 
 
-async def test_a_time_that_is_still_to_come_is_refused():
+async def test_a_start_time_in_the_future_is_refused():
     clock = SetClock()
     async with running_database(clock=clock, broker=FakeBroker(), relays=RELAYS) as database:
         table = await published_table(database)

@@ -1,4 +1,4 @@
-"""The first items of a table that is restored from a backup are no changes, also in Kafka."""
+"""The items of a table that is restored from a backup are not published as changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ITEMS = 50
 
 
 async def wait_active(table: Table) -> str:
-    """Wait until the table's topic is reached; returns its name."""
+    """Wait until the relay has reached the table's topic; return the topic's name."""
     while not (
         table.definition.destinations and table.definition.destinations[0].status == "ACTIVE"
     ):
@@ -33,7 +33,7 @@ async def wait_active(table: Table) -> str:
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_the_topic_of_a_restored_table_begins_with_its_first_change(indexed: bool) -> None:
+async def test_the_topic_of_a_restored_table_starts_with_its_first_change(indexed: bool) -> None:
     broker = FakeBroker()
     relays = relay_settings(all_tables=True)
     definition = indexed_definition() if indexed else table_definition()
@@ -46,7 +46,7 @@ async def test_the_topic_of_a_restored_table_begins_with_its_first_change(indexe
         table = await wait_restored(database)
         topic = table.definition.destinations[0].topic
         assert topic == default_topic(relays.topic_prefix, "Restored")
-        # A write at once is not missed.
+        # The relay must publish even the first write after the restore.
         await write_threads(table, range(1_000, 1_010), of_items=10)
         await broker.wait_messages(topic, 10)
         consumed = ConsumedTable.of(broker, topic)
@@ -54,7 +54,7 @@ async def test_the_topic_of_a_restored_table_begins_with_its_first_change(indexe
         assert consumed.snapshot == {}
 
 
-async def test_a_topic_that_begins_with_a_snapshot_has_the_restored_items() -> None:
+async def test_a_topic_that_starts_with_a_snapshot_has_the_restored_items() -> None:
     broker = FakeBroker()
     relays = relay_settings(all_tables=True, snapshot="initial")
     async with running_database(broker=broker, relays=relays) as database:

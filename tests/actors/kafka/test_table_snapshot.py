@@ -1,4 +1,4 @@
-"""A snapshot shows a table's items and where its logs stood, of one moment."""
+"""A snapshot has the items of a table and the positions of its logs at one moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.stores.store import memory_store
 
 
 class Known:
-    """The logs that a reader knows."""
+    """A fake of the logs that a reader of snapshots follows."""
 
     def __init__(self, numbers: set[int]) -> None:
         self.numbers = numbers
@@ -29,7 +29,7 @@ class Known:
         await self.joined.wait()
 
 
-async def test_it_waits_until_the_partitions_of_a_split_that_is_durable_are_known():
+async def test_a_snapshot_waits_until_the_children_of_a_durable_split_are_followed():
     record = TableRecord(
         structs.replace(table_definition(), table_id=1),
         (PartitionRange(2, b""), PartitionRange(3, b"\x80")),

@@ -35,7 +35,7 @@ class Poison(Message[None], frozen=True):
     """A message that no partition knows."""
 
 
-async def test_nothing_is_answered_or_shown_before_it_is_durable():
+async def test_no_write_is_acknowledged_or_visible_before_it_is_durable():
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
@@ -58,7 +58,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable():
             assert found.item["posts"] == {"N": "2"}
 
 
-async def test_a_failed_condition_waits_for_the_write_it_saw():
+async def test_the_answer_of_a_failed_condition_waits_until_the_write_it_saw_is_durable():
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
@@ -98,7 +98,7 @@ async def test_writes_of_one_batch_see_each_other():
         assert b'"posts":{"N":"3"}' in item
 
 
-async def test_a_refused_commit_changes_nothing_and_the_next_one_goes_through():
+async def test_a_refused_commit_has_no_effect_and_the_next_one_succeeds():
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
@@ -115,7 +115,7 @@ async def test_a_refused_commit_changes_nothing_and_the_next_one_goes_through():
             assert (await database.describe("Thread")).item_count == 1
 
 
-async def test_a_table_is_closed_only_when_its_last_write_is_answered():
+async def test_closing_a_table_waits_until_its_last_write_is_answered():
     async with stepped_database() as (store, database):
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -131,7 +131,7 @@ async def test_a_table_is_closed_only_when_its_last_write_is_answered():
         assert written.done()
 
 
-async def test_the_tail_stays_where_it_is_when_a_partition_restarts_before_a_sync():
+async def test_the_tail_of_a_log_does_not_move_when_a_partition_restarts_before_a_sync():
     async with stepped_database(partitions_per_table=1) as (store, database):
         await database.create_table(table_definition())
         table = database.table("Thread")

@@ -1,4 +1,4 @@
-"""A table with a failed partition can be changed, and the other partitions apply the change."""
+"""A table with an abandoned partition can be changed, and its other partitions continue."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def indexed() -> TableDefinition:
     )
 
 
-async def give_up_one(database: Database, definition: TableDefinition) -> Table:
-    """A table of some items with a failed partition in the middle."""
+async def with_abandoned_partition(database: Database, definition: TableDefinition) -> Table:
+    """A table with items and an abandoned partition in the middle."""
     await database.create_table(definition)
     table = database.table("Thread")
     for number in range(20):
@@ -64,7 +64,7 @@ async def give_up_one(database: Database, definition: TableDefinition) -> Table:
 
 
 async def written(table: Table, posts: int) -> int:
-    """The number of writes that go to a working partition."""
+    """Write to all partitions; return the number of successful writes."""
     replies = []
     for number in range(20):
         try:
@@ -77,7 +77,7 @@ async def written(table: Table, posts: int) -> int:
 
 
 async def recorded(table: Table) -> int:
-    """The number of changes in the logs of its partitions."""
+    """The number of changes in the logs of the table's partitions."""
     logs = [
         await change_log.read(table.durable(), number, 0, max_records=100, max_bytes=1 << 20)
         for number in table.partitions.map.numbers
@@ -85,10 +85,10 @@ async def recorded(table: Table) -> int:
     return sum(map(len, logs))
 
 
-async def test_a_stream_that_is_enabled_has_all_that_is_written():
+async def test_a_stream_of_a_table_with_an_abandoned_partition_has_all_writes():
     async with memory_store() as store:
         async with running_database(store) as database:
-            table = await give_up_one(database, table_definition())
+            table = await with_abandoned_partition(database, table_definition())
             await database.update_table("Thread", STREAM)
             before = await written(table, 1)
             assert before < 20
@@ -101,18 +101,18 @@ async def test_a_stream_that_is_enabled_has_all_that_is_written():
             assert await recorded(table) == before + 20
 
 
-async def test_an_index_is_deleted():
+async def test_an_index_of_a_table_with_an_abandoned_partition_can_be_deleted():
     async with running_database() as database:
-        table = await give_up_one(database, indexed())
+        table = await with_abandoned_partition(database, indexed())
         await database.update_table("Thread", TableEdit(index_deletes=("by_posts",)))
         while table.definition.global_indexes:
             await asyncio.sleep(0.001)
         assert database.table("Thread") is table
 
 
-async def test_time_to_live_is_enabled_and_off():
+async def test_time_to_live_of_a_table_with_an_abandoned_partition_can_be_switched():
     async with running_database(time_to_live=SETTINGS) as database:
-        table = await give_up_one(database, indexed())
+        table = await with_abandoned_partition(database, indexed())
         await switch(database, "Thread", "at", enabled=True)
         await until_status(table, "ENABLED")
         await switch(database, "Thread", "at", enabled=False)

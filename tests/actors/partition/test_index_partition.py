@@ -1,4 +1,4 @@
-"""Duplicate and late messages, including deletes, don't change an index partition."""
+"""An index partition ignores duplicate and late messages, also those with deletes."""
 
 import asyncio
 import random
@@ -73,14 +73,14 @@ async def stored(store: Store) -> dict[bytes, bytes]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
+async def test_duplicate_and_late_changes_of_a_log_have_no_effect(seed):
     source = random.Random(seed)
     changes = history(source, 1, 60)
     runs = [tuple(changes[at : at + 7]) for at in range(0, len(changes), 7)]
 
     def message(run: tuple[EntryChange, ...]) -> ApplyChanges:
-        # Whether the message has the replaced size or the partition looks it up makes no
-        # difference, either.
+        # The result must not depend on ``follows_all``, without which the partition reads the
+        # replaced entries itself.
         return ApplyChanges(3, run, follows_all=bool(source.randrange(2)))
 
     async with store_with_head() as store, anyio.create_task_group() as task_group:
@@ -90,7 +90,7 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
         replies = []
         for at, run in enumerate(runs):
             replies.append(partition.mailbox.put_nowait(message(run)))
-            # Messages that a restarted follower sends again, and old ones still in the queue.
+            # Repeat messages, as a restarted follower does, and deliver old ones late.
             for _ in range(source.randrange(3)):
                 late = runs[source.randrange(at + 1)]
                 replies.append(partition.mailbox.put_nowait(message(late)))
@@ -109,7 +109,7 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
         assert counted.applied == {3: 60}
 
 
-async def test_logs_are_distinguished():
+async def test_changes_of_different_logs_are_distinguished():
     async with store_with_head() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
@@ -122,7 +122,7 @@ async def test_logs_are_distinguished():
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_a_backfill_that_is_doubled_late_or_restarted_counts_each_entry_once(seed):
+async def test_a_duplicate_late_or_restarted_backfill_counts_each_entry_once(seed):
     source = random.Random(seed)
     rows = [(b"item%03d" % number, b"row%03d" % number) for number in range(60)]
 
@@ -134,7 +134,7 @@ async def test_a_backfill_that_is_doubled_late_or_restarted_counts_each_entry_on
     async with store_with_head() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         begins_at = 0
-        # First the actor of a stopped server, then an actor that continues from an earlier cursor.
+        # The first backfill is interrupted. The second one continues from an earlier cursor.
         for ends_at in (source.randrange(20, 50), len(rows)):
             partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
             supervisor.start(partition)
@@ -145,7 +145,8 @@ async def test_a_backfill_that_is_doubled_late_or_restarted_counts_each_entry_on
                 until = min(ends_at, at + source.randrange(1, 9))
                 sent.append(message(at, until))
                 replies.append(partition.mailbox.put_nowait(sent[-1]))
-                # Duplicated, sent again, or restarted with messages of another size.
+                # Some messages are duplicated, and some restart from an earlier entry with another
+                # length.
                 if source.randrange(3) == 0:
                     replies.append(partition.mailbox.put_nowait(source.choice(sent)))
                 at = (

@@ -1,4 +1,4 @@
-"""The changes that a feed keeps in memory save work, and equal the log on disk."""
+"""The changes that a feed keeps in memory equal the log on disk."""
 
 import gc
 import random
@@ -51,7 +51,7 @@ async def kept(table: Table) -> list[ChangeRecord]:
     ]
 
 
-async def test_an_index_gets_the_same_from_memory_as_from_the_log():
+async def test_an_index_gets_the_same_changes_from_memory_as_from_the_log():
     async with running_database() as database:
         await database.create_table(definition())
         table = database.table("Thread")
@@ -68,15 +68,14 @@ async def test_an_index_gets_the_same_from_memory_as_from_the_log():
         assert moved > 100
 
 
-async def test_the_garbage_collector_has_nothing_to_look_at_in_kept_changes():
-    """With many such objects, full collections stop the server for 0.1 seconds."""
+async def test_the_garbage_collector_does_not_track_kept_changes():
+    """With many objects to scan, a full garbage collection stops the server for 0.1 s."""
     async with running_database() as database:
         await database.create_table(definition())
         table = database.table("Thread")
         await write_at_random(table, 50)
         records = await kept(table)
-        # The collector itself stops tracking tuples and dicts without references to tracked
-        # objects.
+        # A collection stops tracking tuples and dicts that refer to no tracked objects.
         gc.collect()
         seen = {id(tracked) for tracked in gc.get_objects()}
         for record in records:
@@ -87,12 +86,12 @@ async def test_the_garbage_collector_has_nothing_to_look_at_in_kept_changes():
             assert not any(id(one) in seen for one in held if one is not None)
 
 
-async def test_a_tail_that_was_read_before_its_partition_reports_it_stays_where_it_is() -> None:
+async def test_a_tail_read_before_the_partition_reports_it_does_not_move_back() -> None:
     async with memory_store() as store:
         feed = ChangeFeed(1, store, RecentChanges())
         feed.begin(0)
-        # Two batches became durable together, and a reader came before the feed was notified of
-        # either.
+        # Two batches became durable together, and a reader read the tail before the partition
+        # reported either batch.
         feed.begin(2, 20)
         feed.advance(1, [], 10)
         assert (feed.tail, feed.logged_bytes) == (2, 20)

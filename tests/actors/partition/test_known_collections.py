@@ -1,4 +1,4 @@
-"""The cached sizes of item collections equal the stored ones, after any writer."""
+"""The cached sizes of item collections equal the stored ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.databases.transacting import transact
 
 
 async def stored_bytes(table: Table, forum: str) -> int:
-    """The stored size of a forum's collection."""
+    """The stored size of the item collection of a forum."""
     partition_key = keys.encode_partition(table.definition.key_schema, thread(forum, "a"))
     row = key_layout.collection_row(table.definition.table_id, partition_key)
     (value,) = await table.durable().load([row])
@@ -30,12 +30,12 @@ def post(kind: str, at: int) -> Item:
     return thread("one", f"{kind}{at}", posts=at)
 
 
-# Each is an item and its entry in the local index; all have the same size.
+# A post is an item and its entry in the local index; all posts have the same size.
 POST_BYTES = 2 * items.size_bytes(post("w", 1)) + INDEX_ENTRY_OVERHEAD_BYTES
 
 
 @pytest.mark.parametrize("spreads", [False, True])
-async def test_a_collection_is_as_large_as_writes_and_transactions_made_it(*, spreads: bool):
+async def test_a_collection_has_the_right_size_after_writes_and_transactions(*, spreads: bool):
     async with running_database(partitions_per_table=4) as database:
         await database.create_table(table_definition(local_sort_keys=("posts",)))
         table = database.table("Thread")
@@ -56,11 +56,12 @@ def large(at: int, text_bytes: int) -> Item:
     return {**thread("one", f"{at}", posts=at), "text": {"S": "x" * text_bytes}}
 
 
-async def test_the_size_is_right_whatever_the_writes_of_one_batch_leave_of_it():
+async def test_a_collection_has_the_right_size_after_a_batch_of_writes():
     async with running_database(partitions_per_table=1) as database:
         await database.create_table(table_definition(local_sort_keys=("posts",)))
         table = database.table("Thread")
-        # Larger, equal, smaller, another one, and none: the sizes after each write.
+        # Writes with the collection's size after each: a larger item, an equal one, a smaller one,
+        # another item, and deletes.
         small, grown = (2 * items.size_bytes(large(1, each)) + 100 for each in (10, 50))
         writes: list[tuple[Write, int]] = [
             (put(large(1, 10)), small),
@@ -83,7 +84,9 @@ async def test_the_size_is_right_whatever_the_writes_of_one_batch_leave_of_it():
 
 
 @pytest.mark.parametrize("local_sort_keys", [("posts",), ("posts", "views")])
-async def test_a_collection_grows_up_to_its_limit_and_no_further(local_sort_keys: tuple[str, ...]):
+async def test_a_write_beyond_the_limit_of_a_collection_is_refused(
+    local_sort_keys: tuple[str, ...],
+):
     limit_bytes = (1 + len(local_sort_keys)) * (ITEM_SIZE_BYTES + INDEX_ENTRY_OVERHEAD_BYTES) + 1
     async with running_database(
         partitions_per_table=1, item_collection_limit_bytes=limit_bytes
@@ -91,7 +94,8 @@ async def test_a_collection_grows_up_to_its_limit_and_no_further(local_sort_keys
         await database.create_table(table_definition(local_sort_keys=local_sort_keys))
         table = database.table("Thread")
         await table.write(put({**large(0, 1), "views": {"N": "1"}}))
-        # The maximum size of an item and its entries; with a small item, slightly too much.
+        # The collection's limit has space for this largest item with its entries, but not for a
+        # small item besides.
         largest = {**large(1, 0), "views": {"N": "1"}}
         largest["text"] = {"S": "x" * (ITEM_SIZE_BYTES - items.size_bytes(largest))}
         with pytest.raises(ItemCollectionSizeLimitExceededException):

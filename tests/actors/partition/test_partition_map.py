@@ -21,7 +21,9 @@ def within(key_range: KeyRange, position: bytes) -> bool:
 
 
 @given(maps(), positions, st.one_of(st.none(), positions), positions)
-def test_the_pieces_of_a_range_cover_it_once_and_in_order(partition_map, start, end, position):
+def test_the_parts_of_a_range_cover_the_range_once_and_in_order(
+    partition_map, start, end, position
+):
     wanted = KeyRange(start, end)
     if end is not None and end < start:
         return
@@ -32,7 +34,7 @@ def test_the_pieces_of_a_range_cover_it_once_and_in_order(partition_map, start, 
 
 
 @given(maps(), positions)
-def test_a_position_lies_in_its_owners_range(partition_map, position):
+def test_a_position_is_in_the_range_of_its_owner(partition_map, position):
     place = partition_map.place_of(position)
     pieces = list(partition_map.pieces(WHOLE))
     assert within(pieces[place], position)
@@ -65,6 +67,6 @@ def test_new_partitions_share_the_hash_space_evenly(count):
 
 
 @given(st.integers(1, 50), st.binary(min_size=8, max_size=8))
-def test_every_position_lies_in_exactly_one_segment(total_segments, position):
+def test_every_position_is_in_exactly_one_segment(total_segments, position):
     segments = [of_segment(segment, total_segments) for segment in range(total_segments)]
     assert sum(within(segment, position) for segment in segments) == 1

@@ -1,7 +1,7 @@
-"""A core makes the same decision twice on the same input, without side effects.
+"""The core of a partition makes the same decisions for the same input, without side effects.
 
-The cores run here without a loop, a store or a clock. Caches in objects, such as a decoded item,
-are not part of their value.
+The cores run here without an event loop, a store or a clock. Caches in objects, such as a decoded
+item, are not part of the compared state.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tests.support.databases.transacting import check, condition
 
 NUMBER: Final = 7
 NOW: Final = 1_795_175_136.5
-# Two of the largest items almost fill a collection.
+# Two items of this size almost fill an item collection.
 LARGE_BYTES: Final = ITEM_SIZE_BYTES - 1_000
 COLLECTION_LIMIT_BYTES: Final = 5 * (ITEM_SIZE_BYTES + INDEX_ENTRY_OVERHEAD_BYTES)
 
@@ -64,7 +64,7 @@ WITHOUT_EXPIRY: Final = structs.replace(INDEXED, time_to_live=None)
 
 
 def value_of(thing: Any) -> Any:
-    """A value that can be compared deeply: objects by their public fields."""
+    """A value for comparisons, in which objects are replaced by their public fields."""
     if isinstance(thing, (str, bytes, int, float, bool, type(None))):
         return thing
     if isinstance(thing, StoredItem):
@@ -87,7 +87,7 @@ def fields(thing: object) -> Iterable[tuple[str, Any]]:
     else:
         slots = [name for each in type(thing).__mro__ for name in getattr(each, "__slots__", ())]
         names = [*vars(thing)] if hasattr(thing, "__dict__") else slots
-        # The transactions' part refers back to its core.
+        # Leave these fields out, because they refer back to the core.
         names = [name for name in names if name not in {"_rows", "_expiry"}]
     return [(name, getattr(thing, name)) for name in names]
 
@@ -96,7 +96,7 @@ def fields(thing: object) -> Iterable[tuple[str, Any]]:
 
 
 class Runner:
-    """Runs a core like the loop, in memory, and makes each decision twice."""
+    """Runs a core as the partition's loop does, in memory, and makes each decision twice."""
 
     def __init__(self, core: Core[Any]) -> None:
         self.core = core
@@ -105,7 +105,7 @@ class Runner:
         core.begin(self.head)
 
     def run(self, messages: Sequence[Message[Any]]) -> list[Any]:
-        """Process a batch; returns the replies."""
+        """Process a batch; return the replies."""
         batch = self.core.open(self.head, messages)
         self._load(batch)
         replies = [self._carry_out(batch, message) for message in messages]
@@ -131,7 +131,7 @@ class Runner:
         return reply
 
     def commit_round(self, core: TableCore, transaction_ids: Sequence[bytes]) -> None:
-        """Commit prepared transactions, like a round."""
+        """Commit prepared transactions, as a round does."""
         locked = [each for name in transaction_ids if (each := core.locks.get(name)) is not None]
         batch = core.open_round(self.head, locked)
         self._load(batch)
@@ -176,7 +176,7 @@ UPDATES: Final = st.sampled_from(
         None,
         _updated("SET posts = :n", {":n": {"N": "3"}}),
         _updated("ADD posts :n", {":n": {"N": "1"}}),
-        # Refused if it is not a number.
+        # The update is refused if ``posts`` is not a number.
         _updated("SET tally = posts + :n", {":n": {"N": "1"}}),
         _updated("REMOVE posts"),
         _updated("SET posts = :s", {":s": {"S": "no number, so no index takes it"}}),
@@ -251,18 +251,18 @@ MESSAGES: Final[st.SearchStrategy[Message[Any]]] = st.one_of(
 
 
 def is_sensible(core: TableCore, message: Message[Any]) -> bool:
-    """Whether a coordinator may send this now: it prepares each transaction once."""
+    """Whether a coordinator may send the message now; it prepares each transaction once."""
     return not isinstance(message, Prepare) or core.locks.get(message.part.transaction_id) is None
 
 
-# A step of a partition: a batch, or a round that commits transactions.
+# A step is a batch of messages, or the ids of transactions that a round commits.
 STEPS: Final = st.one_of(
     st.lists(MESSAGES, min_size=1, max_size=6), st.frozensets(TRANSACTION_IDS, max_size=3)
 )
 
 
 @given(steps=st.lists(STEPS, max_size=8), has_indexes=st.booleans())
-def test_a_tables_core_decides_the_same_twice_and_changes_nothing_by_it(
+def test_the_core_of_a_table_partition_decides_the_same_twice_without_side_effects(
     *, steps: list[list[Message[Any]] | frozenset[bytes]], has_indexes: bool
 ) -> None:
     core = TableCore(NUMBER, INDEXED if has_indexes else PLAIN, COLLECTION_LIMIT_BYTES)
@@ -283,8 +283,8 @@ def test_a_tables_core_decides_the_same_twice_and_changes_nothing_by_it(
         runner.run(batch)
 
 
-def test_these_messages_are_no_special_case() -> None:
-    """All kinds of outcomes occur, so the test above covers them."""
+def test_the_random_messages_have_all_kinds_of_outcomes() -> None:
+    """The random messages have all kinds of outcomes, so the test above covers these."""
     runner = Runner(TableCore(NUMBER, INDEXED, COLLECTION_LIMIT_BYTES))
     large = {**thread("f", "l", posts=1), "text": {"S": "x" * LARGE_BYTES}}
     written = runner.run([_write(put(large)), _write(put(thread("f", "a", posts=1)))])
@@ -322,7 +322,7 @@ def _entry(number: int) -> bytes:
 
 @st.composite
 def entry_messages(draw: st.DrawFn) -> ApplyChanges | Backfill:
-    """A message for an index's partition; some are duplicates or late."""
+    """A message to an index partition; some messages are duplicates or late."""
     positions = st.sampled_from([b"a", b"b", b"c"])
     values = st.builds(_entry, st.integers(0, 10_000))
     if draw(st.booleans()):
@@ -341,7 +341,7 @@ def entry_messages(draw: st.DrawFn) -> ApplyChanges | Backfill:
 
 
 @given(st.lists(st.lists(entry_messages(), min_size=1, max_size=4), max_size=6))
-def test_an_indexs_core_decides_the_same_twice_and_changes_nothing_by_it(
+def test_the_core_of_an_index_partition_decides_the_same_twice_without_side_effects(
     batches: list[list[ApplyChanges | Backfill]],
 ) -> None:
     runner = Runner(IndexCore(_BY_POSTS.index_id, b"rows"))

@@ -1,4 +1,4 @@
-"""Batches are settled in the order of their commits, in any order of the loop."""
+"""Batches are answered in the order of their commits, in whatever order the loop runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.databases.databases import (
 from tests.support.stores.store import memory_store
 
 
-async def test_a_batch_that_writes_nothing_does_not_overtake_those_before_it():
+async def test_a_batch_without_writes_is_not_answered_before_earlier_batches():
     index = IndexDefinition(
         1, "by_posts", KeySchema((KeyAttribute("posts", "N"),), ()), Projection("ALL")
     )
@@ -44,8 +44,8 @@ async def test_a_batch_that_writes_nothing_does_not_overtake_those_before_it():
                     await asyncio.sleep(0)
             await asyncio.gather(*(durable for durable, _ in store._held))
             refused = table.submit(Delete(thread("EC2", "b"), exists))
-            # Both commits become durable in one turn of the loop, and this batch is processed
-            # before the partition is notified.
+            # Both commits become durable in one turn of the loop. The batch of the refused delete
+            # is decided before the partition is notified of them.
             await store.release()
             with pytest.raises(ConditionalCheckFailedException):
                 await refused

@@ -1,4 +1,4 @@
-"""A full disk loses writes that were not durable: partitions continue from the stored state."""
+"""Partitions continue from the stored state after a full disk lost writes that were not durable."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_partition_forgets_the_sizes_of_lost_writes(
             table = database.table("Thread")
             await table.write(put(large("kept")))
             engine.is_full = True
-            # The write is accepted, and the partition caches that the collection is empty.
+            # The delete is accepted, so the partition caches that the item collection is empty.
             with pytest.raises(InternalServerError, match="unknown"):
                 await table.write(Delete(thread("EC2", "kept")))
             while engine.refused_openings < 3:
@@ -74,7 +74,7 @@ async def test_a_partition_forgets_the_sizes_of_lost_writes(
     assert not [each for each in logs if each["event"] == "actor_crashed"]
 
 
-async def test_a_partition_that_begins_while_nothing_can_be_read_is_not_given_up() -> None:
+async def test_a_partition_that_starts_while_the_store_is_unreadable_is_not_abandoned() -> None:
     async with memory_store() as inner:
         store = FaultyStore(inner)
         with capture_logs() as logs:

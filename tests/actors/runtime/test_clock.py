@@ -1,4 +1,4 @@
-"""Domain time: it never goes back, and wakes its waiters."""
+"""Domain time never goes back, and wakes its waiters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_clock_stands_still_until_it_is_moved():
+async def test_a_virtual_clock_does_not_advance_until_it_is_set():
     clock = VirtualClock(START)
     assert clock.now_epoch_seconds() == START
     clock.step(90)
@@ -47,7 +47,7 @@ async def test_the_clock_stands_still_until_it_is_moved():
     assert clock.now_epoch_seconds() == START + 86_400.5
 
 
-async def test_time_runs_at_its_speed_from_when_that_was_set():
+async def test_time_runs_at_the_given_speed_from_the_moment_it_is_set():
     io = LoopTime()
     clock = VirtualClock(START, io_seconds=io)
     io.seconds += 1_000
@@ -64,14 +64,14 @@ async def test_time_runs_at_its_speed_from_when_that_was_set():
     assert clock.now_epoch_seconds() == START + 130
 
 
-async def test_time_does_not_go_back_with_the_loops():
+async def test_time_does_not_go_back_when_the_loops_time_does():
     io = LoopTime()
     clock = VirtualClock(START, 1, io_seconds=io)
     io.seconds -= 5
     assert clock.now_epoch_seconds() == START
 
 
-async def test_a_set_to_an_earlier_time_is_refused():
+async def test_setting_the_clock_to_an_earlier_time_is_refused():
     clock = VirtualClock(START)
     with pytest.raises(ClockRefusal, match=r"stands at 1800000000\.000000, which is later"):
         clock.set(START - 0.001)
@@ -95,7 +95,7 @@ async def test_an_invalid_speed_is_refused(wrong: float):
         VirtualClock(START).set_speed(wrong)
 
 
-async def test_running_time_waits_at_its_limit_and_continues_from_there():
+async def test_running_time_stops_at_its_limit_and_continues_from_there():
     io = LoopTime()
     clock = VirtualClock(START, 1, io_seconds=io)
     clock.limit(START + 10)
@@ -110,7 +110,7 @@ async def test_running_time_waits_at_its_limit_and_continues_from_there():
     assert clock.now_epoch_seconds() == START + 100
 
 
-async def test_a_sleeper_wakes_when_its_time_is_stepped_to_and_not_before():
+async def test_a_sleeper_wakes_when_the_clock_reaches_its_time_and_not_before():
     clock = VirtualClock(START)
     late, early = clock.wait_until(START + 20), clock.wait_until(START + 10)
     clock.step(9.999)
@@ -122,13 +122,13 @@ async def test_a_sleeper_wakes_when_its_time_is_stepped_to_and_not_before():
     assert late.done()
 
 
-async def test_a_time_that_has_come_is_not_waited_for():
+async def test_a_wait_for_a_past_time_returns_at_once():
     for clock in (VirtualClock(START), SystemClock()):
         assert clock.wait_until(START - 1_000_000_000).done()
         assert clock.wait_until(clock.now_epoch_seconds()).done()
 
 
-async def test_a_sleeper_of_a_clock_that_runs_wakes_in_time():
+async def test_a_sleeper_of_a_running_clock_wakes_in_time():
     clock = VirtualClock(START)
     hour = clock.wait_until(START + 3_600)
     clock.set_speed(MAX_SPEED)
@@ -140,7 +140,7 @@ async def test_a_sleeper_of_a_clock_that_runs_wakes_in_time():
     assert clock.now_epoch_seconds() >= later
 
 
-async def test_a_sleeper_beyond_the_limit_wakes_once_it_is_raised():
+async def test_a_sleeper_beyond_the_limit_wakes_once_the_limit_is_raised():
     clock = VirtualClock(START, MAX_SPEED)
     clock.limit(START + 1_000)
     hour = clock.wait_until(START + 3_600)
@@ -160,7 +160,9 @@ async def test_a_sleeper_of_the_machines_clock_wakes_in_time():
     assert clock.now_epoch_seconds() >= wanted
 
 
-async def test_the_machines_clock_is_read_again(monkeypatch: pytest.MonkeyPatch):
+async def test_the_clock_of_the_machine_is_read_again_after_it_was_changed(
+    monkeypatch: pytest.MonkeyPatch,
+):
     clock = SystemClock()
     machine = clock.now_epoch_seconds()
     day = clock.wait_until(machine + 86_400)
@@ -173,7 +175,7 @@ async def test_the_machines_clock_is_read_again(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("make", [SystemClock, lambda: VirtualClock(START, 1)])
-async def test_nothing_is_left_of_sleepers_that_gave_up(make):
+async def test_canceled_sleepers_leave_no_entry(make):
     clock = make()
     now = clock.now_epoch_seconds()
     futures = [clock.wait_until(now + seconds) for seconds in range(1_000, 2_000)]
@@ -192,7 +194,7 @@ async def test_nothing_is_left_of_sleepers_that_gave_up(make):
     assert clock._sleepers._timer is None
 
 
-async def test_the_others_wake_where_one_gives_up():
+async def test_other_sleepers_wake_after_one_was_canceled():
     clock = VirtualClock(START)
     early, late = clock.wait_until(START + 10), clock.wait_until(START + 20)
     early.cancel()
@@ -200,7 +202,7 @@ async def test_the_others_wake_where_one_gives_up():
     assert late.done()
 
 
-async def test_a_task_that_is_cancelled_while_it_sleeps_leaves_nothing():
+async def test_a_task_canceled_while_it_sleeps_leaves_no_entry():
     clock = VirtualClock(START)
 
     async def sleep() -> None:

@@ -9,7 +9,7 @@ class Note(Message[str], frozen=True):
     text: str
 
 
-async def test_a_batch_is_all_that_waits_in_order():
+async def test_a_batch_has_all_waiting_messages_in_order():
     mailbox = Mailbox(10)
     for text in "abc":
         mailbox.put_nowait(Note(text))
@@ -26,14 +26,14 @@ async def test_a_batch_is_bounded_in_messages_and_bytes():
     assert len(await mailbox.take(10, 1)) == 1
 
 
-async def test_a_full_mailbox_refuses_at_once():
+async def test_a_full_mailbox_refuses_a_message_at_once():
     mailbox = Mailbox(1)
     mailbox.put_nowait(Note("a"))
     with pytest.raises(MailboxFull):
         mailbox.put_nowait(Note("b"))
 
 
-async def test_a_sender_that_found_a_mailbox_full_is_notified_of_room():
+async def test_a_sender_that_found_a_mailbox_full_is_notified_when_it_has_space():
     mailbox = Mailbox(2)
     assert mailbox.when_not_full().done()
     for text in "ab":
@@ -58,7 +58,7 @@ async def test_a_wait_for_space_ends_when_the_mailbox_is_closed():
     assert mailbox.when_not_full().done()
 
 
-async def test_a_closed_mailbox_drains_and_then_gives_nothing():
+async def test_a_closed_mailbox_drains_and_then_returns_no_batch():
     mailbox = Mailbox(10)
     mailbox.put_nowait(Note("a"))
     mailbox.close()
@@ -68,7 +68,7 @@ async def test_a_closed_mailbox_drains_and_then_gives_nothing():
     assert await mailbox.take(10, 1000) == []
 
 
-async def test_a_taker_waits_on_where_what_woke_it_was_taken_out():
+async def test_a_receiver_keeps_waiting_if_the_message_that_woke_it_was_withdrawn():
     mailbox = Mailbox(10)
     taker = asyncio.ensure_future(mailbox.take(10, 1000))
     await asyncio.sleep(0)
@@ -81,7 +81,7 @@ async def test_a_taker_waits_on_where_what_woke_it_was_taken_out():
     assert [envelope.message.text for envelope in await taker] == ["b"]
 
 
-async def test_closing_wakes_the_taker_that_waits():
+async def test_closing_a_mailbox_wakes_the_waiting_receiver():
     mailbox = Mailbox(10)
     taker = asyncio.ensure_future(mailbox.take(10, 1000))
     await asyncio.sleep(0)
@@ -98,7 +98,7 @@ async def test_a_reply_without_a_waiter_is_not_an_error():
     envelope.refuse(ValueError())
 
 
-async def test_a_copied_message_is_equal_and_another_object():
+async def test_a_copied_message_is_an_equal_but_different_object():
     mailbox = Mailbox(10, copy_messages=True)
     note = Note("a")
     mailbox.put_nowait(note)
@@ -107,7 +107,7 @@ async def test_a_copied_message_is_equal_and_another_object():
     assert envelope.message is not note
 
 
-async def test_waiting_messages_can_be_given_to_another_mailbox_and_are_answered_there():
+async def test_waiting_messages_can_be_moved_to_another_mailbox_and_answered_there():
     first, second = Mailbox(10), Mailbox(1)
     replies = [first.put_nowait(Note(text)) for text in "abc"]
     taking = asyncio.ensure_future(second.take(10, 1000))

@@ -20,19 +20,21 @@ async def ids(seed: int | None) -> tuple[str, str, bytes]:
         return database.table("Thread").definition.uuid, str(backup.backup_id), transaction_id
 
 
-async def test_one_seed_gives_the_same_ids_again() -> None:
+async def test_the_same_seed_gives_the_same_ids() -> None:
     first = await ids(1)
     assert await ids(1) == first
     assert UUID(first[0]).version == 4
 
 
 @pytest.mark.parametrize("seeds", [(1, 2), (None, None)])
-async def test_other_seeds_and_no_seed_give_other_ids(seeds: tuple[int | None, int | None]) -> None:
+async def test_other_seeds_give_other_ids_and_so_does_no_seed(
+    seeds: tuple[int | None, int | None],
+) -> None:
     one, other = [await ids(seed) for seed in seeds]
     assert not set(one) & set(other)
 
 
-def test_a_pause_is_shortened_by_half_at_most() -> None:
+def test_a_random_pause_has_at_least_half_of_its_length() -> None:
     source = open_randomness(1)
     pauses = [jittered(2.0, source) for _ in range(100)]
     assert 1.0 <= min(pauses) < 1.1

@@ -1,4 +1,4 @@
-"""Periodic work runs in domain time and in the loop's time, and not too often."""
+"""Periodic work is due in domain time, and is not repeated too often in real time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.stores.store import memory_store
 
 
 class Work:
-    """Work that is due again after this many seconds."""
+    """Work that is due again after ``pause_seconds``."""
 
     def __init__(self, pause_seconds: float) -> None:
         self.pause_seconds = pause_seconds
@@ -54,7 +54,7 @@ async def reminded(clock: Clock, work: Work) -> AsyncIterator[None]:
 
 
 @simulated
-async def test_it_runs_at_once_and_again_on_a_stopped_clock():
+async def test_work_runs_at_once_and_again_on_a_stopped_clock():
     work = Work(30)
     async with reminded(SetClock(), work):
         await work.until_done(3)
@@ -62,21 +62,21 @@ async def test_it_runs_at_once_and_again_on_a_stopped_clock():
 
 
 @simulated
-async def test_a_step_of_domain_time_makes_it_due():
+async def test_a_step_of_domain_time_makes_the_work_due():
     clock, work = SetClock(), Work(3_600)
     async with reminded(clock, work):
         for times in (1, 2, 3):
             await work.until_done(times)
             clock.step(3_600)
         await work.until_done(4)
-    # At most twice a second.
+    # The work runs at most twice a second.
     assert work.done_at_seconds == [0, 0.5, 1, 1.5]
     await asyncio.sleep(0)
     assert not clock._sleepers._heap
 
 
 @simulated
-async def test_fast_time_does_not_have_it_done_all_the_time():
+async def test_fast_domain_time_does_not_run_the_work_continuously():
     clock, work = SetClock(), Work(30)
     clock.set_speed(MAX_SPEED)
     async with reminded(clock, work):
@@ -84,7 +84,7 @@ async def test_fast_time_does_not_have_it_done_all_the_time():
     assert work.done_at_seconds == [0, 0.5, 1]
 
 
-async def test_streams_that_could_not_be_kept_are_soon_kept_again():
+async def test_failed_maintenance_of_streams_is_soon_repeated():
     clock = SetClock()
     stream = StreamSettings("", "KEYS_ONLY")
     async with memory_store() as inner:
@@ -93,7 +93,7 @@ async def test_streams_that_could_not_be_kept_are_soon_kept_again():
             await database.create_table(structs.replace(table_definition(), stream=stream))
             await database.table("Thread").write(put(thread("EC2", "a")))
             assert await database.actor.keep_streams() == 86_400
-            # A shard has to be rolled, which the store refuses.
+            # A shard must be rolled now, but the store refuses the commit.
             clock.step(5 * 3_600)
             store.refusal = Full("the disk is full")
             assert await database.actor.keep_streams() == 1

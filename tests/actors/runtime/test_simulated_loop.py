@@ -1,4 +1,4 @@
-"""A seed determines the order in which nodes act, in every process."""
+"""The seed of a simulated loop determines the order of the nodes' actions, in every process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Hello(Message[int], frozen=True):
 
 
 class Greeter:
-    """Answers after a wait, and records its actions."""
+    """An actor that answers after a wait, and records its actions."""
 
     def __init__(self, name: str, trace: list[str]) -> None:
         self.name = name
@@ -45,7 +45,7 @@ async def _act(node: int, greeters: list[Greeter], trace: list[str]) -> None:
     NODE.set(node)
     for number in range(5):
         replies = [greeter.mailbox.put_nowait(Hello(number)) for greeter in greeters]
-        # The order of a set is the order of hashes.
+        # A set is iterated in the order of hashes, which must not differ between processes.
         pending = set(replies)
         while pending:
             done, pending = await asyncio.wait(
@@ -76,7 +76,7 @@ async def _trace() -> list[str]:
 
 
 def trace_of(seed: int) -> list[str]:
-    """The actions of three nodes on a simulated loop."""
+    """The actions of 3 nodes on a simulated loop."""
     with asyncio.Runner(loop_factory=lambda: SimulatedLoop(seed)) as runner:
         return runner.run(_trace())
 
@@ -85,7 +85,7 @@ def digest_of(seed: int) -> str:
     return sha256("\n".join(trace_of(seed)).encode()).hexdigest()
 
 
-def test_one_seed_gives_the_same_trace_in_every_process() -> None:
+def test_the_same_seed_gives_the_same_trace_in_every_process() -> None:
     command = [
         sys.executable,
         "-c",
@@ -96,7 +96,7 @@ def test_one_seed_gives_the_same_trace_in_every_process() -> None:
     assert digests == {digest_of(7)}
 
 
-def test_other_seeds_give_other_orders_of_the_same_acts() -> None:
+def test_other_seeds_give_other_orders_of_the_same_actions() -> None:
     traces = [trace_of(seed) for seed in range(5)]
     assert len({tuple(trace) for trace in traces}) == 5
     acts = [sorted(act for act in trace if act.startswith("node")) for trace in traces]
@@ -104,7 +104,7 @@ def test_other_seeds_give_other_orders_of_the_same_acts() -> None:
 
 
 @simulated
-async def test_the_callbacks_of_a_node_run_in_their_order() -> None:
+async def test_the_callbacks_of_a_node_run_in_the_order_of_their_calls() -> None:
     loop, called = asyncio.get_running_loop(), list[int]()
     for number in range(20):
         loop.call_soon(called.append, number)
@@ -124,7 +124,7 @@ async def test_time_jumps_to_the_next_timer() -> None:
     assert called.__self__ == []
 
 
-def test_tasks_that_wait_for_each_other_are_an_error() -> None:
+def test_tasks_that_wait_for_each_other_raise_an_error() -> None:
     async def wait() -> None:
         await asyncio.get_running_loop().create_future()
 

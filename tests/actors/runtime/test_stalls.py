@@ -1,4 +1,4 @@
-"""The store stalls because it is overloaded: writers wait, without an error."""
+"""Writes wait without an error while the store stalls because it is overloaded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STALLS = 2
 
 
 class StallingStore(HeldStore):
-    """A store that refuses each commit twice; ``stalls`` counts that, by the groups' heads."""
+    """A store that refuses each commit twice; ``stalls`` counts the refusals by the heads."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -44,7 +44,7 @@ class StallingStore(HeldStore):
         return await super().commit(groups)
 
 
-async def test_a_message_that_meets_a_stalled_store_waits_and_is_carried_out():
+async def test_a_write_to_a_stalled_store_waits_and_is_executed():
     async with memory_store() as inner:
         store = StallingStore(inner)
         async with running_database(store, VirtualClock(START), partitions_per_table=1) as database:

@@ -1,4 +1,4 @@
-"""The database stops on request during any work."""
+"""The database stops without waiting for background work."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.support.stores.store import memory_store
 
 
 class SlowStore(HeldStore):
-    """A store that never finishes reclaiming disk space."""
+    """A store whose reclaims of disk space never end."""
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
         self.reclaimed = (start, end)
         await anyio.sleep_forever()
 
 
-async def test_stopping_does_not_wait_until_a_deleted_tables_space_is_back() -> None:
+async def test_stopping_does_not_wait_for_the_reclaim_of_disk_space() -> None:
     with anyio.fail_after(30):
         async with memory_store() as real:
             store = SlowStore(real)

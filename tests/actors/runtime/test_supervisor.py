@@ -33,7 +33,7 @@ STRAYS = [cancelled_by_another, beside_a_child]
 
 
 class Waiter:
-    """Replies with the message's text; one message crashes it."""
+    """An actor that replies with the message's text, and crashes at one message."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -48,7 +48,8 @@ class Waiter:
             if batch[0].message.what == "crash":
                 raise RuntimeError("a bug")
             if batch[0].message.what == "load":
-                # Restarts this frequent would exceed the restart limit if each counted as a crash.
+                # If each of these frequent restarts counted as a crash, the supervisor would give
+                # up.
                 raise InternalServerError("not loaded") from Unavailable("no connection")
             batch[0].answer(batch[0].message.what)
             self.in_progress = []
@@ -68,7 +69,7 @@ async def test_a_crash_is_answered_and_the_actor_continues():
         await supervisor.stop(waiter)
 
 
-async def test_a_crash_leaves_the_siblings_alone():
+async def test_a_crash_does_not_affect_the_siblings():
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         one, two = Waiter("one"), Waiter("two")
@@ -98,7 +99,7 @@ def fenced_child() -> Exception:
 
 
 @pytest.mark.parametrize("refusal", [fenced, fenced_reply, fenced_child])
-async def test_an_actor_that_is_fenced_is_not_restarted(refusal: Callable[[], Exception]):
+async def test_a_fenced_actor_is_not_restarted(refusal: Callable[[], Exception]):
     class Replaced(Waiter):
         async def run(self) -> None:
             self.starts += 1
@@ -122,7 +123,7 @@ async def test_an_actor_that_is_fenced_is_not_restarted(refusal: Callable[[], Ex
         await supervisor.stop(other)
 
 
-async def test_work_that_is_kept_up_ends_if_it_is_fenced():
+async def test_endless_work_ends_if_it_is_fenced():
     starts = 0
 
     async def work() -> None:
@@ -136,7 +137,7 @@ async def test_work_that_is_kept_up_ends_if_it_is_fenced():
 
 
 @pytest.mark.parametrize("stray", STRAYS)
-async def test_a_cancellation_of_what_an_actor_waits_for_is_a_crash(
+async def test_a_canceled_future_that_an_actor_awaits_is_a_crash(
     stray: Callable[[], Awaitable[None]],
 ):
     class Confused(Waiter):
@@ -175,7 +176,7 @@ async def test_a_cancellation_of_what_work_aside_waits_for_ends_that_work_alone(
         await supervisor.stop(waiter)
 
 
-async def test_actors_are_cancelled_with_their_group():
+async def test_actors_are_canceled_with_their_task_group():
     with anyio.fail_after(10):
         async with anyio.create_task_group() as task_group:
             waiter = Waiter("one")
@@ -185,7 +186,7 @@ async def test_actors_are_cancelled_with_their_group():
     assert waiter.starts == 1
 
 
-async def test_an_actor_that_keeps_crashing_is_given_up_and_refuses():
+async def test_an_actor_that_crashes_repeatedly_is_abandoned_and_refuses_messages():
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         waiter = Waiter("one")
@@ -199,7 +200,7 @@ async def test_an_actor_that_keeps_crashing_is_given_up_and_refuses():
 
 
 @simulated
-async def test_an_actor_without_its_store_is_restarted_as_often_as_it_takes():
+async def test_an_actor_whose_store_is_unavailable_is_restarted_without_limit():
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         waiter = Waiter("one")
@@ -222,7 +223,7 @@ async def test_stopping_answers_accepted_messages():
         assert [await reply for reply in replies] == [str(at) for at in range(10)]
 
 
-async def test_background_work_does_not_delay_the_end():
+async def test_background_work_does_not_delay_stopping():
     begun = anyio.Event()
 
     async def work(ended: list[bool]) -> None:
@@ -238,14 +239,14 @@ async def test_background_work_does_not_delay_the_end():
             supervisor = Supervisor(task_group)
             supervisor.run_in_background(work, ended)
             await begun.wait()
-            # The second has not started yet.
+            # The second work has not started when it is canceled.
             supervisor.run_in_background(work, ended)
             supervisor.cancel_background()
     assert ended == [True, True]
 
 
 @simulated
-async def test_endless_work_starts_again_when_it_fails():
+async def test_endless_work_is_restarted_when_it_fails():
     begun = 0
     begun_again = anyio.Event()
 
@@ -266,5 +267,5 @@ async def test_endless_work_starts_again_when_it_fails():
             await begun_again.wait()
             supervisor.cancel_background()
     assert begun == 3
-    # Twice after a pause.
+    # The work restarted twice, each time after a pause of 5 s.
     assert asyncio.get_running_loop().time() == 10

@@ -1,4 +1,4 @@
-"""Reads of a table that complete the entries of a local index."""
+"""Reads of items from the table for entries of a local index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ITEM_BYTES = 100 * KIB
 
 
 class CountingView:
-    """A view that counts the values it returns, by key."""
+    """A view that counts how often it returns each value, by key."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -57,7 +57,7 @@ class CountingView:
 
 
 class CountedStore(HeldStore):
-    """A store whose durable view is counted once the test has created one."""
+    """A store whose durable view is a ``CountingView`` after ``count``."""
 
     counted: CountingView | None = None
 
@@ -69,7 +69,7 @@ class CountedStore(HeldStore):
         return super().durable() if self.counted is None else self.counted
 
 
-async def test_a_page_fetches_few_more_items_than_it_holds() -> None:
+async def test_a_page_fetches_few_more_items_than_it_returns() -> None:
     async with memory_store() as real:
         store = CountedStore(real)
         async with running_database(store) as database:

@@ -1,4 +1,4 @@
-"""A Query or Scan crosses partitions in order, at any position where a collection may be split."""
+"""A Query or Scan reads partitions in order, also if an item collection is split between them."""
 
 import pytest
 from msgspec import structs
@@ -14,7 +14,7 @@ from tests.support.databases.databases import put, running_database, table_defin
 
 
 async def pages(table: Table, request: ReadRange) -> list[bytes]:
-    """All items, page by page."""
+    """All items of a read, in pages of one item."""
     found: list[bytes] = []
     while True:
         page = await read_page(table, request)
@@ -26,7 +26,7 @@ async def pages(table: Table, request: ReadRange) -> list[bytes]:
 
 
 def with_boundary_inside(table: Table, forum: str, subject: str) -> Table:
-    """The same table, with its partitions divided at one item of a collection."""
+    """The same table, with partitions that divide an item collection at this item."""
     position = keys.encode(table.definition.key_schema, thread(forum, subject))
     record = structs.replace(
         table.record, partitions=(PartitionRange(901, b""), PartitionRange(902, position))
@@ -36,7 +36,7 @@ def with_boundary_inside(table: Table, forum: str, subject: str) -> Table:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("limit", [None, 1, 3, 7])
-async def test_a_query_crosses_a_boundary_inside_a_collection_in_order(reverse, limit):
+async def test_a_query_of_a_collection_in_two_partitions_is_in_order(reverse, limit):
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -55,7 +55,7 @@ async def test_a_query_crosses_a_boundary_inside_a_collection_in_order(reverse, 
 
 @pytest.mark.parametrize("limit", [None, 1, 5])
 @pytest.mark.parametrize("total_segments", [1, 2, 3, 8])
-async def test_segments_find_every_item_once_whatever_the_partitions(limit, total_segments):
+async def test_segments_of_a_scan_return_every_item_once_with_any_partitions(limit, total_segments):
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")

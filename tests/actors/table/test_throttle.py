@@ -1,4 +1,4 @@
-"""Limits in partitions: repeated decisions, entries that move, indexes that are deleted."""
+"""Charging of capacity units when writes are repeated, refused, moved in an index or canceled."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PARTITION_HEADS = key_layout.partition_head(0)[:1]
 
 
 def charges_of(table: Table) -> Charges:
-    """The units that the messages of the table's only partition have paid."""
+    """The record of the units that were charged to writes of the table's only partition."""
     (partition,) = table.partitions._actors.values()
     assert isinstance(partition._effects, TableEffects)
     return partition._effects._charges
@@ -58,7 +58,7 @@ class Poison(Message[None], frozen=True):
 
 
 class RacedStore(HeldStore):
-    """A store that refuses this many commits of partitions, as after another owner's commit."""
+    """A store that refuses some commits of partitions, as after another owner's commit."""
 
     lost_races = 0
 
@@ -70,7 +70,7 @@ class RacedStore(HeldStore):
 
 
 def provisioned(write_units: int, *, index_units: int = 0) -> TableDefinition:
-    """The table of threads, with units of its own, and optionally an index on posts with others."""
+    """A provisioned table of threads, optionally with a provisioned index on posts."""
     definition = structs.replace(
         table_definition(), billing_mode="PROVISIONED", throughput=Throughput(5, write_units)
     )
@@ -87,7 +87,7 @@ def provisioned(write_units: int, *, index_units: int = 0) -> TableDefinition:
 
 
 async def accepted(table: Table, writes: int) -> int:
-    """The number of accepted writes in a sequence."""
+    """Write this many times; return the number of accepted writes."""
     count = 0
     for number in range(writes):
         try:
@@ -98,7 +98,7 @@ async def accepted(table: Table, writes: int) -> int:
     return count
 
 
-async def test_a_write_that_is_decided_again_pays_once():
+async def test_a_write_that_is_decided_again_is_charged_once():
     async with memory_store() as inner:
         store = RacedStore(inner)
         async with running_database(
@@ -127,13 +127,13 @@ async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_a
             results = await asyncio.gather(*replies, return_exceptions=True)
             assert [isinstance(each, Exception) for each in results] == [False, True, True, True]
             assert table.throttle.throttle_events.total() == 3
-            # Remembered for that batch only.
+            # The refusal was kept only for that batch.
             assert not charges_of(table)._in_progress
             clock.step(1)
             assert await accepted(table, 3) == 1
 
 
-async def test_a_write_to_a_partition_that_has_nothing_left_does_not_reach_it():
+async def test_a_write_does_not_reach_a_partition_without_units():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:
@@ -146,7 +146,7 @@ async def test_a_write_to_a_partition_that_has_nothing_left_does_not_reach_it():
         assert table.throttle.throttle_events.total() == 1
 
 
-async def test_an_entry_that_moves_takes_units_where_it_leaves_and_where_it_comes():
+async def test_an_entry_whose_key_changes_takes_units_in_both_index_partitions():
     async with running_database(
         clock=SetClock(), partitions_per_table=2, throttling="auto", initial_burst_seconds=1
     ) as database:
@@ -168,7 +168,7 @@ async def test_an_entry_that_moves_takes_units_where_it_leaves_and_where_it_come
     assert {(2, 0), (0, 2)} & set(steps)
 
 
-async def test_a_read_of_an_index_that_went_meanwhile_takes_nothing():
+async def test_a_read_of_an_index_deleted_meanwhile_takes_no_units():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:
@@ -182,7 +182,7 @@ async def test_a_read_of_an_index_that_went_meanwhile_takes_nothing():
         assert table.throttle.consumed_by_index == {}
 
 
-async def test_an_index_that_is_made_again_has_its_own_units():
+async def test_a_recreated_index_has_new_units():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, index_allocation_seconds=0
     ) as database:
@@ -202,7 +202,7 @@ async def test_an_index_that_is_made_again_has_its_own_units():
         await database.update_table("Thread", edit)
         while table.definition.global_indexes[0].status != "ACTIVE":
             await asyncio.sleep(0.001)
-        # Two of its three units were used for existing items.
+        # The backfill of existing items used 2 of the 3 units of the index.
         await table.write(put(thread("EC2", "c", posts=1)))
         with pytest.raises(ProvisionedThroughputExceededException) as refused:
             await table.write(put(thread("EC2", "d", posts=1)))
@@ -276,13 +276,13 @@ async def test_a_failed_condition_in_a_batch_that_the_store_refuses_gets_its_uni
 
 
 def never() -> Condition:
-    """A condition that is false for a missing item."""
+    """A condition that is always false for a missing item."""
     return parse_condition(
         "attribute_exists(forum)", Placeholders(None, None), kind="ConditionExpression"
     )
 
 
-async def test_a_write_whose_refusal_was_only_observed_gets_no_units_back():
+async def test_a_throttled_write_in_observe_mode_gets_no_units_back():
     async with memory_store() as inner:
         store = HeldStore(inner)
         async with running_database(
@@ -298,7 +298,7 @@ async def test_a_write_whose_refusal_was_only_observed_gets_no_units_back():
             assert write_balances(table) == [0]
 
 
-async def test_a_write_that_lost_races_and_is_refused_then_gets_its_units_back_once():
+async def test_a_write_refused_after_conflicts_gets_its_units_back_once():
     async with memory_store() as inner:
         store = RacedStore(inner)
         async with running_database(
@@ -316,7 +316,7 @@ async def test_a_write_that_lost_races_and_is_refused_then_gets_its_units_back_o
 
 
 class LoneStore(HeldStore):
-    """A store that refuses commits of several partitions together."""
+    """A store that refuses commits with groups of several partitions."""
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
         if len(groups) > 1 and groups[0].head_key.startswith(PARTITION_HEADS):
@@ -325,7 +325,7 @@ class LoneStore(HeldStore):
 
 
 async def two_tables(database: Database) -> list[Table]:
-    """A partition of each that has written before, so that it makes no other commit."""
+    """Two tables whose partitions have written before, so they make no first commit later."""
     for name in ("Thread", "Reply"):
         await database.create_table(structs.replace(provisioned(9, index_units=9), name=name))
     tables = [database.table(name) for name in ("Thread", "Reply")]
@@ -371,7 +371,7 @@ async def test_a_transaction_gets_its_units_back_if_a_partition_restarts():
         assert spent(tables) == [([7, 9], 2)] * 2
 
 
-async def test_a_transaction_that_is_committed_or_given_up_has_spent_its_units():
+async def test_a_committed_or_canceled_transaction_gets_no_units_back():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:
@@ -395,7 +395,7 @@ async def test_a_transaction_that_is_committed_or_given_up_has_spent_its_units()
         assert spent(tables) == [([3, 9], 6)] * 2
 
 
-async def test_so_has_one_that_is_given_up_before_its_partitions_have_looked_at_it():
+async def test_a_transaction_canceled_before_it_is_prepared_gets_no_units_back():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:
@@ -403,8 +403,8 @@ async def test_so_has_one_that_is_given_up_before_its_partitions_have_looked_at_
         given_up = asyncio.create_task(
             transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
         )
-        # The prepare messages are in the partitions' mailboxes now, and the release will follow
-        # them.
+        # The messages to prepare are in the partitions' mailboxes now; cancel before they are
+        # processed.
         await asyncio.sleep(0)
         given_up.cancel()
         await asyncio.wait([given_up])
@@ -412,7 +412,7 @@ async def test_so_has_one_that_is_given_up_before_its_partitions_have_looked_at_
         assert spent(tables) == [([5, 9], 4)] * 2
 
 
-async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
+async def test_a_crashed_partition_returns_no_units_of_its_writes():
     async with memory_store() as inner:
         store = HeldStore(inner)
         async with running_database(
@@ -426,13 +426,14 @@ async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
             store.refusal = None
             await table.write(put(thread("EC2", "b")))
             assert not charges_of(table)._in_progress
-            # The partition did not know whether it was written, so it has paid.
+            # The outcome of the write was unknown to the restarted partition, so its unit stays
+            # used.
             assert write_balances(table) == [3]
             assert table.throttle.consumed.write_units == 1
 
 
-async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters():
-    """The second of three partitions has no units left; the third is not asked."""
+async def test_a_read_of_several_partitions_takes_units_of_each_that_it_reads():
+    """The second of 3 partitions has no units left, so no units are taken from the third."""
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
     ) as database:
@@ -456,7 +457,7 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
             second: 1,
             third: 0,
         }
-        # The read continues in this partition, and finds no item before the next partition.
+        # The read continues at the end of this partition, and finds the next item in the next one.
         rest = structs.replace(whole, after=after)
         with pytest.raises(ProvisionedThroughputExceededException):
             await read_page(table, rest)
@@ -465,8 +466,8 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
         assert len(found) == 30
 
 
-async def test_a_page_that_is_refused_after_empty_partitions_has_taken_nothing():
-    """The first two of three partitions are empty, and the third has no units left."""
+async def test_a_page_refused_after_empty_partitions_has_taken_no_units():
+    """The first 2 of 3 partitions are empty, and the third has no units left."""
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
     ) as database:
@@ -491,8 +492,8 @@ async def test_a_page_that_is_refused_after_empty_partitions_has_taken_nothing()
         assert table.throttle.consumed.read_units == 4
 
 
-async def test_a_refused_read_leaves_nothing_to_the_garbage_collector():
-    """An error in a frame of its own traceback is collected late, and in bulk."""
+async def test_a_refused_read_creates_no_reference_cycle():
+    """If an error is bound in a frame of its own traceback, only the garbage collector frees it."""
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:

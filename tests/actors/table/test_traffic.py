@@ -1,4 +1,4 @@
-"""Counts of key use: which requests are counted, when, and how many keys are kept."""
+"""Counts of requests by key: which requests are counted, when, and how many keys are kept."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def indexed(**members: Any) -> TableDefinition:
 async def counting(
     definition: TableDefinition | None = None, **settings: Any
 ) -> AsyncIterator[tuple[Table, SetClock, Database]]:
-    """A table with one second of units, at the beginning of a minute."""
+    """A table whose clock is at the start of a minute; it has a burst of one second."""
     clock = SetClock(1_800_000_000)
     async with running_database(clock=clock, initial_burst_seconds=1, **settings) as database:
         await database.create_table(definition or table_definition())
@@ -86,7 +86,7 @@ async def switch(
 def found(
     table: Table, kind: Kind, window: Window | None = None, *, whole: bool = False
 ) -> dict[str, float]:
-    """The counts of the table's keys in a minute, by value."""
+    """The counts of the table's keys in a minute, by the key's values."""
     window = window or windows(table)[-1]
     counted = window.items if whole else window.partitions
     values = key_values if whole else partition_values
@@ -126,7 +126,7 @@ async def test_reads_and_writes_count_for_the_partition_key_and_for_the_item():
         assert found(table, "reads", whole=True) == {"EC2/a": 1.5, "S3/z": 0.5}
 
 
-async def test_a_query_counts_for_its_partition_key_and_a_scan_for_none():
+async def test_a_query_counts_for_its_partition_key_and_a_scan_for_no_key():
     async with counting() as (table, _, _):
         for subject in "abc":
             await table.write(put(thread("EC2", subject)))
@@ -158,7 +158,7 @@ async def test_a_global_index_has_keys_of_its_own():
         await table.write(put(thread("EC2", "a", posts=1)))
         await table.write(put(thread("S3", "a", posts=1)))
         await table.write(put(thread("EC2", "b")))
-        # An update that moves an item from one key to another counts as a write of each.
+        # An update that changes the index key of an item counts as a write of both keys.
         await table.write(put(thread("S3", "a", posts=2)))
         definition = table.definition.global_indexes[0].definition
         one = key_range.of_key_condition(KeyCondition(({"N": "1"},), ()))
@@ -171,12 +171,12 @@ async def test_a_global_index_has_keys_of_its_own():
             for key, weight in window.partitions["writes"].keys
         } == {"1": 3, "2": 1}
         assert window.partitions["reads"].total == 0.5
-        # Without a sort key there are no items to count.
+        # An index without a sort key has no counts of single items.
         assert window.items == {}
         assert found(table, "writes") == {"EC2": 2, "S3": 2}
 
 
-async def test_a_page_of_an_index_that_went_meanwhile_counts_for_nothing():
+async def test_a_page_of_an_index_deleted_meanwhile_is_not_counted():
     async with counting(indexed()) as (table, _, _):
         definition = table.definition.global_indexes[0].definition
         position = keys.encode(definition.key_schema, {"posts": {"N": "1"}})
@@ -220,7 +220,7 @@ async def test_only_the_busiest_keys_of_a_minute_are_kept():
         assert window.partitions["reads"].unlisted == 0.5
 
 
-async def test_some_of_many_requests_are_counted_for_all():
+async def test_a_sample_of_many_requests_is_counted_and_extrapolated():
     requests = 20_000
     async with counting() as (table, clock, _):
         throttle = table.throttle
@@ -230,7 +230,7 @@ async def test_some_of_many_requests_are_counted_for_all():
         (window,) = windows(table)
         assert window.partitions["reads"].total == pytest.approx(requests / 2, rel=0.1)
         assert window.partitions["reads"].total != requests / 2
-        # In the next minute, all requests are counted again.
+        # In the next minute the first requests are all counted again.
         clock.step(MINUTE)
         for _ in range(WHOLE_REQUESTS // 2):
             throttle.take_read(table.record.partitions[0].number, position, 0.5)
@@ -239,8 +239,8 @@ async def test_some_of_many_requests_are_counted_for_all():
         )
 
 
-async def test_all_requests_of_a_second_are_known_whichever_are_counted():
-    """A sample's own seconds would vary by chance: the busiest one by half as much again."""
+async def test_the_total_of_each_second_includes_requests_that_are_not_sampled():
+    """If only sampled requests counted, the busiest second would vary at random by half."""
     async with counting() as (table, clock, _):
         number = table.record.partitions[0].number
         position = keys.encode(table.definition.key_schema, key("EC2", "a"))
@@ -278,7 +278,7 @@ async def test_with_sampling_disabled_only_enabled_insights_are_counted():
         assert table.throttle.traffic is None
 
 
-async def test_throttled_keys_alone_may_be_counted():
+async def test_counting_can_be_limited_to_throttled_keys():
     units = {"billing_mode": "PROVISIONED", "throughput": Throughput(1, 2)}
     definition = structs.replace(table_definition(), **units)
     async with counting(definition, key_traffic=False, throttling="auto") as (table, _, database):
@@ -298,7 +298,7 @@ async def test_throttled_keys_alone_may_be_counted():
 
 
 async def refused(table: Table, writes: int, **numbers: int) -> int:
-    """The number of refused writes in a sequence."""
+    """Write this many times; return the number of refused writes."""
     count = 0
     for number in range(writes):
         try:
@@ -320,7 +320,7 @@ async def test_a_write_that_an_index_refuses_counts_for_the_indexs_key():
         assert "throttled_writes" not in windows(table)[-1].partitions
 
 
-async def test_a_request_that_dynamodb_would_throttle_counts_as_throttled_and_as_done():
+async def test_in_observe_mode_a_throttled_request_counts_as_throttled_and_as_accepted():
     units = {"billing_mode": "PROVISIONED", "throughput": Throughput(1, 2)}
     definition = structs.replace(table_definition(), **units)
     async with counting(definition, throttling="observe") as (table, _, _):
@@ -335,7 +335,7 @@ async def test_a_request_that_dynamodb_would_throttle_counts_as_throttled_and_as
         assert found(table, "throttled_reads") == {"EC2": 2}
 
 
-async def test_a_table_or_index_that_is_missing_can_not_be_switched():
+async def test_insights_of_a_missing_table_or_index_cannot_be_switched():
     async with counting() as (_, _, database):
         with pytest.raises(ResourceNotFoundException, match="Index: by_posts of table: Thread"):
             await switch(database, BY_POSTS)
@@ -344,10 +344,10 @@ async def test_a_table_or_index_that_is_missing_can_not_be_switched():
             await database.update_contributor_insights(message)
 
 
-# -- what advice is made of -----------------------------------------------------------------
+# -- figures for advice ---------------------------------------------------------------------
 
 
-async def test_how_an_index_is_queried_is_counted():
+async def test_the_attributes_that_queries_of_an_index_use_are_counted():
     async with counting(table_definition(local_sort_keys=["posts"])) as (table, _, _):
         for number in range(3):
             await table.write(put(thread("EC2", f"{number}", posts=number)))
@@ -369,7 +369,7 @@ async def test_how_an_index_is_queried_is_counted():
         assert use.scan_units == use.read_units - 1.5
 
 
-async def test_the_largest_collections_are_known_and_how_they_grew():
+async def test_the_largest_collections_and_their_growth_are_recorded():
     definition = table_definition(local_sort_keys=["posts"])
     async with counting(definition) as (table, clock, _):
         for number in range(3):
@@ -390,7 +390,7 @@ async def test_the_largest_collections_are_known_and_how_they_grew():
         assert clock.now_epoch_seconds() - growth.first_epoch_seconds == 30
 
 
-async def test_a_sample_is_of_the_whole_table():
+async def test_a_sample_has_items_of_the_whole_table():
     async with counting() as (table, _, database):
         for number in range(300):
             await table.write(put(thread(f"{number % 30}", f"{number}")))
@@ -401,11 +401,11 @@ async def test_a_sample_is_of_the_whole_table():
         assert len(everything) == 300
         assert len(some) == 60
         assert len({item["forum"]["S"] for item in some}) > 20
-        # The read did not count as a client's read.
+        # The read of the sample used no capacity of the table.
         assert table.throttle.consumed.read_units == 0
 
 
-async def test_a_sample_of_a_large_table_is_taken_all_over_it(monkeypatch):
+async def test_a_sample_of_a_large_table_is_spread_over_the_table(monkeypatch):
     monkeypatch.setattr("dynactor.actors.table.item_sample._LOOKED_AT", 100)
     monkeypatch.setattr("dynactor.actors.table.item_sample._POINTS", 10)
     async with counting() as (table, _, _):
@@ -421,7 +421,7 @@ async def test_a_sample_of_a_large_table_is_taken_all_over_it(monkeypatch):
 
 
 async def test_no_item_is_twice_in_a_sample(monkeypatch):
-    """Although the read from one point overlaps the next point."""
+    """The reads that start at two random positions may overlap."""
     monkeypatch.setattr("dynactor.actors.table.item_sample._LOOKED_AT", 100)
     monkeypatch.setattr("dynactor.actors.table.item_sample._POINTS", 10)
     async with counting() as (table, _, _):
@@ -432,7 +432,7 @@ async def test_no_item_is_twice_in_a_sample(monkeypatch):
         assert sorted(int(item["forum"]["S"]) for item in some) == list(range(30))
 
 
-async def test_the_items_of_a_key_are_counted_up_to_a_bound():
+async def test_the_items_of_a_key_are_counted_up_to_a_limit():
     async with counting() as (table, _, _):
         for number in range(30):
             await table.write(put(thread("EC2", f"{number:02}")))

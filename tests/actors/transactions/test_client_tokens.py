@@ -1,4 +1,4 @@
-"""Client tokens: their owners, their lifetime, and their remains."""
+"""Client tokens: when they are in progress, how long they are valid, and their deletion."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def add(
 
 
 async def outcome(adding: Coroutine[Any, Any, object]) -> BaseException | None:
-    """The outcome of the transaction, within some turns of the event loop."""
+    """The outcome of the transaction after some turns of the event loop; None if it still runs."""
     async with asyncio.timeout(10):
         (error,) = await asyncio.gather(adding, return_exceptions=True)
     return error
@@ -85,7 +85,7 @@ def _by_partition(table: Table) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("in_one", [True, False])
-async def test_a_token_counts_for_ten_minutes_of_domain_time(*, in_one: bool) -> None:
+async def test_a_token_is_valid_for_ten_minutes_of_domain_time(*, in_one: bool) -> None:
     clock = SetClock()
     async with running_database(clock=clock) as database:
         await database.create_table(table_definition())
@@ -105,7 +105,7 @@ async def test_a_token_counts_for_ten_minutes_of_domain_time(*, in_one: bool) ->
 
 
 @pytest.mark.parametrize("in_one", [True, False])
-async def test_a_token_outlives_a_restart(tmp_path: Path, *, in_one: bool) -> None:
+async def test_a_token_is_valid_after_a_restart(tmp_path: Path, *, in_one: bool) -> None:
     clock = SetClock()
     for _ in range(3):
         store = await open_rocks(tmp_path / "data")
@@ -128,7 +128,7 @@ async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one
             await database.create_table(table_definition())
             table = database.table("Thread")
             forums = forums_of_two_partitions(table)[: 1 if in_one else 2]
-            # Partitions without a commit make one first.
+            # The first write of a partition makes an additional commit, so write before the test.
             await add(database, *forums, token="before")
             store.hold()
             running = asyncio.create_task(add(database, *forums))
@@ -137,7 +137,7 @@ async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one
                 await add(database, *forums)
             with pytest.raises(IdempotentParameterMismatchException):
                 await add(database, *forums, content=b"another request")
-            # The client is gone, but the transaction continues.
+            # The client disconnects, but the transaction continues.
             running.cancel()
             await asyncio.wait([running])
             with pytest.raises(TransactionInProgressException):
@@ -148,7 +148,7 @@ async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one
             assert await posts(table, *forums) == ["2"] * len(forums)
 
 
-async def test_a_token_is_in_progress_while_a_round_has_its_transaction_without_a_request() -> None:
+async def test_a_token_is_in_progress_while_a_round_commits_its_canceled_request() -> None:
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
@@ -159,7 +159,7 @@ async def test_a_token_is_in_progress_while_a_round_has_its_transaction_without_
             joined, go_on = asyncio.Event(), asyncio.Event()
 
             async def pause(step: int) -> None:
-                # Pause after the commits of the two prepared transactions.
+                # Step 2 is reached when both prepared transactions have joined the round.
                 if step == 2:
                     joined.set()
                     await go_on.wait()
@@ -185,7 +185,7 @@ async def test_a_token_is_in_progress_while_a_round_has_its_transaction_without_
             assert not database.transactions.tokens._running
 
 
-async def test_a_token_is_in_progress_while_the_store_is_asked_whether_it_is_new() -> None:
+async def test_a_token_is_in_progress_while_the_store_is_read_for_it() -> None:
     async with stepped_database() as (store, database):
         tokens = database.transactions.tokens
         asked = store.gate_behind(lambda call: isinstance(call, Load) and is_token(call.keys[0]))
@@ -199,7 +199,7 @@ async def test_a_token_is_in_progress_while_the_store_is_asked_whether_it_is_new
         assert not (await first).is_repeated
 
 
-async def test_a_token_whose_transaction_never_became_durable_is_not_taken_for_repeated() -> None:
+async def test_a_token_of_a_transaction_that_never_became_durable_counts_as_new() -> None:
     async with stepped_database() as (store, database):
         await database.create_table(table_definition())
         store.hold_syncs()
@@ -216,7 +216,7 @@ def is_token(key: bytes) -> bool:
     return key.startswith(start[:1])
 
 
-async def test_tokens_that_count_no_more_are_deleted() -> None:
+async def test_expired_tokens_are_deleted() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
         await database.create_table(table_definition())
@@ -225,7 +225,7 @@ async def test_tokens_that_count_no_more_are_deleted() -> None:
             await add(database, "EC2", token=f"token {number}")
             await tokens.trim()
             clock.step(TEN_MINUTES)
-        # The store has no rows of the current ten minutes, and all rows of the previous ones.
+        # The rows of the last 10 minutes, and of the 10 minutes before, are kept.
         assert await stored(store) == ["000000000000/token 3", "000000000000/token 4"]
         await tokens.trim()
         assert await stored(store) == ["000000000000/token 4"]
@@ -238,7 +238,7 @@ async def test_tokens_that_count_no_more_are_deleted() -> None:
         assert (await again.claim("token 0", CONTENT)).is_repeated
 
 
-async def test_they_are_deleted_as_time_goes_by() -> None:
+async def test_expired_tokens_are_deleted_periodically() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
         await database.create_table(table_definition())

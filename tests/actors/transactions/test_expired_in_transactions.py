@@ -1,4 +1,4 @@
-"""An expired item that a transaction has locked is deleted soon after it, without busy waiting."""
+"""An expired item that a transaction has locked is deleted soon after the transaction."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOW = 1_571_827_560
 SETTINGS = TimeToLiveSettings(delay_seconds=0.0, change_interval_seconds=0.0)
 
 
-async def test_it_goes_when_the_transaction_is_over():
+async def test_a_locked_expired_item_is_deleted_after_the_transaction():
     clock = SetClock(NOW)
     async with running_database(clock=clock, time_to_live=SETTINGS) as database:
         await database.create_table(table_definition())
@@ -52,7 +52,7 @@ async def test_it_goes_when_the_transaction_is_over():
         async def come_due(step: int) -> None:
             if step == 0:
                 clock.set(NOW + 2)
-                # One sweep covers both items, and skips the locked one.
+                # One sweep processes both items, and skips the locked one.
                 await until_items(database, "Thread", 1)
 
         stepped(database, come_due)
@@ -65,7 +65,7 @@ async def test_it_goes_when_the_transaction_is_over():
 
 @pytest.mark.embedded_store("stepped time does not wait for PostgreSQL")
 @on_stepped_time
-async def test_the_sweeper_asks_a_few_times_a_second_until_then():
+async def test_the_sweeper_retries_a_locked_item_a_few_times_a_second():
     asked: list[tuple[bytes, ...]] = []
     is_held = True
 
@@ -89,6 +89,6 @@ async def test_the_sweeper_asks_a_few_times_a_second_until_then():
         sweeper.mailbox.close()
         await running
     assert 10 < while_held < 100
-    # And no further ones.
+    # There is one more attempt after the lock is released, and none after that.
     assert len(asked) == while_held + 1
     assert set(asked) == {(b"position",)}

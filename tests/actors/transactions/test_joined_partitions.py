@@ -1,4 +1,4 @@
-"""A partition crashes after joining a round of transactions, and continues with the outcome."""
+"""A partition that crashes after it joined a round continues with the outcome of the round."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Coordinator:
         self._store = store
 
     async def commit(self, name: bytes) -> None:
-        """Prepare and commit a transaction; the partition waits for the outcome."""
+        """Prepare and commit a transaction, without notifying the partition of the outcome."""
         [action] = [action for _, action in actions((self.table, put(ITEM)))]
         part = TransactionPart(name, 1, (action,))
         await self.table.send(action.position, Prepare(part))
@@ -46,18 +46,18 @@ class Coordinator:
 async def coordinating() -> AsyncIterator[tuple[SteppedStore, Database, Coordinator]]:
     async with stepped_database(partitions_per_table=1) as (store, database):
         await database.create_table(table_definition())
-        # After a durable first commit, a partition needs no other commit to ask about it.
+        # The first write of a partition makes an additional commit, so write before the test.
         await database.table("Thread").write(put(thread("EC2", "first")))
         coordinator = Coordinator(store, database)
         try:
             yield store, database, coordinator
         finally:
-            # If the test failed, the partition may wait for an outcome.
+            # If the test failed, the partition may still wait for the outcome.
             store.open_all()
             coordinator.resolve(b"first")
 
 
-async def test_a_crash_before_the_outcome_is_known() -> None:
+async def test_a_partition_that_crashes_before_the_outcome_is_known_applies_it() -> None:
     async with coordinating() as (_, database, coordinator):
         table = coordinator.table
         await coordinator.commit(b"first")
@@ -73,7 +73,7 @@ async def test_a_crash_before_the_outcome_is_known() -> None:
         assert (await database.describe("Thread")).item_count == 3
 
 
-async def test_a_crash_after_the_outcome_is_known() -> None:
+async def test_a_partition_that_crashes_after_the_outcome_is_known_applies_it() -> None:
     async with coordinating() as (store, _, coordinator):
         await coordinator.commit(b"first")
         gate = store.gate_before(lambda call: call == Commit([]))

@@ -1,4 +1,4 @@
-"""The store is reopened without its latest commits: actors that built on them restart."""
+"""Actors restart if the store was reopened without commits that their state is based on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.stores.stepped_store import Commit, Which, commits_of, soon
 from tests.support.stores.store import memory_store
 
 
-async def test_counts_of_items_continue_from_the_stored_state() -> None:
+async def test_item_counts_continue_from_the_stored_state() -> None:
     async with memory_store() as inner:
         store = LosingStore(inner)
         async with running_database(store, partitions_per_table=1) as database:
@@ -77,13 +77,14 @@ async def test_a_transaction_prepared_on_a_lost_item_is_not_joined() -> None:
             [action] = [action for _, action in actions((table, there))]
             await table.send(action.position, Prepare(TransactionPart(b"held", 1, (action,))))
             await store.lose()
-            # This write notifies the partition.
+            # The partition detects the lost commit when it commits this write.
             await table.write(put(thread("EC2", "a", posts=1)))
 
             number = table.number_of(action.position)
             joined = await table.join(number, Join(b"round", (b"held",)))
             if joined is not None:
-                # The partition accepts no other work before it knows the outcome.
+                # If the transaction was joined, notify the partition of an outcome, because it
+                # waits for one.
                 table.resolve(number, Resolve(b"round", committed=False))
             assert joined is None
             assert await items(table, thread("EC2", "lost")) == [None]

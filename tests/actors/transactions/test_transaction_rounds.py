@@ -1,4 +1,4 @@
-"""Transactions that are ready together share a commit, but each has its own outcome."""
+"""Transactions that are prepared at the same time share a commit, but have separate outcomes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MANY = 10
 
 
 class CountingStore(HeldStore):
-    """Records the number of groups of each shared commit; refuses some of them on request."""
+    """A store that records the number of groups of each shared commit, and may refuse them."""
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)
@@ -66,7 +66,7 @@ def forums(table: Table) -> list[list[str]]:
     return list(found.values())
 
 
-async def test_many_that_come_at_once_share_a_commit() -> None:
+async def test_many_concurrent_transactions_share_a_commit() -> None:
     async with memory_store() as real:
         store = CountingStore(real)
         async with running_database(store) as database:
@@ -80,7 +80,7 @@ async def test_many_that_come_at_once_share_a_commit() -> None:
             assert await items(table, *keys) + await items(other, *keys) == keys * 2
 
 
-async def test_each_has_its_own_outcome_where_one_can_not_be_joined() -> None:
+async def test_transactions_of_a_round_succeed_although_one_cannot_be_joined() -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         (lost, *_), (kept, second, *_), *_ = forums(other)
@@ -116,7 +116,7 @@ async def test_each_has_its_own_outcome_where_one_can_not_be_joined() -> None:
         await asyncio.gather(*(each.write(put(key)) for each in (table, other) for key in keys))
 
 
-async def test_transactions_that_can_not_be_committed_together_are_committed_one_by_one() -> None:
+async def test_transactions_that_cannot_be_committed_together_are_committed_one_by_one() -> None:
     async with memory_store() as real:
         store = CountingStore(real)
         async with running_database(store) as database:
@@ -165,7 +165,7 @@ async def test_a_canceled_transaction_cancels_no_other(step: int, *, leader: boo
 
 
 @pytest.mark.parametrize("order", [[0, 5], [5, 0], range(MANY)], ids=str)
-async def test_a_transaction_that_is_canceled_together_with_the_leader_leaves_once(
+async def test_a_transaction_canceled_together_with_the_leader_leaves_the_gate_once(
     order: Sequence[int],
 ) -> None:
     async with running_database() as database:
@@ -174,7 +174,7 @@ async def test_a_transaction_that_is_canceled_together_with_the_leader_leaves_on
         reached = asyncio.Event()
 
         async def pause(at: int) -> None:
-            # All of them are in the round, and their partitions have joined it.
+            # All transactions are in the round, and all partitions have joined it.
             if at == MANY:
                 reached.set()
                 await asyncio.Event().wait()
@@ -190,14 +190,14 @@ async def test_a_transaction_that_is_canceled_together_with_the_leader_leaves_on
         async with asyncio.timeout(10):
             await asyncio.wait(running)
             assert [each.cancelled() for each in running].count(True) == len(order)
-            # A split waits until all transactions that entered have left.
+            # A split waits until no transaction is inside the gate.
             assert table.split_gate._inside == other.split_gate._inside == 0
             for each in (table, other):
                 await halve(database, each, each.record.partitions[0].number)
             await transact(database, (table, put(keys[5])), (other, put(keys[5])))
 
 
-async def test_a_first_message_is_taken_before_all_waiting_ones() -> None:
+async def test_a_priority_message_is_processed_before_all_waiting_ones() -> None:
     mailbox = Mailbox(1)
     mailbox.put_nowait(Poison())
     first = mailbox.put_nowait(Poison(), always=True, first=True)

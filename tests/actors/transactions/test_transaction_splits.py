@@ -1,4 +1,4 @@
-"""Partitions are split during transactions: each transaction is whole, and none fails."""
+"""Splits of partitions during transactions: no transaction fails or is applied in part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.databases.databases import put, running_database, table_defin
 
 
 class Pairs:
-    """Tasks that write two items of different collections to the same number."""
+    """Tasks that write the same number to two items of different collections."""
 
     def __init__(self, database: Database) -> None:
         self.written: dict[str, str] = {}
@@ -92,7 +92,7 @@ async def test_transactions_continue_through_splits(seed: int):
         assert found == {pair: [number] * 2 for pair, number in pairs.written.items()}
 
 
-async def test_a_transaction_waits_also_for_the_split_that_follows_at_once():
+async def test_a_transaction_also_waits_for_an_immediately_following_split():
     gate = SplitGate()
     told: list[str] = []
 
@@ -105,7 +105,7 @@ async def test_a_transaction_waits_also_for_the_split_that_follows_at_once():
         async with gate.closed():
             tasks.create_task(transact())
             await asyncio.sleep(0)
-        # The transaction may continue, but its task has not run yet.
+        # The gate is open for the transaction, but the transaction's task has not run yet.
         async with gate.closed():
             for _ in range(5):
                 await asyncio.sleep(0)
@@ -113,7 +113,7 @@ async def test_a_transaction_waits_also_for_the_split_that_follows_at_once():
     assert told == ["transaction"]
 
 
-async def test_a_split_waits_for_transactions_and_they_for_it():
+async def test_a_split_and_transactions_wait_for_each_other():
     gate = SplitGate()
     await gate.enter()
     told: list[str] = []

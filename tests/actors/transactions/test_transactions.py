@@ -1,4 +1,4 @@
-"""Transactions among the actors: locks and their duration, and all-or-nothing."""
+"""Transactions of several partitions: their locks, and that they are applied as a whole."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def part_of(table: Table, *writes: Any, name: bytes = b"transaction") -> Transac
 
 
 async def hold(table: Table, *writes: Any, name: bytes = b"transaction") -> Action:
-    """Prepare writes of one partition, like a coordinator."""
+    """Prepare writes of one partition, as a coordinator does."""
     part = part_of(table, *writes, name=name)
     await table.send(part.actions[0].position, Prepare(part))
     return part.actions[0]
@@ -82,7 +82,7 @@ def codes(error: pytest.ExceptionInfo[TransactionCanceledException]) -> list[str
     return [reason.code for reason in error.value.reasons]
 
 
-# -- what is held -------------------------------------------------------------------------------
+# -- locks ----------------------------------------------------------------------------------------
 
 
 async def test_other_writes_wait_for_the_lock_of_a_transaction() -> None:
@@ -112,7 +112,7 @@ async def test_other_writes_wait_for_the_lock_of_a_transaction() -> None:
         for counted in (window.partitions["conflicts"], window.items["conflicts"]):
             assert [weight for _, weight in counted.keys] == [4]
         assert window.items["conflicts"].keys[0][0] == action.position
-        # Items beside the locked one are not locked.
+        # Other items of the collection are not locked.
         await table.write(put(thread("EC2", "b")))
 
         await table.send(action.position, Release(b"transaction"), always=True)
@@ -133,14 +133,13 @@ async def test_reads_continue_and_see_all_earlier_commits() -> None:
 
         stepped(database, look)
         await transact(database, (table, put(new)), (other, put(new)))
-        # The transaction is committed, but the partitions are not notified yet: it may or may not
-        # be durable.
+        # In the last step the transaction is committed, and may or may not be durable.
         assert seen[:2] == [[old, old], [old, old]]
         assert seen[2] in ([old, old], [new, new])
         assert await items(table, old) + await items(other, old) == [new, new]
 
 
-async def test_a_transaction_of_reads_meets_one_of_writes() -> None:
+async def test_a_transaction_of_reads_conflicts_with_one_of_writes() -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         a, b = thread("EC2", "a"), thread("EC2", "b")
@@ -183,7 +182,7 @@ async def test_time_to_live_skips_locked_items() -> None:
 
 
 class RecordingStore(HeldStore):
-    """Records the number of groups of each commit."""
+    """A store that records the number of groups of each commit."""
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)
@@ -213,13 +212,13 @@ async def test_all_partitions_are_committed_in_one_batch() -> None:
                 *((table, put(key)) for key in keys),
                 *((other, put(key)) for key in keys),
             )
-            # Partitions without a commit make one first.
+            # The first write of each partition made a separate commit of one group.
             assert [groups for groups in store.commits if groups > 1] == [8]
             assert await items(table, *keys) + await items(other, *keys) == keys * 2
 
 
 @pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
-async def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
+async def test_no_transaction_is_acknowledged_or_visible_before_it_is_durable() -> None:
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
@@ -236,7 +235,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
                 await asyncio.sleep(0)
             assert not running.done()
             assert await items(table, key) + await items(other, key) == [key, key]
-            # The transaction has released its locks, so later writes follow it.
+            # The transaction has released its locks, so this write is decided after it.
             behind = table.submit(Delete(key, condition("attribute_exists(posts)")))
             for _ in range(50):
                 await asyncio.sleep(0)
@@ -248,7 +247,9 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
 
 
 @pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
-async def test_a_refusal_waits_until_the_item_it_read_is_durable() -> None:
+async def test_the_answer_of_a_refused_transaction_waits_until_the_item_it_read_is_durable() -> (
+    None
+):
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
@@ -276,7 +277,9 @@ async def test_a_refusal_waits_until_the_item_it_read_is_durable() -> None:
 
 
 @pytest.mark.parametrize("writes_in_one", [True, False])
-async def test_a_commit_that_is_refused_changes_nothing_and_lets_go(*, writes_in_one: bool) -> None:
+async def test_a_transaction_whose_commit_is_refused_has_no_effect_and_releases_its_locks(
+    *, writes_in_one: bool
+) -> None:
     async with memory_store() as real:
         store = FaultyStore(real)
         async with running_database(store) as database:
@@ -298,7 +301,7 @@ async def test_a_commit_that_is_refused_changes_nothing_and_lets_go(*, writes_in
 
 
 @pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
-async def test_a_sync_that_fails_leaves_the_outcome_unknown() -> None:
+async def test_after_a_failed_sync_the_outcome_of_a_transaction_is_unknown() -> None:
     async with memory_store() as real:
         store = FaultyStore(real)
         async with running_database(store) as database:
@@ -317,7 +320,7 @@ async def test_a_sync_that_fails_leaves_the_outcome_unknown() -> None:
                 await table.write(put(new))
 
 
-async def test_records_of_a_transaction_carry_its_id_and_their_places() -> None:
+async def test_change_records_of_a_transaction_have_its_id_and_their_positions_in_it() -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         for each in (table, other):
@@ -333,7 +336,7 @@ async def test_records_of_a_transaction_carry_its_id_and_their_places() -> None:
         )
         await transact(database, (table, Delete(old)))
         found = []
-        # The answer does not wait for the logs' tails to advance.
+        # The tails of the logs may advance after the transaction is answered.
         feeds = await table.followers.feeds() + await other.followers.feeds()
         await until(lambda: sum(feed.tail for feed in feeds) == 4)
         for feed in feeds:
@@ -354,7 +357,7 @@ async def test_records_of_a_transaction_carry_its_id_and_their_places() -> None:
                 assert record.new.version == record.sequence_number.packed()
 
 
-async def test_a_table_that_is_followed_meanwhile_has_the_change_in_its_log() -> None:
+async def test_a_table_that_gets_a_follower_during_a_transaction_records_the_change() -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         key = thread("EC2", "a")
@@ -373,7 +376,7 @@ async def test_a_table_that_is_followed_meanwhile_has_the_change_in_its_log() ->
         assert [record.key for record in records] == [key]
 
 
-# -- when something goes wrong in between ---------------------------------------------------------
+# -- faults during a transaction ------------------------------------------------------------------
 
 
 class Poison(Message[None], frozen=True):
@@ -423,7 +426,7 @@ async def test_messages_of_an_unknown_transaction_have_no_effect_on_a_partition(
 
 
 @pytest.mark.parametrize("step", [0, 1, 2])
-async def test_a_request_that_is_cancelled_holds_nothing(step: int) -> None:
+async def test_a_canceled_request_holds_no_locks(step: int) -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         key, new = thread("EC2", "a"), thread("EC2", "a", posts=1)
@@ -447,7 +450,7 @@ async def test_a_request_that_is_cancelled_holds_nothing(step: int) -> None:
 
 
 @pytest.mark.parametrize("turns", range(30))
-async def test_a_request_may_be_cancelled_at_any_moment(turns: int) -> None:
+async def test_a_request_may_be_canceled_at_any_moment(turns: int) -> None:
     async with running_database() as database:
         table, other = await two_tables(database)
         key, new = thread("EC2", "a"), thread("EC2", "a", posts=1)
@@ -497,7 +500,9 @@ async def test_writes_and_transactions_of_one_batch_see_each_other() -> None:
         assert [type(result).__name__ for result in results] == ["Written", "Accepted", "Written"]
 
 
-async def test_followers_get_a_decision_when_it_is_durable_on_a_full_disk_too() -> None:
+async def test_followers_get_a_committed_transaction_once_it_is_durable_even_on_a_full_disk() -> (
+    None
+):
     async with memory_store() as real:
         store = FaultyStore(real)
         async with running_database(store) as database:
@@ -518,7 +523,8 @@ async def test_followers_get_a_decision_when_it_is_durable_on_a_full_disk_too() 
             stepped(database, fill)
             writes = [(each, put(thread("EC2", "a", posts=1))) for each in tables]
             deciding = asyncio.create_task(transact(database, *writes))
-            # The commit of the round, and the commits that its partitions make after it.
+            # The 3 held commits are the round's, and one that each of the 2 partitions makes after
+            # it.
             await until(lambda: store.held_count == 3)
             assert [feed.tail for feed in feeds] == [1, 1]
             await store.release_syncs()
@@ -526,7 +532,9 @@ async def test_followers_get_a_decision_when_it_is_durable_on_a_full_disk_too() 
             assert [feed.tail for feed in feeds] == [2, 2]
 
 
-async def test_the_upkeep_of_logs_finds_a_decision_that_a_full_disk_followed() -> None:
+async def test_the_maintenance_of_logs_finds_a_transaction_committed_before_the_disk_was_full() -> (
+    None
+):
     async with memory_store() as real:
         store = FaultyStore(real)
         async with running_database(store) as database:
@@ -552,7 +560,7 @@ async def test_the_upkeep_of_logs_finds_a_decision_that_a_full_disk_followed() -
 
 
 @pytest.mark.parametrize("writes_nothing_first", [False, True])
-async def test_a_follower_misses_nothing_where_a_full_disk_came_after_the_decision(
+async def test_a_follower_misses_no_change_if_the_disk_is_full_after_the_commit(
     *, writes_nothing_first: bool
 ) -> None:
     async with memory_store() as real:
@@ -573,13 +581,12 @@ async def test_a_follower_misses_nothing_where_a_full_disk_came_after_the_decisi
             stepped(database, fill)
             new, last = thread("EC2", "a", posts=1), thread("EC2", "a", posts=2)
             await transact(database, (table, put(new)), (other, put(new)))
-            # The partitions have been notified, but could not confirm that the transaction is
-            # durable.
+            # The partitions know the outcome, but could not commit that their logs are longer.
             with pytest.raises(InternalServerError, match="the disk is full"):
                 await table.write(put(last))
             store.allow_commits()
             if writes_nothing_first:
-                # This write reports that the log has advanced, although the write has no record.
+                # This write has no change record, but its commit reports the new tail of the log.
                 failing = structs.replace(put(last), condition=condition(NOT_THERE))
                 heard = feed.wait_addition()
                 with pytest.raises(ConditionalCheckFailedException):
@@ -594,7 +601,7 @@ async def test_a_follower_misses_nothing_where_a_full_disk_came_after_the_decisi
             assert records[-1].old.item == new
 
 
-# -- many at once ---------------------------------------------------------------------------------
+# -- concurrent transactions ----------------------------------------------------------------------
 
 
 ACCOUNTS = 40
@@ -684,7 +691,7 @@ async def test_no_money_is_created_or_lost_and_no_client_waits_forever(seed: int
         await asyncio.gather(*(table.write(transfer(number, 0)) for table, number in places))
 
 
-async def test_transactions_are_there_after_a_restart(tmp_path: Path) -> None:
+async def test_transactions_are_visible_after_a_restart(tmp_path: Path) -> None:
     keys = [thread(f"forum {number}", "a", posts=number) for number in range(20)]
     store = await open_rocks(tmp_path / "data")
     async with running_database(store) as database:
@@ -706,7 +713,7 @@ async def test_transactions_are_there_after_a_restart(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_some_of_many_simultaneous_transactions_on_hot_items_are_done() -> None:
+async def test_some_of_many_concurrent_transactions_on_hot_items_succeed() -> None:
     async with running_database(partitions_per_table=7) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -724,5 +731,5 @@ async def test_some_of_many_simultaneous_transactions_on_hot_items_are_done() ->
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             for _ in range(64):
                 tasks.create_task(transact_often())
-        # At least one in each attempt of all of them.
+        # In each round of attempts, at least one transaction must succeed.
         assert done >= 20

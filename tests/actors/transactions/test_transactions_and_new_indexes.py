@@ -23,14 +23,14 @@ BY_POSTS = TableEdit(
 
 
 async def entries(table: Table) -> list[Item]:
-    """The table's index, once it has all changes."""
+    """Wait until the table's index has all changes; return its entries."""
     [index] = table.definition.global_indexes
     await until(lambda: not table.followers.index_lag_records(index.definition))
     page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index.definition))
     return sorted((decode(item) for item in page.items), key=str)
 
 
-async def test_an_item_held_while_an_index_was_added_is_in_the_index() -> None:
+async def test_an_item_locked_while_an_index_was_added_is_in_the_index() -> None:
     item = thread("EC2", "a", posts=1)
     async with (
         memory_store() as store,
@@ -49,7 +49,7 @@ async def test_an_item_held_while_an_index_was_added_is_in_the_index() -> None:
         assert joined is not None
         await store.commit([joined.group])
         table.resolve(number, Resolve(b"round", committed=True))
-        # The partition accepts this only once it knows the outcome.
+        # The partition answers this write after it has processed the outcome.
         await table.write(put(thread("EC2", "b", posts=2)))
 
         assert await entries(table) == [item, thread("EC2", "b", posts=2)]

@@ -1,4 +1,4 @@
-"""The commit of a round or of a write has an unknown outcome, and the store goes on."""
+"""Followers after the commit of a round or write had an unknown outcome."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def recorded(table: Table) -> list[Item]:
 
 
 @either_way
-async def test_followers_never_see_a_change_of_a_round_that_was_not_written(fate: Fate) -> None:
+async def test_followers_never_see_a_transaction_that_was_not_written(fate: Fate) -> None:
     async with two_tables() as (store, database, tables):
         await transact(database, *((table, put(OLD)) for table in tables))
         store.lose_next(head_key(tables[0]), fate)

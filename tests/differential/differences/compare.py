@@ -26,7 +26,7 @@ _PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 
 
 class Difference(NamedTuple):
-    """A request with different answers of this server and DynamoDB Local."""
+    """A request that this server and DynamoDB Local answer differently."""
 
     scenario: str
     request: Request
@@ -61,14 +61,14 @@ class Difference(NamedTuple):
 
     @property
     def paths(self) -> frozenset[str]:
-        """The differing paths of two successes; ``*`` replaces positions and map keys."""
+        """The paths where two successful answers differ; ``*`` replaces positions and map keys."""
         if self.our_error or self.local_error:
             return frozenset()
         return frozenset(_paths(self.ours["result"], self.local["result"], ""))
 
     @property
     def signature(self) -> str:
-        """The form of the difference; equal forms are likely of one kind."""
+        """A summary of the difference; equal summaries mean probably the same kind."""
         if self.our_error or self.local_error:
             return f"ours: {_form(self.ours)}\n   local: {_form(self.local)}"
         return f"{self.request.operation} results differ at {', '.join(sorted(self.paths))}"
@@ -106,8 +106,8 @@ def _form(answer: dict[str, Any]) -> str:
 def _paths(ours: Any, local: Any, path: str, *, is_number: bool = False) -> Iterator[str]:
     if isinstance(ours, dict) and isinstance(local, dict):
         for name in ours.keys() | local.keys():
-            # Members such as Item are compared by name. Attribute names are replaced by an
-            # asterisk.
+            # The path has the names of members, such as Item, and an asterisk for an attribute
+            # name.
             member = name.isalpha() and name[0].isupper() and not name.isupper()
             step = name if member else "*"
             if name not in ours:
@@ -129,7 +129,7 @@ def _paths(ours: Any, local: Any, path: str, *, is_number: bool = False) -> Iter
 
 
 def _is_plain(number: str) -> bool:
-    """Whether a number has the spelling that DynamoDB returns."""
+    """Whether a number is written as DynamoDB returns numbers."""
     return number != "-0" and _PLAIN.fullmatch(number) is not None
 
 

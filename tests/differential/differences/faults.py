@@ -1,4 +1,4 @@
-"""Breaks valid requests, by their shape or by their operation."""
+"""Makes valid requests invalid, by faults in their JSON or in the meaning of their members."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRONG_TYPES: tuple[Any, ...] = (5, 1.5, True, "text", [], {}, ["text"], {"S": "a
 
 
 def places(node: Any, place: Place = ()) -> Iterator[Place]:
-    """Every place in a body except the whole body."""
+    """The path of every node in a body, except the whole body."""
     if place:
         yield place
     if isinstance(node, dict):
@@ -28,7 +28,7 @@ def places(node: Any, place: Place = ()) -> Iterator[Place]:
 
 
 def get(node: Any, place: Place) -> Any:
-    """The value at a place."""
+    """The value at a path."""
     for step in place:
         node = node[step]
     return node
@@ -39,13 +39,13 @@ def _name(place: Place) -> str:
 
 
 class Faults:
-    """Break a body in one place at a time, in place; each method returns a description."""
+    """Faults of bodies. Each method changes the body at one place and returns a description."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
 
     def break_body(self, operation: str, body: Body) -> str:
-        """Break a random place."""
+        """Put a random fault into the body."""
         weighted = (
             (4, self.drop_member),
             (2, self.null_member),
@@ -64,16 +64,17 @@ class Faults:
             fault = self.random.choices(
                 [fault for _, fault in weighted], [weight for weight, _ in weighted]
             )[0]
-            told = fault(operation, body)
-            if told is not None:
-                return told
+            messages_match = fault(operation, body)
+            if messages_match is not None:
+                return messages_match
         return self.unknown_member(operation, body)
 
     def _place(self, body: Body) -> Place | None:
         found = list(places(body))
         if not found:
             return None
-        # Members near the top have a higher weight: they are few, and differ between operations.
+        # Members near the top have a higher weight, because they are few and differ between
+        # operations.
         return self.random.choices(found, [4.0 / len(place) for place in found])[0]
 
     def drop_member(self, _: str, body: Body) -> str | None:
@@ -168,12 +169,12 @@ class Faults:
         text = get(body, place)
         if not isinstance(text, str):
             return None
-        told, broken = self.break_text(text)
+        messages_match, broken = self.break_text(text)
         get(body, place[:-1])[place[-1]] = broken
-        return f"{told} in {place[-1]}"
+        return f"{messages_match} in {place[-1]}"
 
     def break_text(self, text: str) -> tuple[str, str]:
-        """A broken expression, and a description of the fault."""
+        """An expression with a fault, and a description of the fault."""
         random = self.random
         tokens = text.split(" ")
         at = random.randrange(len(tokens))
@@ -315,7 +316,7 @@ class Faults:
         return f"{_name(place)} with {index_attribute}"
 
     def contradiction(self, operation: str, body: Body) -> str | None:
-        """Conflicting members."""
+        """Add a member that contradicts another one."""
         random = self.random
         extra: dict[str, tuple[Any, ...]] = {}
         if operation in {"PutItem", "UpdateItem", "DeleteItem"}:

@@ -1,6 +1,6 @@
-"""The kinds of difference between this server and DynamoDB Local, each with its decision.
+"""The known kinds of differences between this server and DynamoDB Local, each with its reason.
 
-A difference of unknown kind fails the run. docs/DIFFERENCES.md describes the kinds for users.
+A difference of no known kind fails the run. docs/DIFFERENCES.md describes the kinds for users.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tests.differential.differences.matchers import (
     Kind,
     any_of,
     both_refuse,
+    messages_match,
     refused_here,
     refused_there,
     results_differ,
-    told,
 )
 from tests.differential.differences.statement_kinds import statement_kinds
 from tests.differential.differences.transaction_kinds import TRANSACTION_KINDS
@@ -30,7 +30,7 @@ from tests.differential.requests.stages import Stage, stage_of
 
 
 def kind_of(difference: Difference) -> Kind | None:
-    """The kind of a difference; None if unknown."""
+    """The first kind that matches a difference; None if no kind does."""
     for kind in KINDS:
         if kind.matches(difference):
             return kind
@@ -38,7 +38,7 @@ def kind_of(difference: Difference) -> Kind | None:
 
 
 def _filtered_scan_of_an_index(difference: Difference) -> bool:
-    """Both scan an index with a filter, and find different items in it."""
+    """Both servers scan an index with a filter, and return different items."""
     body = difference.body
     text = str(body.get("Statement", ""))
     is_filtered = bool({"FilterExpression", "ScanFilter"} & body.keys()) or "WHERE" in text.upper()
@@ -57,7 +57,7 @@ _ENVELOPE = "1 validation error detected: "
 
 
 def _enveloped(difference: Difference) -> bool:
-    """A single write's fault is known and has the envelope of AWS's newer request layer."""
+    """The difference is of a known kind, except for the prefix that single writes have here."""
     inner = difference.our_message.removeprefix(_ENVELOPE)
     if inner == difference.our_message or inner.startswith("Value "):
         return False
@@ -92,10 +92,10 @@ def _same_items(difference: Difference) -> bool:
     if "IndexName" not in difference.body:
         return False
     if "ExclusiveStartKey" in difference.body:
-        # Other entries with the start key's index key may follow it.
+        # Several entries may have the start key's index key, and their order is unspecified.
         return True
     if "Limit" in difference.body:
-        # The page may end between entries with one index key, so it has other items.
+        # The page may end between entries with the same index key, so the last items may differ.
         last_keys = [
             {
                 name: value
@@ -109,7 +109,7 @@ def _same_items(difference: Difference) -> bool:
 
 
 def _same_but_for_spelling(difference: Difference) -> bool:
-    """Only numbers differ, and possibly the capacity if it differs anyway."""
+    """Only the notation of numbers differs, and the capacity where it always differs."""
     operation = difference.request.operation
     is_priced_otherwise = operation in _READS_AND_BATCHES or (
         operation == "DeleteItem" and "ReturnConsumedCapacity" not in difference.body
@@ -123,7 +123,7 @@ def _earlier_stage(difference: Difference) -> bool:
 
 
 def _constraint(difference: Difference) -> bool:
-    """This server found a broken constraint."""
+    """This server reports a violated constraint, such as a length or a range."""
     return stage_of(difference.ours) is Stage.CONSTRAINT
 
 
@@ -158,7 +158,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "values without an expression",
         "AWS's newer request layer does not list the expressions that are missing.",
-        told(rf"{_NO_EXPRESSION}$", rf"{_NO_EXPRESSION}: "),
+        messages_match(rf"{_NO_EXPRESSION}$", rf"{_NO_EXPRESSION}: "),
     ),
     *statement_kinds(kind_of),
     *TRANSACTION_KINDS,
@@ -185,7 +185,9 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "a missing table",
         "DynamoDB's words; DynamoDB Local has its own.",
-        told(r"Requested resource not found", r"Cannot do operations on a non-existent table"),
+        messages_match(
+            r"Requested resource not found", r"Cannot do operations on a non-existent table"
+        ),
     ),
     Kind(
         "constraints of members",
@@ -212,7 +214,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "a condition that is null",
         "A broken constraint to DynamoDB, as every null in a map of structures.",
-        told(
+        messages_match(
             r"\d+ validation errors? detected: ",
             r"The filter condition for an attribute cannot be null|Empty attribute name$"
             rf"|{INVALID}ExpectedAttributeValue must not be null",
@@ -233,7 +235,7 @@ KINDS: tuple[Kind, ...] = (
         "a key that is not the table's",
         "DynamoDB has one message for keys with missing, additional or wrong attributes, and "
         "names both types where an item's key has a wrong one.",
-        told(
+        messages_match(
             r"The provided key element does not match the schema$"
             rf"|{INVALID}(Type mismatch for key \S+ expected|Missing the key)",
             r"Item to put in PutItem cannot be null$"
@@ -247,7 +249,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "invalid numbers",
         "DynamoDB's words for what is no number, too large, too small or too long.",
-        told(
+        messages_match(
             rf"{_IN_VALUES}(The parameter cannot be converted|Attempting to store more than 38"
             r"|Number overflow\. )",
             rf"{_IN_VALUES}(A value provided cannot be|DynamoDB only supports precision|Number )",
@@ -256,7 +258,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "duplicates in a set",
         "DynamoDB's words, with its own full stops and blanks.",
-        told(
+        messages_match(
             rf"{_IN_VALUES}({INVALID})?Input collection",
             rf"{_IN_VALUES}({INVALID})?Input collection",
         ),
@@ -264,7 +266,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "which of several overlapping paths are named",
         "DynamoDB Local takes them in the order of a hash map; here it is the order of the text.",
-        told(
+        messages_match(
             r"(Invalid (Update|Projection)Expression: )?Two document paths overlap",
             r"(Invalid (Update|Projection)Expression: )?Two document paths overlap",
         ),
@@ -272,12 +274,14 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "a name twice in AttributesToGet",
         "DynamoDB's words.",
-        told(rf"{INVALID}Duplicate value in attribute name", r"Cannot have two attributes"),
+        messages_match(
+            rf"{INVALID}Duplicate value in attribute name", r"Cannot have two attributes"
+        ),
     ),
     Kind(
         "a parallel scan without one of its two members",
         "DynamoDB's words.",
-        told(
+        messages_match(
             r"The (Segment|TotalSegments) parameter ",
             r"If (total segments|segment) is specified|1 validation error .* at 'segment' ",
         ),
@@ -310,7 +314,9 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "a path into a key attribute of a query's filter",
         "A key attribute can't be in the filter at all.",
-        told(r"Filter Expression can only contain non-primary", r"Key attributes must be scalars"),
+        messages_match(
+            r"Filter Expression can only contain non-primary", r"Key attributes must be scalars"
+        ),
     ),
     Kind(
         "a start key outside the query",
@@ -319,30 +325,30 @@ KINDS: tuple[Kind, ...] = (
             "ExclusiveStartKey" in difference.body
             and any_of(
                 lambda one: one.our_message == f"{_BAD_START}: {one.local_message}",
-                told(
+                messages_match(
                     rf"({_BAD_START}: )?The provided key element does not match the schema$",
                     r"Exclusive Start Key |The provided starting key is invalid$"
                     r"|Type mismatch for attribute to update$|Key attributes must be scalars; ",
                 ),
-                told(rf"{_BAD_START}$", r"Exclusive Start Key must have same size "),
-                told(
+                messages_match(rf"{_BAD_START}$", r"Exclusive Start Key must have same size "),
+                messages_match(
                     rf"{_BAD_START}: Supplied AttributeValue ",
                     r"The supplied Item contains a null AttributeValue",
                 ),
-                told(
+                messages_match(
                     rf"({_BAD_START}: )?{_EMPTY_KEY}",
                     rf"({_AT_MOST_ONE})?({_BAD_START}: )?{_EMPTY_KEY}",
                 ),
-                told(
+                messages_match(
                     r"The provided starting key is outside query boundaries ",
                     r"The provided starting key does not match the range key predicate$",
                 ),
-                told(
+                messages_match(
                     r"The query can return at most one row and cannot be restarted$",
                     r"The provided starting key does not match the range key predicate$",
                 ),
-                told(r"The provided starting key ", r"Key attributes must be scalars; "),
-                told(
+                messages_match(r"The provided starting key ", r"Key attributes must be scalars; "),
+                messages_match(
                     rf"{INVALID}Secondary index \S+ does not project",
                     r"Exclusive Start Key |The provided starting key is invalid$",
                 ),
@@ -380,7 +386,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "a query's key condition before its other expressions",
         "DynamoDB parses the KeyConditionExpression before the FilterExpression.",
-        told(
+        messages_match(
             r"Invalid KeyConditionExpression: ", r"Invalid (Filter|Projection)Expression: ", "Query"
         ),
     ),
@@ -467,7 +473,9 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "ReturnValues that a put or delete does not have",
         "DynamoDB's words.",
-        told(r"ReturnValues can only be ALL_OLD or NONE", r"Return values set to invalid value"),
+        messages_match(
+            r"ReturnValues can only be ALL_OLD or NONE", r"Return values set to invalid value"
+        ),
     ),
     Kind(
         "a limit of 2^31",
@@ -487,7 +495,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "types in the messages of legacy updates",
         "DynamoDB has their short names, such as S.",
-        told(
+        messages_match(
             rf"{INVALID}(ADD action is|DELETE action with value is) not supported",
             rf"{INVALID}(ADD action is|DELETE action with value is) not supported",
         ),
@@ -495,7 +503,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "keys that are too long",
         "DynamoDB's words.",
-        told(
+        messages_match(
             rf"{INVALID}(Size of hashkey|Aggregated size of all range keys) has exceeded",
             rf"Hash primary key values must be under|{INVALID}Size limit exceeded",
         ),
@@ -503,7 +511,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "an empty placeholder",
         "DynamoDB calls it a syntax error.",
-        told(
+        messages_match(
             r"ExpressionAttribute(Names|Values) contains invalid key: Syntax error",
             r"ExpressionAttribute(Names|Values) contains invalid key: The expression attribute map",
         ),
@@ -511,7 +519,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "null for an attribute value",
         "An empty value to DynamoDB.",
-        told(
+        messages_match(
             rf"{_IN_VALUES}Supplied AttributeValue is empty",
             rf"{_IN_VALUES}(The supplied Item contains a null AttributeValue"
             rf"|{INVALID}An string set may not have a null string|A value provided cannot be)",
@@ -521,12 +529,14 @@ KINDS: tuple[Kind, ...] = (
         "how many key conditions there are",
         "DynamoDB's words.",
         any_of(
-            told(r"Conditions can be of length 1 or 2 only", r"Conditions must be at least length"),
-            told(
+            messages_match(
+                r"Conditions can be of length 1 or 2 only", r"Conditions must be at least length"
+            ),
+            messages_match(
                 r"The number of query conditions \(\d+\) exceeds ",
                 r"Conditions can be of length 1 or 2 only|Query key condition not supported",
             ),
-            told(
+            messages_match(
                 r"Invalid KeyConditionExpression: KeyConditionExpressions must only contain one ",
                 r"KeyConditionExpressions must only contain one ",
             ),
@@ -535,7 +545,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "an index's key attribute of another type",
         "DynamoDB names the attribute, both types and the index.",
-        told(
+        messages_match(
             rf"{INVALID}Type mismatch for Index Key \S+ Expected"
             r"|The update expression attempted to update the secondary index key",
             rf"{INVALID}Type mismatch for Index Key$|Invalid attribute value type$",
@@ -544,7 +554,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "which of two faults of Select is reported",
         "Both say so.",
-        told(
+        messages_match(
             r"ALL_PROJECTED_ATTRIBUTES can be used only when Querying",
             r"Cannot specify the (ProjectionExpression|AttributesToGet) when choosing",
         ),
@@ -561,7 +571,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "an empty value for an index's key attribute",
         "A table's key attribute that is empty is reported as such also in a query of an index.",
-        told(
+        messages_match(
             r"One or more parameter values are not valid\. The AttributeValue for a key attribute",
             r"One or more parameter values are not valid\. A value specified for a secondary",
         ),
@@ -569,7 +579,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "which key attribute a query lacks",
         "DynamoDB names it.",
-        told(
+        messages_match(
             r"Query condition missed key schema element: ",
             r"Query condition missed key schema element$",
         ),
@@ -616,7 +626,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "an invalid key and a duplicate key in one batch of writes",
         "What is no key can't be compared with others.",
-        told(
+        messages_match(
             r"The provided key element does not match the schema$",
             r"Provided list of item keys contains duplicates$",
             "BatchWriteItem",
@@ -625,7 +635,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "how bounds of BETWEEN are shown",
         "As they came, or in plain decimal: they are the same numbers.",
-        told(
+        messages_match(
             r"(Invalid \w+Expression: )?The BETWEEN operator requires (upper bound|same data type)",
             r"(Invalid \w+Expression: )?The BETWEEN operator requires (upper bound|same data type)",
         ),
@@ -690,7 +700,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "an operator that no key condition has",
         "DynamoDB says so of each key attribute.",
-        told(
+        messages_match(
             r"Attempted conditional constraint is not an indexable operation$",
             r"Query key condition not supported|Only scalar types can be used as ",
         ),

@@ -1,4 +1,4 @@
-"""Matchers of differences, from which the kinds are composed."""
+"""Functions that match differences; each kind of difference uses some of them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Matcher = Callable[[Difference], bool]
 
 
 class Kind(NamedTuple):
-    """A kind of difference; the first matching one applies."""
+    """A kind of difference, with the reason why this server differs."""
 
     name: str
     reason: str
     matches: Matcher
 
 
-def told(ours: str, local: str, operations: str = "") -> Matcher:
-    """Both refuse; each message begins with its pattern."""
+def messages_match(ours: str, local: str, operations: str = "") -> Matcher:
+    """Match if both servers refuse the request, with messages that start with these patterns."""
     our_pattern, local_pattern = re.compile(ours, re.DOTALL), re.compile(local, re.DOTALL)
 
     def matches(difference: Difference) -> bool:
@@ -40,7 +40,7 @@ def told(ours: str, local: str, operations: str = "") -> Matcher:
 
 
 def refused_here(ours: str, operations: str = "") -> Matcher:
-    """DynamoDB Local accepts what this server refuses."""
+    """Match if only this server refuses the request."""
     pattern = re.compile(ours, re.DOTALL)
 
     def matches(difference: Difference) -> bool:
@@ -55,7 +55,7 @@ def refused_here(ours: str, operations: str = "") -> Matcher:
 
 
 def refused_there(local: str, operations: str = "") -> Matcher:
-    """This server accepts what DynamoDB Local refuses."""
+    """Match if only DynamoDB Local refuses the request."""
     pattern = re.compile(local, re.DOTALL)
 
     def matches(difference: Difference) -> bool:
@@ -70,7 +70,7 @@ def refused_there(local: str, operations: str = "") -> Matcher:
 
 
 def results_differ(*paths: str) -> Matcher:
-    """Both accept, and the results differ only at these paths."""
+    """Match if both servers accept the request, and the results differ only at these paths."""
     pattern = re.compile("|".join(paths))
 
     def matches(difference: Difference) -> bool:

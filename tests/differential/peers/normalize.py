@@ -1,4 +1,4 @@
-"""Removes legitimate differences from answers: ids, times, regions, unspecified order."""
+"""Removes permitted differences from answers: ids, times, regions, unspecified order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _FREE = re.compile(r"(DateTime|TableId|TimeStamp)$")
 _ARN = re.compile(r"arn:aws:dynamodb:[a-z0-9-]+:[0-9]+:")
 _DETECTED = re.compile(r"([0-9]+ validation errors? detected: )(Value .*)", re.DOTALL)
 _SETS = ("SS", "NS", "BS")
-# Java prints maps in hash order.
+# Members of a map in a message are sorted, because DynamoDB Local prints them in hash order.
 _COMMA = re.compile(", ?")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 def normalize(request: Request, answer: Answer) -> dict[str, Any]:
-    """The comparable form of an answer: status, and an error or a result."""
+    """The normalized answer: the status, and an error or a result."""
     body = answer.body
     if answer.status != 200:
         if not isinstance(body, dict):
@@ -45,7 +45,7 @@ def _message(text: Any) -> Any:
         return text
     counted = _DETECTED.match(text)
     if counted is not None:
-        # Constraints are listed in hash order, too.
+        # Violated constraints are sorted, because DynamoDB Local lists them in hash order, too.
         text = counted[1] + "; ".join(sorted(counted[2].split("; ")))
     text = _ARN.sub("arn:aws:dynamodb:REGION:ACCOUNT:", text)
     return _BRACES.sub(lambda found: "{" + ", ".join(sorted(_COMMA.split(found[1]))) + "}", text)
@@ -67,7 +67,7 @@ def _value(name: str, node: Any) -> Any:
 
 
 def _number(member: Any) -> tuple[Decimal, str]:
-    """The sort key of a set's numbers: their values, in any spelling."""
+    """The sort key of a number in a set: its value, or its text if it is no number."""
     try:
         return Decimal(member), ""
     except (InvalidOperation, TypeError):
@@ -75,12 +75,12 @@ def _number(member: Any) -> tuple[Decimal, str]:
 
 
 def _text(node: Any) -> str:
-    """The sort key of a text: equal for different spellings of equal numbers."""
+    """The sort key of a part of an answer, which does not depend on the notation of numbers."""
     return json.dumps(without_spelling(node), sort_keys=True)
 
 
 def without_spelling(node: Any) -> Any:
-    """A part of an answer with one spelling for equal numbers."""
+    """A part of an answer in which equal numbers have the same notation."""
     if isinstance(node, dict):
         return {
             name: _plain(member)
@@ -118,6 +118,6 @@ def _order(request: Request, result: dict[str, Any]) -> None:
         result["Tags"].sort(key=_text)
     if request.operation == "Scan" and "LastEvaluatedKey" not in result and "Items" in result:
         result["Items"].sort(key=_text)
-    # Each server has its own form of tokens.
+    # Tokens are opaque and differ between the servers.
     if "NextToken" in result:
         result["NextToken"] = "there is one"

@@ -1,4 +1,4 @@
-"""One of the two servers: it gets the same bodies as the other, with its own region."""
+"""A client of one of the two servers, which puts the server's region into the ARNs of requests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.differential.requests.request import Request
 from tests.support.clients.clients import WireClient
 from tests.support.tables.tables import unique_name
 
-# A placeholder in a body for the beginning of this server's ARNs.
+# In the body of a request, the placeholder for the prefix of the server's ARNs.
 ARN_PREFIX = "arn:aws:dynamodb:REGION:ACCOUNT:"
 _PROBE = unique_name("ArnProbe")
 _TABLE_CHANGES = frozenset(("CreateTable", "UpdateTable", "DeleteTable"))
 
 
 class Answer(NamedTuple):
-    """Status and body; a body that is not JSON is its text."""
+    """The status and the decoded body, or the text of a body that is not JSON."""
 
     status: int
     body: Any
@@ -47,7 +47,10 @@ class Peer:
         return arn.partition("table/")[0]
 
     def send(self, request: Request) -> Answer:
-        """Send a request and wait for its answer, and for the completion of a table's change."""
+        """Send a request and return its answer.
+
+        After a change of a table, wait until it is complete.
+        """
         body = request.body.replace(ARN_PREFIX, self._arn_prefix)
         answer = self._client.send(request.operation, body)
         if answer.status == 200 and request.operation in _TABLE_CHANGES:

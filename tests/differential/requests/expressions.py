@@ -15,7 +15,7 @@ PLAIN = tuple(name for name in values.ATTRIBUTES if name.isascii() and name.isal
 
 
 class Expressions:
-    """The expressions of one request, which share names and values."""
+    """The expressions of one request, which share placeholders for names and values."""
 
     def __init__(self, random: Random, schema: Schema) -> None:
         self.random = random
@@ -36,7 +36,7 @@ class Expressions:
         if plain and self.random.random() < 0.75:
             return attribute
         if attribute == "size" and self.random.random() < 0.05:
-            # A reserved word.
+            # ``size`` is a reserved word, so the request is invalid.
             return attribute
         for placeholder, name in self.names.items():
             if name == attribute:
@@ -52,7 +52,7 @@ class Expressions:
         return placeholder
 
     def attribute(self) -> str:
-        """The name of some attribute."""
+        """The name of a random attribute."""
         if self.random.random() < 0.1:
             return self.random.choice(self.schema.key)[0]
         return self.random.choice(tuple(values.ATTRIBUTES))

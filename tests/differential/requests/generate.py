@@ -1,4 +1,4 @@
-"""Generates valid and invalid scenarios of requests in a fixed order from a seed."""
+"""Generates scenarios of valid and invalid requests from a seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ITEMS_AT_THE_START = 15
 
 
 def scenarios(seed: int, requests: int) -> Iterator[Scenario]:
-    """Scenarios with at least this many requests in total, of each kind in turn."""
+    """Scenarios with at least this many requests in total, of alternating kinds."""
     made = 0
     number = 0
     while made < requests:
@@ -61,7 +61,7 @@ def _on_items(name: str, seed: int, made: Callable[[Random, Schema, str], Reques
 
 
 def item_request(random: Random, schema: Schema, table: str, faults: int) -> Request:
-    """A request on the items of a table, broken in this many places."""
+    """A request on the items of a table, with this many faults."""
     weights = [weight for weight, _ in items.MAKERS.values()]
     operation = random.choices(tuple(items.MAKERS), weights)[0]
     body = items.MAKERS[operation][1](random, schema, table)

@@ -1,4 +1,4 @@
-"""Random requests on items, valid except for random combinations in their expressions."""
+"""Random requests on items, which are valid unless parts of their expressions don't fit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _write_condition(random: Random, body: Body, expressions: Expressions) -> No
 
 
 def put_item(random: Random, schema: Schema, table: str) -> Body:
-    """A PutItem."""
+    """The body of a PutItem."""
     body: Body = {"TableName": table, "Item": values.item(random, schema)}
     expressions = Expressions(random, schema)
     _write_condition(random, body, expressions)
@@ -53,7 +53,7 @@ def put_item(random: Random, schema: Schema, table: str) -> Body:
 
 
 def delete_item(random: Random, schema: Schema, table: str) -> Body:
-    """A DeleteItem."""
+    """The body of a DeleteItem."""
     body: Body = {"TableName": table, "Key": values.key(random, schema)}
     expressions = Expressions(random, schema)
     _write_condition(random, body, expressions)
@@ -95,7 +95,7 @@ def _projection(random: Random, body: Body, expressions: Expressions) -> None:
 
 
 def get_item(random: Random, schema: Schema, table: str) -> Body:
-    """A GetItem."""
+    """The body of a GetItem."""
     body: Body = {"TableName": table, "Key": values.key(random, schema)}
     expressions = Expressions(random, schema)
     _projection(random, body, expressions)

@@ -14,7 +14,7 @@ OPERATORS = {
 
 
 def condition(random: Random, attribute: str) -> dict[str, Any]:
-    """A legacy condition; sometimes its operator and values don't go together."""
+    """A legacy condition; sometimes the operator does not allow the values."""
     operator = random.choice(tuple(OPERATORS))
     count = OPERATORS[operator] if random.random() < 0.93 else random.randint(0, 3)
     made: dict[str, Any] = {"ComparisonOperator": operator}
@@ -32,7 +32,7 @@ def conditions(random: Random, exclude: frozenset[str] = frozenset()) -> dict[st
 
 
 def expected(random: Random) -> dict[str, Any]:
-    """An Expected, in its old form (Value, Exists) or its newer one."""
+    """An Expected, in the old form (Value, Exists) or the newer one (ComparisonOperator)."""
     made: dict[str, Any] = {}
     for name in random.sample(tuple(values.ATTRIBUTES), random.choice((1, 1, 2))):
         choice = random.random()

@@ -1,4 +1,4 @@
-"""A request for both servers, and a scenario: tables, their items, requests in order."""
+"""Requests for both servers, and scenarios: tables, their items, and a sequence of requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
-# A mark among the faults of a read that was added to check an update.
+# These are listed among a request's faults. The first two mark a read that the comparison added
+# after a write, to check its effect.
 AFTER_UPDATE = "read after the update"
 AFTER_STATEMENTS = "read after the statements"
 WITHOUT_ACTION = "a legacy update without Action"
@@ -14,7 +15,7 @@ _WRITES = re.compile("INSERT|UPDATE|DELETE", re.IGNORECASE)
 
 
 class Request(NamedTuple):
-    """One request; the body is text, because a body may be broken in ways that no dict can."""
+    """One request. The body is text, because some faults can't be expressed by a dict."""
 
     operation: str
     body: str
@@ -23,10 +24,10 @@ class Request(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """A sequence of requests on its own tables.
+    """A sequence of requests on the scenario's own tables.
 
-    The setup may be sent again at any moment, because it deletes its tables first. So a write that
-    only one server accepts affects no later comparison.
+    The setup can be sent again at any time, because it deletes the tables first. So a write that
+    only one server accepts does not affect later comparisons.
     """
 
     name: str
@@ -41,7 +42,7 @@ def request(operation: str, body: dict[str, Any], *faults: str) -> Request:
 
 
 def may_write(sent: Request) -> bool:
-    """Whether a request may write without a result: statements and transactions."""
+    """Whether a request may write without returning the item: statements and transactions."""
     if "Statement" in sent.operation or sent.operation == "ExecuteTransaction":
         return _WRITES.search(sent.body) is not None
     return sent.operation == "TransactWriteItems"

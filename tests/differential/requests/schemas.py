@@ -1,4 +1,4 @@
-"""The tables of the scenarios: few and small, with every kind of key and local index."""
+"""The table schemas of the scenarios, with every kind of key and local index."""
 
 from __future__ import annotations
 

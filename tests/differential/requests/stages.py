@@ -1,7 +1,7 @@
-"""DynamoDB checks a request in stages; a message shows the stage that failed.
+"""The stages in which DynamoDB checks a request, recognized by the error message.
 
-If several stages have faults, the earliest is reported. The texts are those of this server and of
-DynamoDB Local, which often has its own wording.
+If a request has faults in several stages, DynamoDB reports the first stage. The patterns match the
+messages of this server and those of DynamoDB Local, which often differ.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"Item size has exceeded ",
         r"Item to put in PutItem cannot be null",
         r"The provided starting key is invalid: (The parameter|Supplied|One or more|Null)",
-        # Rules of tables, in this server's words, which are DynamoDB's …
+        # Rules for definitions of tables, in the messages of this server and DynamoDB …
         r"At least one of ProvisionedThroughput, ",
         (
             r"One or more parameter values were invalid: (Some index key attributes|Table KeySchema"
@@ -101,7 +101,7 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"Invalid KeySchema: ",
         r"Both the Hash Key and the Range Key ",
         r"Given value \d+ for (Read|Write)CapacityUnits ",
-        # … and in DynamoDB Local's.
+        # … and in the messages of DynamoDB Local.
         r"The number of attributes in key schema must match ",
         r"No (Hash Key specified|Attribute Schema|defined key schema|provisioned throughput) ?",
         r"No (attributes should be specified|more than \d+ attributes) ",
@@ -127,7 +127,7 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"ALL_PROJECTED_ATTRIBUTES can be used ",
         r"Expression size ",
         r"Conditions (must be at least|can be of length) ",
-        # Faults of statements.
+        # Faults of PartiQL statements.
         r"Statement wasn't well formed",
         r"(Unsupported|Unexpected|Unrecognized|Aliasing|Invalid (list|syntax)|Expected '\*') ?",
         r"(Two document paths|The BETWEEN operator|Incorrect (operand|number)|MISSING must) ",

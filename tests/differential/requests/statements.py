@@ -1,4 +1,4 @@
-"""Random statements of PartiQL, most of them valid, alone and in batches."""
+"""Random PartiQL statements, most of them valid, single and in batches."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ TYPE_WORDS = (
     "MISSING", "NULL", "BOOLEAN", "BLOB", "STRING", "NUMERIC", "STRUCT", "TUPLE", "LIST",
 )  # fmt: skip
 TYPES = ("S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL")
-# Names that are keywords of the language.
+# Attribute names that are keywords of PartiQL, and so need quotes.
 QUOTED = frozenset({"size"})
 _PARAMETER_SHARE = 0.35
 
 
 class Statement:
-    """One incomplete statement; its text refers to its parameters in order."""
+    """Builds one statement, and collects its parameters in the order of the text."""
 
     def __init__(self, random: Random, schema: Schema, table: str) -> None:
         self.random = random
@@ -35,21 +35,21 @@ class Statement:
     # Values and names.
 
     def value(self, content: Value) -> str:
-        """A value as a literal, or as a parameter in the order of the text."""
+        """A value as a literal, or as a parameter; call this in the order of the text."""
         if self.random.random() < _PARAMETER_SHARE or not _has_literal(content):
             self.parameters.append(content)
             return "?"
         return literal(content)
 
     def name(self, attribute: str) -> str:
-        """A name, in double quotes if required, and sometimes if not."""
+        """A name, in double quotes if necessary and sometimes otherwise."""
         plain = attribute.isascii() and attribute.isalpha() and attribute not in QUOTED
         if plain and self.random.random() < 0.8:
             return attribute
         return f'"{attribute}"'
 
     def attribute(self) -> str:
-        """The name of some attribute."""
+        """The name of a random attribute."""
         if self.random.random() < 0.12:
             return self.random.choice(self.schema.key)[0]
         return self.random.choice(tuple(values.ATTRIBUTES))
@@ -76,7 +76,7 @@ class Statement:
         return self.random.choice((f".{member}", f".{member}", f'."{member}"', f"['{member}']"))
 
     def operand_for(self, attribute: str) -> str:
-        """A value of a type that goes with the attribute."""
+        """A value whose type fits the attribute."""
         types = dict(self.schema.key)
         if attribute in types:
             return self.value(values.key_value(self.random, types[attribute]))
@@ -90,7 +90,7 @@ class Statement:
     # Conditions.
 
     def condition(self, depth: int = 0) -> str:
-        """The condition of a WHERE."""
+        """The condition of a WHERE clause."""
         random = self.random
         choice = random.random()
         if depth < 3 and choice < 0.3:
@@ -154,7 +154,7 @@ class Statement:
         return f"{path}{space}{comparator}{space}{right}"
 
     def membership(self, attribute: str) -> str:
-        """An IN, with either form of its list."""
+        """An IN condition, with its list in brackets or in parentheses."""
         random = self.random
         path = self.path(attribute)
         choices = [self.operand_for(attribute) for _ in range(random.randint(1, 4))]
@@ -163,7 +163,7 @@ class Statement:
         return f"{path} {negated}IN {opening}{', '.join(choices)}{closing}"
 
     def key_is(self, key: Value) -> str:
-        """A whole key by equality."""
+        """A condition that selects the item with this primary key."""
         terms = []
         for name, content in key.items():
             if self.random.random() < 0.1:
@@ -174,7 +174,7 @@ class Statement:
         return " AND ".join(terms)
 
     def where_of_write(self) -> str:
-        """The key, and possibly another condition."""
+        """The condition of a write: the primary key, and sometimes more."""
         random = self.random
         key = values.key(random, self.schema)
         text = self.key_is(key)
@@ -270,9 +270,9 @@ class Statement:
         return f"INSERT INTO {self.source()} VALUE {{{members}}}"
 
     def update(self) -> str:
-        """An UPDATE, sometimes with several actions, or the same with FROM."""
+        """An UPDATE, sometimes with several actions, or written as FROM … WHERE … SET."""
         if self.random.random() < 0.15:
-            # Parameters come in the order of the text.
+            # Build the parts in the order of the text, because this is the order of the parameters.
             where = self.where_of_write()
             text = f"FROM {self.source()} WHERE {where} {self._clauses()}"
         else:
@@ -354,7 +354,7 @@ def _has_literal(content: Value) -> bool:
 
 
 def literal(content: Value) -> str:
-    """An attribute value as a literal of the language."""
+    """An attribute value as a PartiQL literal."""
     ((type_name, held),) = content.items()
     match type_name:
         case "S":
@@ -375,7 +375,7 @@ def literal(content: Value) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string in single quotes, which are doubled within it."""
+    """A string in single quotes; single quotes within the string are doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -423,7 +423,7 @@ def batch_execute_statement(random: Random, schema: Schema, table: str) -> Body:
 
 
 def statement_request(random: Random, schema: Schema, table: str) -> Request:
-    """A statement or a batch of them; some texts are broken."""
+    """A request with one statement or a batch; some statements have a fault."""
     if random.random() < 0.25:
         return request("BatchExecuteStatement", batch_execute_statement(random, schema, table))
     body = execute_statement(random, schema, table)
@@ -445,7 +445,7 @@ _PUT_IN = (
 
 
 def broken(random: Random, text: str) -> tuple[str, str]:
-    """A statement that may be broken in one place, and a description of the fault."""
+    """A statement changed at one place, so it may be invalid, and a description of the change."""
     tokens = _TOKEN.findall(text)
     words = [at for at, token in enumerate(tokens) if not token.isspace()]
     at = random.choice(words)

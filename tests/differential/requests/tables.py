@@ -1,4 +1,4 @@
-"""Random requests of the control plane: creating, changing, tagging, listing, deleting tables."""
+"""Random requests that create, change, tag, list and delete tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _index(name: str, sort: str = "d", **projection: Any) -> Body:
     }
 
 
-# Possible faults of a CreateTable: each changes a valid body.
+# Possible faults of a CreateTable: the members that replace those of a valid body.
 _CREATE_FAULTS: dict[str, Body] = {
     "no key schema": {"KeySchema": []},
     "three keys": {"KeySchema": [_key("p", "HASH"), _key("s", "RANGE"), _key("d", "RANGE")]},
@@ -221,7 +221,7 @@ def _update(random: Random, name: str) -> Body:
 
 
 def step(random: Random, prefix: str) -> Request:
-    """A request about one of the two tables whose names begin with the prefix."""
+    """A request on one of the two tables whose names start with the prefix."""
     name = prefix + random.choice(("One", "Two"))
     arn = f"{ARN_PREFIX}table/{name}"
     bad_name = random.random() < 0.08
@@ -282,7 +282,7 @@ def _tagging(random: Random, arn: str) -> Request:
 
 
 def scenario(seed: int) -> Scenario:
-    """A scenario of about forty requests."""
+    """A scenario of about 40 requests."""
     random = Random(f"tables {seed}")
     prefix = f"Tables{seed}x"
     requests = tuple(step(random, prefix) for _ in range(40))

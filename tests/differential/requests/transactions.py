@@ -1,4 +1,4 @@
-"""Random transactions of writes, of reads, and of statements."""
+"""Random transactions of writes, reads and PartiQL statements."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def _write(random: Random, schema: Schema, table: str) -> Body:
     else:
         body["Key"] = values.key(random, schema)
     if kind == "Update":
-        # An update that only removes would be a difference that no answer shows.
+        # The update also sets an attribute: the servers may differ in the effect of an update that
+        # only removes, and no answer would show the difference.
         body["UpdateExpression"] = f"SET t = {expressions.value({'BOOL': True})} "
         body["UpdateExpression"] += expressions.update(("REMOVE", "ADD", "DELETE"))
     if kind == "ConditionCheck" or random.random() < 0.4:

@@ -31,7 +31,7 @@ ATTRIBUTES = {
     "bs": "BS",
     "t": "BOOL",
     "u": "NULL",
-    # These need a placeholder in expressions.
+    # These names need a placeholder in expressions.
     "size": "N",
     "x.y": "S",
     "x-y": "N",
@@ -118,13 +118,13 @@ def value(random: Random, type_name: str | None = None, level: int = 0) -> Value
 
 
 def attribute(random: Random, name: str) -> Value:
-    """A value for an attribute of that name, mostly of its usual type."""
+    """A value for the attribute with this name, mostly of the type in ``ATTRIBUTES``."""
     usual = ATTRIBUTES[name]
     return value(random, usual if random.random() < 0.9 else None)
 
 
 def key_value(random: Random, type_name: str) -> Value:
-    """A valid key value; few different ones, so that keys are met again."""
+    """A valid key value, from so few values that keys repeat."""
     match type_name:
         case "S":
             return {"S": random.choice(STRINGS[:5])}
@@ -139,10 +139,10 @@ def key(random: Random, schema: Schema) -> dict[str, Value]:
 
 
 def item(random: Random, schema: Schema) -> dict[str, Value]:
-    """A valid item: index key attributes, if present, have their declared type."""
+    """A valid item; its index key attributes have their declared types."""
     made = key(random, schema)
     names = random.sample(tuple(ATTRIBUTES), random.randint(0, 7))
-    # Documents are more frequent, so that paths exist.
+    # Maps and lists are more frequent, so that document paths exist.
     names += [name for name in ("m", "l") if name not in names and random.random() < 0.4]
     for name in names:
         made[name] = attribute(random, name)

@@ -283,7 +283,7 @@ class Writers:
         self._enough = Event()
 
     @contextmanager
-    def at_work(self, threads: int = 3) -> Iterator[None]:
+    def writing(self, threads: int = 3) -> Iterator[None]:
         """Write within the context."""
         with ThreadPoolExecutor(threads) as pool:
             writing = [pool.submit(self._write, seed) for seed in range(threads)]
@@ -341,7 +341,7 @@ def test_s185_writes_during_the_backfill_are_neither_lost_nor_reverted(client, w
     users = 1_500
     with table(wire, *KEYS[:2]) as name:
         batch_put(client, name, [score(f"{n}", COMET, n) for n in range(users)])
-        with Writers(endpoint, name, users).at_work():
+        with Writers(endpoint, name, users).writing():
             wire("UpdateTable", adding(name, "TopScore:N", ADDED))
             wait_until_indexes_active(wire, name)
         items = whole(client, name, ConsistentRead=True)
@@ -689,7 +689,7 @@ def test_a12_an_index_is_added_to_a_table_under_load():
         for user, broken in A12_VIOLATIONS.items():
             put_all(client, name, [score(user, "Alien") | {"Country": broken}])
 
-        with Writers(server.endpoint, name, users).at_work():
+        with Writers(server.endpoint, name, users).writing():
             wire("UpdateTable", adding(name, "TopScore:N", "Country:S", country))
             in_phase_1 = [
                 refusals(wire, name, deleting(name, BY_COUNTRY)),
