@@ -177,7 +177,7 @@ class TableChanges:
             record, definition=structs.replace(table.definition, status="DELETING")
         )
         await self._destinations.drain(table)
-        await table.close()
+        await table.close(is_deleted=True)
         feeds = await table.followers.feeds()
         tails = {feed.partition_number: feed.tail for feed in feeds}
         stream = self._streams.disabled(record.definition, tails, self._clock.now_epoch_seconds())

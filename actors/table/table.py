@@ -30,6 +30,7 @@ from dynactor.actors.table.throttle import TableThrottle
 from dynactor.model.capacity import capacity
 from dynactor.model.capacity.capacity import KeyRead, Receipt
 from dynactor.model.errors import (
+    DynamoDBError,
     InternalServerError,
     ResourceNotFoundException,
     ThrottlingException,
@@ -96,7 +97,7 @@ class Table:
         self.position_of = position_of(record.definition.key_schema)
         # The two parts of the position of a typical item or key, for ``submit``.
         self.parts_of = parts_of(record.definition.key_schema)
-        self._closed = False
+        self._is_closed = self._is_deleted = False
         # The sizes of rows of the table and its indexes, by index id.
         self.row_sizes: dict[int, RowSizes] = {}
         # Number of writes since the server started that were refused because the mailbox was full.
@@ -204,8 +205,8 @@ class Table:
                 "Too many requests are waiting for this partition, try again"
             ) from None
         except MailboxClosed:
-            if self._closed:
-                raise _not_found() from None
+            if self._is_closed:
+                raise self._closed_error() from None
             raise InternalServerError("A partition of this table has failed") from None
 
     async def expire(
@@ -350,9 +351,13 @@ class Table:
             if value
         }
 
-    async def close(self) -> None:
-        """Accept no more writes, and wait until the accepted ones are answered."""
-        self._closed = True
+    async def close(self, *, is_deleted: bool = False) -> None:
+        """Accept no more writes, and wait until the accepted ones are answered.
+
+        New writes get ResourceNotFoundException if the table is deleted. Otherwise they get an
+        error that SDKs retry, because a table that restarts exists.
+        """
+        self._is_closed, self._is_deleted = True, is_deleted
         await self.followers.close()
         await self.partitions.stop()
 
@@ -360,7 +365,7 @@ class Table:
         """Accept writes again: the deletion for which the table was closed has failed."""
         self.record = record
         self.partitions.clear()
-        self._closed = False
+        self._is_closed = False
 
     # -- splitting --------------------------------------------------------------------------
 
@@ -399,8 +404,8 @@ class Table:
         return actors.partitions.head(number) if actors else None
 
     def _make_partition(self, number: int) -> Partition[TableBatch]:
-        if self._closed:
-            raise _not_found()
+        if self._is_closed:
+            raise self._closed_error()
         return table_partition(
             self.followers.feed(number),
             self.definition,
@@ -410,9 +415,10 @@ class Table:
             throttle=self.throttle,
         )
 
-
-def _not_found() -> ResourceNotFoundException:
-    return ResourceNotFoundException("Requested resource not found")
+    def _closed_error(self) -> DynamoDBError:
+        if self._is_deleted:
+            return ResourceNotFoundException("Requested resource not found")
+        return InternalServerError("This table is restarting, try again")
 
 
 def unreadable(table: str, error: StoreError) -> InternalServerError:
