@@ -295,9 +295,14 @@ class RequestLimitExceeded(Throttled):
 
 
 class InternalServerError(DynamoDBError):
-    """An internal failure; the outcome of a write is unknown."""
+    """An internal failure; the outcome of a write is unknown, unless ``wrote_nothing``."""
 
     http_status = 500
+
+    @property
+    def wrote_nothing(self) -> bool:
+        """Whether a write failed without any effect."""
+        return self.message.startswith("Nothing was written")
 
 
 class ServiceUnavailable(DynamoDBError):

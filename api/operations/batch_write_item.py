@@ -17,6 +17,7 @@ from dynactor.api.requests.table_arn import table_name
 from dynactor.model.capacity.capacity import Receipt, consumed_capacity
 from dynactor.model.errors import (
     DynamoDBError,
+    InternalServerError,
     Throttled,
     TransactionConflictException,
     ValidationException,
@@ -56,7 +57,7 @@ class _Outcome(Struct):
 
     written: bool = False
     receipt: Receipt = Receipt()
-    refusal: Throttled | None = None
+    refusal: Throttled | InternalServerError | None = None
     unprocessed: list[Any] = field(default_factory=list)
     # The partition key attribute and the size of each item collection.
     collections: dict[bytes, tuple[Item, int]] = field(default_factory=dict)
@@ -65,9 +66,9 @@ class _Outcome(Struct):
 async def handle(call: Call[BatchWriteItemInput]) -> bytes:
     """Put and delete items of several tables; each write is independent.
 
-    An invalid request writes nothing. UnprocessedItems has the writes that were throttled or whose
-    item a transaction has locked. The batch fails only if it wrote nothing and a write was
-    throttled.
+    An invalid request writes nothing. UnprocessedItems has the writes that were throttled, that the
+    store refused, or whose item a transaction has locked. The batch fails if it wrote nothing, or
+    if the outcome of a write is unknown.
     """
     request = call.request
     batch = _checked(request)
@@ -151,7 +152,7 @@ def _outcome(
     *,
     counts_units: bool,
 ) -> _Outcome:
-    """The outcome of one table's writes. Raises any error except throttling and locked items."""
+    """The outcome of one table's writes. Raises any other error than those of single writes."""
     outcome = _Outcome()
     for request, write, (partition_key, _), result in zip(
         of_table.requests, of_table.writes, parts, results, strict=True
@@ -162,10 +163,13 @@ def _outcome(
                 outcome.receipt += result.receipt
             if result.collection_size_bytes is not None:
                 outcome.collections[partition_key] = write.identity, result.collection_size_bytes
-        elif isinstance(result, Throttled | TransactionConflictException):
+        elif isinstance(result, Throttled) or (
+            isinstance(result, InternalServerError) and result.wrote_nothing
+        ):
             outcome.unprocessed.append(_as_given(request))
-            if isinstance(result, Throttled):
-                outcome.refusal = result
+            outcome.refusal = result
+        elif isinstance(result, TransactionConflictException):
+            outcome.unprocessed.append(_as_given(request))
         else:
             raise result
     return outcome

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from itertools import count
 from struct import Struct
+from threading import Thread
 from typing import Final
 
 _LENGTH: Final = Struct(">I")
@@ -20,6 +23,8 @@ class CuttingProxy:
 
     def __init__(self, port: int) -> None:
         self._port = port
+        # The delay of each message to PostgreSQL.
+        self.delay_seconds = 0.0
         # The number of messages that are still forwarded; None if unlimited.
         self._left: int | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -31,6 +36,11 @@ class CuttingProxy:
     def arm(self, messages: int) -> None:
         """Forward this many more messages of either side, and then close the connection, once."""
         self._left = messages
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether a connection will still be closed."""
+        return self._left is not None
 
     def disarm(self) -> bool:
         """Forward all messages again; return whether no connection was closed since ``arm``."""
@@ -73,6 +83,8 @@ class CuttingProxy:
                 (length,) = _LENGTH.unpack(head[-_LENGTH.size :])
                 message = head + await reader.readexactly(length - _LENGTH.size)
                 is_started = True
+                if self.delay_seconds and not is_server:
+                    await asyncio.sleep(self.delay_seconds)
                 if counts and head[:_TYPE_BYTES] in _ENDS:
                     self.round_trips += 1
                 if self._is_cut():
@@ -111,3 +123,25 @@ async def cutting_proxy(port: int) -> AsyncIterator[tuple[CuttingProxy, int]]:
         proxy.close()
         server.close()
         await server.wait_closed()
+
+
+@contextmanager
+def cutting_proxy_in_thread(port: int) -> Iterator[tuple[CuttingProxy, int]]:
+    """The same in a thread, for tests that block their event loop while a server starts."""
+    started: Future[tuple[CuttingProxy, int, Callable[[], None]]] = Future()
+
+    async def serve() -> None:
+        ended = asyncio.Event()
+        end = partial(asyncio.get_running_loop().call_soon_threadsafe, ended.set)
+        async with cutting_proxy(port) as (proxy, own_port):
+            started.set_result((proxy, own_port, end))
+            await ended.wait()
+
+    thread = Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    proxy, own_port, end = started.result()
+    try:
+        yield proxy, own_port
+    finally:
+        end()
+        thread.join()

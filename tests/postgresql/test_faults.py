@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from dynactor.storage.store import Full, Group, Store, Unavailable
 from tests.postgresql.audited_writers import AuditedWriters
 from tests.postgresql.cutting_proxy import cutting_proxy
+from tests.postgresql.disturbances import disturb
 from tests.support.environment.left_out import leave_out
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.stores.store import postgresql_store
@@ -34,7 +33,7 @@ async def test_a_commit_survives_a_cut_at_every_message(
     postgresql: Postgresql, is_first: bool
 ) -> None:
     async with cutting_proxy(postgresql.port) as (proxy, port):
-        url = postgresql.url().replace(f":{postgresql.port}/", f":{port}/") + "&sslmode=disable"
+        url = postgresql.url().replace(f":{postgresql.port}/", f":{port}/")
         async with postgresql_store(url) as store:
             uncut = 0
             for messages in range(MESSAGES):
@@ -58,7 +57,7 @@ async def test_a_commit_survives_a_cut_at_every_message(
 
 async def test_reads_survive_a_cut_at_every_message(postgresql: Postgresql) -> None:
     async with cutting_proxy(postgresql.port) as (proxy, port):
-        url = postgresql.url().replace(f":{postgresql.port}/", f":{port}/") + "&sslmode=disable"
+        url = postgresql.url().replace(f":{postgresql.port}/", f":{port}/")
         async with postgresql_store(url) as store:
             await store.commit([Group(b"\x02", None, b"1", puts=[(b"k", b"v"), (b"l", b"w")])])
             for messages in range(MESSAGES):
@@ -85,26 +84,6 @@ async def test_no_commit_is_lost_or_written_in_part(own_postgresql: Postgresql, 
         assert await writers.violations() == []
         assert writers.outcomes["conflict"] <= writers.outcomes["unknown"]
         assert store.figures().refusal == ""
-
-
-def disturb(server: Postgresql, fault: str) -> None:
-    match fault:
-        case "kill":
-            server.kill()
-            server.start()
-        case "fast stop":
-            server.stop(signal.SIGINT)
-            server.start()
-        case "sessions":
-            server.sql(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE application_name = 'dynactor'"
-            )
-        case "pause":
-            server.pause()
-            # The duration of this process is the length of the pause.
-            subprocess.run(["/usr/bin/env", "sleep", "0.5"], check=True)
-            server.resume()
 
 
 async def test_a_store_refuses_commits_while_postgresql_is_down_and_then_continues(

@@ -117,7 +117,7 @@ async def running(
 ) -> AsyncIterator[tuple[InProcessClient, InProcessClient, CuttingProxy]]:
     """The server's two services, and the proxy in front of PostgreSQL."""
     async with cutting_proxy(postgresql.port) as (proxy, port):
-        url = postgresql.url().replace(f":{postgresql.port}/", f":{port}/") + "&sslmode=disable"
+        url = postgresql.url().replace(f":{postgresql.port}/", f":{port}/")
         async with (
             postgresql_store(url) as store,
             running_database(store, partitions_per_table=4) as database,

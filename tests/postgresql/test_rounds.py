@@ -7,20 +7,27 @@ whose synchronous standby is promoted.
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
 import pytest
 
+from tests.postgresql.cutting_proxy import cutting_proxy_in_thread
+from tests.postgresql.disturbances import disturb
+from tests.support.environment.left_out import leave_out
 from tests.support.servers import server as servers
 from tests.support.servers.postgresql import Postgresql, running_pair, running_postgresql
 from tests.support.servers.server import Server
 from tests.support.writers.busy_database import BusyDatabase
 
 FEW_ANSWERS: Final = 500
+CUTS: Final = 20
 MANY_ANSWERS: Final = 1_500
 # The number of faults of PostgreSQL that one server outlives before it is stopped.
 ROUNDS_OF_A_SERVER: Final = 5
@@ -44,6 +51,8 @@ class Plan(NamedTuple):
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Divide the requested rounds of each kind into databases."""
+    if "plan" not in metafunc.fixturenames:
+        return
     share, few = SHARES[metafunc.function.__name__]
     requested: int | None = metafunc.config.getoption("--rounds")
     total = few if requested is None else round(requested * share)
@@ -94,6 +103,44 @@ async def test_promotion_of_the_standby(
         database = BusyDatabase(tmp_path, Random(plan.seed))
         await database.make()
         await outlive(database, pair.fail_over, plan, pair.add_standby)
+
+
+@pytest.mark.parametrize("fault", ["fast stop", "long outage", "sessions", "pause", "full disk"])
+async def test_another_fault_of_postgresql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, fault: str
+) -> None:
+    is_full = fault == "full disk"
+    if is_full and os.geteuid() != 0:
+        leave_out(pytestconfig, "the full disk of PostgreSQL: needs the right to mount")
+        return
+    with running_postgresql(disk_mib=150 if is_full else None) as postgresql:
+        monkeypatch.setattr(servers, "place_options", postgresql.place_options)
+        database = BusyDatabase(tmp_path, Random(1))
+        await database.make()
+        await outlive(database, partial(disturb, postgresql, fault), Plan(1, 1, FEW_ANSWERS))
+        if fault in ("long outage", "full disk"):
+            assert database.refusals
+
+
+async def test_slow_connections_that_break(
+    postgresql: Postgresql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cutting_proxy_in_thread(postgresql.port) as (proxy, port):
+        monkeypatch.setattr(postgresql, "hosts", f"127.0.0.1:{port}")
+        monkeypatch.setattr(servers, "place_options", postgresql.place_options)
+        database = BusyDatabase(tmp_path, Random(1))
+        await database.make()
+        draw = Random(2)
+
+        def cut() -> None:
+            for _ in range(CUTS):
+                proxy.arm(draw.randrange(200))
+                while proxy.is_armed:
+                    subprocess.run(["/usr/bin/env", "sleep", "0.01"], check=True)
+
+        proxy.delay_seconds = 0.002
+        await outlive(database, cut, Plan(1, 1, FEW_ANSWERS))
+        assert proxy.cuts == CUTS
 
 
 def nothing() -> None:

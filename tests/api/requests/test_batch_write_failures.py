@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+import pytest
+
 from dynactor.storage import key_layout
-from dynactor.storage.store import Group, Store, StoreError
+from dynactor.storage.store import Group, Store, StoreError, Unknown
 from tests.support.databases.databases import HeldStore, running_database
 from tests.support.databases.transacting import until
 from tests.support.servers.in_process import InProcessClient
@@ -17,18 +19,27 @@ from tests.support.stores.store import memory_store
 from tests.support.tables.tables import definition
 
 TABLES = ("first", "second")
+PUT = {"PutRequest": {"Item": {"pk": {"S": "a"}}}}
 
 
 class PartlyBrokenStore(HeldStore):
-    """A store that refuses the commits of some partitions, by the keys of their heads."""
+    """A store that refuses the commits of some partitions, by the keys of their heads.
+
+    The outcome of commits of the ``doubtful`` ones is unknown.
+    """
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.broken: set[bytes] = set()
+        self.doubtful: set[bytes] = set()
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
         if any(group.head_key in self.broken for group in groups):
             raise StoreError("a fake fault")
+        if any(group.head_key in self.doubtful for group in groups):
+            unknown: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            unknown.set_exception(Unknown("a fake fault"))
+            return unknown
         return await super().commit(groups)
 
 
@@ -41,13 +52,16 @@ class Served(NamedTuple):
     def break_tables(self, *names: str) -> None:
         """Make the store refuse all writes to these tables."""
         for name in names:
-            numbers = self.ask.database.table(name).record.partition_numbers
-            self.store.broken.update(map(key_layout.partition_head, numbers))
+            self.store.broken.update(self.heads(name))
+
+    def heads(self, name: str) -> list[bytes]:
+        """The keys of the heads of a table's partitions."""
+        numbers = self.ask.database.table(name).record.partition_numbers
+        return list(map(key_layout.partition_head, numbers))
 
     def batch(self) -> asyncio.Task[tuple[int, dict[str, Any]]]:
         """Put an item into each table."""
-        put = {"PutRequest": {"Item": {"pk": {"S": "a"}}}}
-        items = {"RequestItems": {name: [put] for name in TABLES}}
+        items = {"RequestItems": {name: [PUT] for name in TABLES}}
         return asyncio.get_running_loop().create_task(self.ask("BatchWriteItem", items))
 
     async def found(self, name: str) -> dict[str, Any]:
@@ -87,21 +101,33 @@ async def half_failed_batch(
     return batch
 
 
-async def test_an_error_of_one_table_is_returned_after_the_writes_to_the_other() -> None:
+async def test_refused_writes_of_one_table_are_unprocessed_if_others_were_made() -> None:
     async with served() as given:
         batch = await half_failed_batch(given, "first")
         assert not batch.done()
         await given.store.release()
         status, body = await batch
-        assert (status, body["message"]) == (500, "Nothing was written: a fake fault")
+        assert (status, body["UnprocessedItems"]) == (200, {"first": [PUT]})
         assert await given.found("second") == {"Item": {"pk": {"S": "a"}}}
+
+
+@pytest.mark.parametrize(("refused", "doubtful"), [TABLES, TABLES[::-1]])
+async def test_a_write_of_unknown_outcome_fails_the_batch(refused: str, doubtful: str) -> None:
+    async with served() as given:
+        given.break_tables(refused)
+        given.store.doubtful.update(given.heads(doubtful))
+        status, body = await given.batch()
+        assert (status, body["message"]) == (
+            500,
+            "Whether this was written is unknown: a fake fault",
+        )
 
 
 async def test_errors_of_both_tables_are_both_looked_at() -> None:
     async with served() as given:
         given.break_tables(*TABLES)
-        status, _ = await given.batch()
-        assert status == 500
+        status, body = await given.batch()
+        assert (status, body["message"]) == (500, "Nothing was written: a fake fault")
 
 
 async def test_a_batch_that_is_cancelled_leaves_no_error_behind() -> None:

@@ -196,7 +196,9 @@ class Postgresql:
     def url(self, schema: str | None = None, *, database: str = "postgres") -> str:
         """The URL of a schema; a new one by default."""
         schema = schema or f"test{next(self._numbers)}_{os.getpid()}"
-        return f"postgresql://postgres@{self.hosts}/{database}?schema={schema}"
+        # Without TLS, a connection begins with the first message of the protocol.
+        options = f"schema={schema}&sslmode=disable"
+        return f"postgresql://postgres@{self.hosts}/{database}?{options}"
 
     def place_options(self, data_dir: Path | None) -> list[str]:
         """Options of ``serve``: the schema for a data directory, or a new one that may be reset."""
