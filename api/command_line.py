@@ -21,8 +21,8 @@ from dynactor.api.serve.configuration_error import ConfigurationError
 
 _YOUNG_OBJECTS: Final = 50_000
 
-# Commands by name, each with its function and its help. The help is here, so the list of commands,
-# which shows the first sentence of each, is printed without importing them.
+# Commands by name, each with its function and its help. The help is here, so that the list of
+# commands can be printed without importing them. The list shows the first sentence of each help.
 _COMMANDS: Final = {
     "serve": ("serve.command:serve", "Serve DynamoDB's API until SIGTERM or SIGINT."),
     "violations": (
@@ -60,16 +60,16 @@ _COMMANDS: Final = {
         "commands.copy:copy",
         """Copy all data from a data directory to a PostgreSQL database, or back.
 
-        No server may run on either. A copy that was cut short continues when it is repeated. At
-        the end both sides are read and compared. The exit code is 0 after a copy, else 1.
+        No server may use either of them. To continue an interrupted copy, repeat the command. At
+        the end all rows of both are read and compared. The exit code is 0 after a copy, else 1.
         """,
     ),
     "doctor": (
         "commands.doctor:doctor",
         """Write a report for support requests: versions, limits, metrics and sizes of files.
 
-        It has no data, no keys, no secrets and no names of tables. A running server adds its
-        metrics.
+        The report has no data, no keys, no secrets and no names of tables. It has metrics if a
+        server runs.
         """,
     ),
     "insights": (
@@ -78,7 +78,7 @@ _COMMANDS: Final = {
     ),
     "advise": (
         "commands.advise.command:advise",
-        """Advise on a table's keys, units and indexes from its recorded use.
+        """Advise on a table's keys, units and indexes, from the requests of the last hour.
 
         Each piece of advice names its rules in docs/RULES.md.
         """,

@@ -55,7 +55,7 @@ from dynactor.api.operations import (
 )
 from dynactor.api.requests.operation import Operation
 
-_BUILT: Final[tuple[Operation, ...]] = (
+_IMPLEMENTED: Final[tuple[Operation, ...]] = (
     batch_execute_statement.OPERATION,
     batch_get_item.OPERATION,
     batch_write_item.OPERATION,
@@ -105,7 +105,7 @@ _BUILT: Final[tuple[Operation, ...]] = (
     update_time_to_live.OPERATION,
 )
 
-OPERATIONS: Final = {operation.name: operation for operation in _BUILT}
+OPERATIONS: Final = {operation.name: operation for operation in _IMPLEMENTED}
 
 # The other operations of DynamoDB's service models (2012-08-10), compared by a test.
 NOT_IMPLEMENTED: Final = frozenset(

@@ -1,6 +1,6 @@
 """The admin listener: metrics, backups, clock, insights and replays of a running server.
 
-It has a port of its own, on loopback by default (``listener.py``). Every caller may read.
-``change_rules.py`` decides who may change something. Metrics of tables are read from the actors
-when they are requested, and encoded in a thread (``metrics/``).
+The listener has its own port, on loopback by default (``listener.py``). Every caller may read.
+``change_rules.py`` decides which callers may make changes. A request for metrics reads those of
+tables from the actors, and a thread encodes them (``metrics/``).
 """

@@ -29,7 +29,7 @@ def fault(status: HTTPStatus, message: str) -> web.Response:
 
 def other_method(path: str, methods: str) -> web.Response:
     """Make the error for a method that a path does not support."""
-    response = fault(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes {methods}")
+    response = fault(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} accepts {methods}")
     response.headers["Allow"] = methods
     return response
 

@@ -16,7 +16,7 @@ class BackupRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BackupAnswer(Struct, frozen=True):
-    """A finished backup and its place on the server."""
+    """A finished backup and its directory on the server."""
 
     name: str
     directory: str

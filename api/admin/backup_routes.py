@@ -25,7 +25,7 @@ async def answer(backups: Backups | None, request: web.BaseRequest) -> web.Respo
     """Answer a request for the path of backups."""
     if backups is None:
         return fault(
-            HTTPStatus.NOT_FOUND, "Start the server with --backup-dir, where backups are to go"
+            HTTPStatus.NOT_FOUND, "Start the server with --backup-dir, the directory for backups"
         )
     if request.method != "POST":
         return other_method(BACKUPS_PATH, "POST")

@@ -46,7 +46,7 @@ def change_refusal(
         return None
     if secret is None:
         return _forbidden(
-            "Changes are taken from the same machine alone: start the server with "
+            "Changes are accepted from the same machine only: start the server with "
             "--admin-secret-file to allow others"
         )
     if _knows(headers.get("Authorization", ""), secret):

@@ -34,19 +34,19 @@ async def answer(control: VirtualClockControl | None, request: web.BaseRequest) 
     if control is None:
         return fault(
             HTTPStatus.NOT_FOUND,
-            "Time is real here: a server started with --virtual-clock has a clock to set",
+            "This server uses real time: start it with --virtual-clock for a clock that can be set",
         )
     methods = _METHODS[request.path]
     if request.method not in methods.split(", "):
         return other_method(request.path, methods)
     if request.method in ("GET", "HEAD"):
-        return _standing(control.state)
+        return _state_answer(control.state)
     refusal = other_type(request)
     if refusal is not None:
         return refusal
     body = await request.read()
     try:
-        return _standing(await control.move(_move(request.path, body)))
+        return _state_answer(await control.move(_move(request.path, body)))
     except (msgspec.MsgspecError, ValueError) as error:
         return fault(HTTPStatus.BAD_REQUEST, str(error))
     except InternalServerError as error:
@@ -65,6 +65,6 @@ def _move(path: str, body: bytes) -> MoveClock:
     return MoveClock(now, speed=setting.speed)
 
 
-def _standing(state: ClockState) -> web.Response:
+def _state_answer(state: ClockState) -> web.Response:
     now = state.now_epoch_seconds
     return json_answer(HTTPStatus.OK, ClockAnswer(now, iso_time(now), state.speed))

@@ -21,7 +21,7 @@ def answer(path: str, protocol: Protocol, store: Store) -> tuple[HTTPStatus, str
     if path == HEALTH_PATH:
         return HTTPStatus.OK, "healthy"
     if not protocol.is_serving:
-        return HTTPStatus.SERVICE_UNAVAILABLE, "not ready: no requests are taken"
+        return HTTPStatus.SERVICE_UNAVAILABLE, "not ready: no requests are accepted"
     refusal = store.figures().refusal
     if refusal:
         return HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: the store refuses writes ({refusal})"

@@ -57,7 +57,7 @@ class InsightsAnswer(Struct, frozen=True):
 
 
 class CollectionSize(Struct, frozen=True):
-    """An item collection, with its first and last known size since the start."""
+    """An item collection, with the first and the last size that was counted since the start."""
 
     key: Item
     size_bytes: int

@@ -52,7 +52,7 @@ from dynactor.model.values.item import Item
 from dynactor.storage.store import StoreError
 
 _LARGEST: Final = 20
-# The number of busiest keys whose items are measured, up to a limit.
+# For this number of busiest keys, the size of all items is added up, to a limit.
 _BUSIEST: Final = 3
 _COUNTED_BYTES: Final = 8 * MIB
 _MOST_SAMPLED: Final = 10_000
@@ -131,7 +131,7 @@ def _minute(schema: KeySchema, window: Window) -> Minute:
 
 async def _sample(database: Database, table: Table, count: str | None) -> SampleAnswer:
     if count is None or not count.isdecimal() or not 0 < int(count) <= _MOST_SAMPLED:
-        raise ValueError(f"Say how many items: &count=N, up to {_MOST_SAMPLED:,}")
+        raise ValueError(f"Give the number of items: &count=N, up to {_MOST_SAMPLED:,}")
     item_count = (await database.describe(table.definition.name)).item_count
     return SampleAnswer(await sample_items(table, item_count, int(count)))
 

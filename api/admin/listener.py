@@ -1,4 +1,4 @@
-"""The admin listener: an HTTP server for operators, apart from DynamoDB's API.
+"""The admin listener: an HTTP server for operators, separate from DynamoDB's API.
 
 It listens on loopback by default. Its paths are ``/metrics`` (for Prometheus), ``/health``,
 ``/ready``, ``/clock`` (the virtual clock), ``/replays`` (to Kafka), ``/insights`` (the use of keys)
@@ -52,7 +52,7 @@ from dynactor.storage.directory_backups import Backups
 from dynactor.storage.store import Store, StoreError
 
 _SHUTDOWN_SECONDS: Final = 1.0
-# Paths that concern tables. A request may name the region.
+# Paths about tables. A request may name their region.
 _OF_TABLES: Final = {REPLAYS_PATH: replay_routes.answer, INSIGHTS_PATH: insights_routes.answer}
 
 _log = structlog.get_logger(__name__)
@@ -88,7 +88,7 @@ async def serving_admin(
 
 
 class _Admin:
-    """Answers requests."""
+    """Answers the requests to the admin port."""
 
     def __init__(
         self, administered: Administered, access: Access, loop_lag: LatencyHistogram
@@ -100,7 +100,7 @@ class _Admin:
 
     @property
     def _database(self) -> Database:
-        """The current database: a reset opens another one."""
+        """The current database. A reset replaces it with another one."""
         return self._protocol.database
 
     def _database_for(self, query: Mapping[str, str]) -> Database | None:
@@ -142,7 +142,7 @@ class _Admin:
                 HTTPStatus.NOT_FOUND,
                 f"There are {METRICS_PATH}, {HEALTH_PATH}, {READY_PATH}, {CLOCK_PATH}, "
                 f"{REPLAYS_PATH}, {INSIGHTS_PATH}, {BACKUPS_PATH}, {RESET_PATH}, {SETTINGS_PATH}, "
-                f"{SNAPSHOTS_PATH} and {FAULTS_PATH}, and nothing else",
+                f"{SNAPSHOTS_PATH} and {FAULTS_PATH}, and no other paths",
             )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} can only be read")

@@ -1,4 +1,4 @@
-"""Control of a whole server by tests, on the admin listener: reset, settings and snapshots.
+"""Paths of the admin listener for tests: reset, settings and snapshots of the server.
 
 ``POST /reset`` deletes all data and restores the options of the start. ``PATCH /settings`` changes
 some options of the running server, ``GET /settings`` shows them. ``POST /snapshots`` keeps a copy
@@ -91,7 +91,7 @@ class Snapshots(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
-    """The answer of a request without a result."""
+    """The answer to a request without a result."""
 
     done: bool = True
 
@@ -114,15 +114,15 @@ class SuiteControls:
         if not self._can_reset:
             return fault(
                 HTTPStatus.FORBIDDEN,
-                "This would change or lose data that is kept: start the server with --in-memory, "
-                "or with --allow-reset",
+                "This would change or delete data on disk: start the server with --in-memory, or "
+                "with --allow-reset",
             )
         if request.method in ("POST", "PATCH"):
             refusal = other_type(request)
             if refusal is not None:
                 return refusal
         try:
-            return await self._carry_out(request)
+            return await self._execute(request)
         except (msgspec.MsgspecError, ConfigurationError) as error:
             return fault(HTTPStatus.BAD_REQUEST, str(error))
         except HostError as error:
@@ -131,7 +131,7 @@ class SuiteControls:
             _log.error("reset_failed", error=str(error))
             return fault(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
 
-    async def _carry_out(self, request: web.BaseRequest) -> web.Response:
+    async def _execute(self, request: web.BaseRequest) -> web.Response:
         path, method = request.path, request.method
         if path == RESET_PATH:
             if method != "POST":
@@ -175,8 +175,8 @@ class SuiteControls:
         if not _NAME.match(name):
             return fault(
                 HTTPStatus.BAD_REQUEST,
-                f"{name!r} is no name for a snapshot: give letters, digits, '_', '-' and '.', at "
-                "most 200, not beginning with '-' or '.'",
+                f"{name!r} is not a name for a snapshot: give letters, digits, '_', '-' and '.', "
+                "at most 200, not beginning with '-' or '.'",
             )
         await self._host.make_snapshot(name)
         return json_answer(HTTPStatus.CREATED, Snapshot(name, self._host.snapshots[name]))

@@ -13,7 +13,7 @@ async def describe(database: Database, table: str) -> bytes:
     """Show point-in-time recovery as disabled, because it is not implemented.
 
     Raises:
-        ValidationException: the text is neither a name nor a table's ARN.
+        ValidationException: ``table`` is neither a name nor a table's ARN.
         TableNotFoundException: the table does not exist.
     """
     name = table_name(table)

@@ -58,7 +58,7 @@ class _Summary(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 def is_wanted(header: str) -> bool:
-    """Whether a request with this header asks for an explanation."""
+    """Whether a request with this header wants an explanation."""
     return header.strip().lower() == "true"
 
 
@@ -78,7 +78,7 @@ def header_text(operation: str, paid: Sequence[Paid]) -> str:
         text = json.encode(candidate).decode("ascii")
         if len(text) <= EXPLANATION_BYTES:
             return text
-    raise AssertionError("four numbers are not that long")
+    raise AssertionError("the shortest form, four numbers, is too long")
 
 
 def _table_counts(cost: TableCost) -> _TableCounts:

@@ -46,7 +46,7 @@ def find(database: Database, arn: str) -> TableBackup:
 
     Raises:
         ValidationException: the text is not a backup's ARN.
-        BackupNotFoundException: the backup does not exist, or not any more.
+        BackupNotFoundException: the backup never existed, or was deleted.
     """
     backup = database.table_backups.find(named(arn))
     if backup is None:

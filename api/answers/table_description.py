@@ -118,9 +118,9 @@ def _provisioned_throughput(throughput: Throughput, now_epoch_seconds: float) ->
 def _billing_mode(definition: TableDefinition) -> dict[str, Any]:
     """The BillingModeSummary of a table that is or was on-demand.
 
-    The time appears after the table's creation or its update to on-demand. The answers of
-    CreateTable in AWS's documentation, and of both operations as recorded by dynalite's authors,
-    have none.
+    The time of the update appears once the table is ACTIVE. It is missing in the answers of
+    CreateTable in AWS's documentation, and in the answers of CreateTable and UpdateTable that
+    dynalite's authors recorded.
     """
     since = definition.on_demand_since_epoch_seconds
     if since is None and definition.billing_mode == "PROVISIONED":

@@ -51,7 +51,7 @@ class AdminClient:
         body: dict[str, Any] | None = None,
         timeout_seconds: float | None = _TIMEOUT_SECONDS,
     ) -> AnswerT:
-        """The server's answer, which must start within this time; None waits forever.
+        """The server's answer, which must start within ``timeout_seconds``; None waits forever.
 
         Raises:
             AdminRequestFailed: the server refuses the request.
@@ -67,7 +67,7 @@ class AdminClient:
             message = msgspec.json.decode(content)["message"]
         except (msgspec.MsgspecError, KeyError, TypeError):
             raise CannotCall(
-                f"{self._endpoint} does not answer as {self._kind} does (HTTP status {status})"
+                f"{self._endpoint} is not {self._kind}: invalid answer with HTTP status {status}"
             ) from None
         raise AdminRequestFailed(message)
 

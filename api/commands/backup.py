@@ -29,7 +29,7 @@ class BackupOptions:
 
 
 def backup(options: BackupOptions | None = None) -> int:
-    """Carry out the command; returns its exit code."""
+    """Run the command; returns its exit code."""
     options = options or BackupOptions()
     try:
         made = _ask(options)
@@ -42,6 +42,6 @@ def backup(options: BackupOptions | None = None) -> int:
 
 def _ask(options: BackupOptions) -> BackupAnswer:
     body = {} if options.name is None else {"name": options.name}
-    # The server may first have to remove the rows of deleted tables.
+    # No timeout, because the server may first have to remove the rows of deleted tables.
     server = options.server.admin_client()
     return server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body, timeout_seconds=None)

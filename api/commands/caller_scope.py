@@ -16,7 +16,7 @@ _DEFAULT_KEY_ID: Final = "dynactor"
 
 
 class CallerScope(NamedTuple):
-    """The owner of the tables that a command works on."""
+    """The region and the access key whose tables a command works on."""
 
     region: str
     access_key_id: str
@@ -30,7 +30,7 @@ class CallerScope(NamedTuple):
 def caller_scope(
     region: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> CallerScope:
-    """The given region or the environment's, and the environment's key."""
+    """The given region, by default the environment's, and the environment's access key."""
     return CallerScope(
         region
         or environment.get("AWS_REGION")

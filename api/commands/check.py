@@ -14,7 +14,7 @@ DAMAGED: Final = 1
 
 
 def check(directory: Path, /) -> int:
-    """Carry out the command; returns its exit code.
+    """Run the command; returns its exit code.
 
     Parameters
     ----------
@@ -35,11 +35,11 @@ def check(directory: Path, /) -> int:
     lines = [f"{directory}: format {found.format_version}, {rows}"]
     for table in found.tables:
         entries = f", {table.index_entries:,} index entries" if table.index_entries else ""
-        place = f" in {table.namespace.rstrip('/')}" if table.namespace else ""
-        lines.append(f"  {table.name}{place}: {table.items:,} items{entries}")
+        namespace = f" in {table.namespace.rstrip('/')}" if table.namespace else ""
+        lines.append(f"  {table.name}{namespace}: {table.items:,} items{entries}")
     lines.append(f"  {found.other_rows:,} other rows: streams, checkpoints, backups of tables")
     if not found.has_mark:
-        lines.append("The file mark is missing: nothing tells whether the log's end is")
+        lines.append("The file mark is missing: the end of the log can't be checked")
     lines.append("No damage was found")
     sys.stdout.write("\n".join(lines) + "\n")
     return SOUND

@@ -115,13 +115,13 @@ class Client:
             answer = _decode(body)
         except msgspec.DecodeError:
             raise CannotCall(
-                f"{self._endpoint} does not answer as DynamoDB does (HTTP status {status})"
+                f"{self._endpoint} is not DynamoDB: invalid answer with HTTP status {status}"
             ) from None
         if status != 200:  # noqa: PLR2004 - HTTP's
             error_type = str(answer.get("__type", status)).rpartition("#")[2]
             if self._access_key is None and error_type in _ASKS_TO_SIGN:
                 raise CannotCall(
-                    f"{self._endpoint} wants requests to be signed: set AWS_ACCESS_KEY_ID and "
+                    f"{self._endpoint} needs signed requests: set AWS_ACCESS_KEY_ID and "
                     "AWS_SECRET_ACCESS_KEY"
                 )
             raise RequestFailed(error_type, answer.get("message", answer.get("Message", "")))
@@ -134,7 +134,7 @@ class Client:
             scope = self._scope
             unsigned = _UNSIGNED.format(scope.access_key_id, scope.region)
             return headers | {"authorization": unsigned}
-        # The Host header has no user name and password.
+        # The Host header has no user name and no password.
         headers["host"] = urlsplit(self._endpoint).netloc.rpartition("@")[2]
         if self._session_token:
             headers["x-amz-security-token"] = self._session_token
@@ -161,6 +161,6 @@ def _reaching(endpoint: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def open_client(endpoint: str, region: str | None = None) -> AsyncIterator[Client]:
-    """A client, which keeps its connections open within the context."""
+    """A client whose connections stay open within the context."""
     async with ClientSession() as session:
         yield Client(endpoint, session, region)

@@ -25,8 +25,8 @@ clock = App(
 @clock.default
 @clock.command
 def read(*, server: ServerAddress | None = None) -> None:
-    """Print the time, and how fast it runs."""
-    _carry_out(server, "GET", CLOCK_PATH)
+    """Print the time and the speed of the clock."""
+    _change(server, "GET", CLOCK_PATH)
 
 
 @clock.command(name="set")
@@ -38,7 +38,7 @@ def set_time(time: str, /, *, server: ServerAddress | None = None) -> None:
     time
         Seconds since 1970, or ISO 8601 such as 2030-01-31T12:00:00Z.
     """
-    _carry_out(server, "PUT", CLOCK_PATH, {"now": time})
+    _change(server, "PUT", CLOCK_PATH, {"now": time})
 
 
 @clock.command
@@ -54,31 +54,32 @@ def step(length: str, /, *, server: ServerAddress | None = None) -> None:
         seconds = parse_length(length)
     except ValueError as error:
         _give_up(str(error))
-    _carry_out(server, "POST", STEP_PATH, {"seconds": seconds})
+    _change(server, "POST", STEP_PATH, {"seconds": seconds})
 
 
 @clock.command
 def speed(speed: float, /, *, server: ServerAddress | None = None) -> None:
-    """Have the clock run at a speed.
+    """Set the speed of the clock.
 
     Parameters
     ----------
     speed
-        Seconds of the clock in a real second: 0 stands still, 1 is real, 60 a minute a second.
+        Seconds of the clock in a real second: 0 stops the clock, 1 is real time, 60 is a minute a
+        second.
     """
-    _carry_out(server, "PUT", CLOCK_PATH, {"speed": speed})
+    _change(server, "PUT", CLOCK_PATH, {"speed": speed})
 
 
-def _carry_out(
+def _change(
     server: ServerAddress | None, method: str, path: str, body: dict[str, Any] | None = None
 ) -> None:
     """Send a request, and print the new state of the clock."""
     try:
         client = (server or ServerAddress()).admin_client()
-        standing = client.ask(method, path, ClockAnswer, body=body)
+        state = client.ask(method, path, ClockAnswer, body=body)
     except (CannotCall, AdminRequestFailed) as error:
         _give_up(str(error))
-    sys.stdout.write(f"{standing.now_iso} ({standing.now:.6f}), {pace(standing.speed)}\n")
+    sys.stdout.write(f"{state.now_iso} ({state.now:.6f}), {pace(state.speed)}\n")
 
 
 def _give_up(message: str) -> NoReturn:

@@ -1,4 +1,7 @@
-"""The command ``dynactor copy``: all data of one store into another one, while no server runs."""
+"""The command ``dynactor copy``: copies all data of one store to another one.
+
+No server may use either of them.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ def copy(
     source: Annotated[str, Parameter(name="--from")],
     target: Annotated[str, Parameter(name="--to")],
 ) -> int:
-    """Carry out the command; returns its exit code.
+    """Run the command; returns its exit code.
 
     Parameters
     ----------
     source
         A data directory, or the URL of a PostgreSQL database as for serve --store.
     target
-        Another one, which is empty or does not exist yet.
+        A data directory or URL, empty or not existing yet.
     """
-    # The command's help does not need them.
+    # The command's help does not need this module.
     import anyio  # noqa: PLC0415
 
     try:
@@ -50,34 +53,34 @@ def copy(
 async def _copy(source: str, target: str) -> list[CopiedTable]:
     from dynactor.storage.copies import copy_rows  # noqa: PLC0415
 
-    async with _opened(source, makes=False) as first, _opened(target, makes=True) as second:
+    async with _opened(source, create=False) as first, _opened(target, create=True) as second:
         return await copy_rows(first, second, _Progress().add)
 
 
 @asynccontextmanager
-async def _opened(place: str, *, makes: bool) -> AsyncIterator[Store]:
-    """The store in a directory or database; a directory is made only if it ``makes`` one."""
-    if "://" in place:
+async def _opened(address: str, *, create: bool) -> AsyncIterator[Store]:
+    """The store in a directory or database. ``create``: a missing directory is created."""
+    if "://" in address:
         from dynactor.api.serve.open_postgresql import open_postgresql  # noqa: PLC0415
 
-        async with open_postgresql(place) as store:
+        async with open_postgresql(address) as store:
             yield store
         return
     from dynactor.storage.rocks.store import open_rocks  # noqa: PLC0415
 
-    store = await open_rocks(_directory(place, makes=makes))
+    store = await open_rocks(_directory(address, create=create))
     try:
         yield store
     finally:
         await store.close()
 
 
-def _directory(place: str, *, makes: bool) -> Path:
+def _directory(path: str, *, create: bool) -> Path:
     from dynactor.storage.backup_mark import refuse_backup  # noqa: PLC0415
 
-    directory = Path(place).expanduser()
-    if not makes and not (directory / "format").is_file():
-        raise CannotOpen(f"{directory} is no data directory of dynactor")
+    directory = Path(path).expanduser()
+    if not create and not (directory / "format").is_file():
+        raise CannotOpen(f"{directory} is not a data directory of dynactor")
     refuse_backup(directory)
     return directory
 

@@ -1,4 +1,4 @@
-"""The command ``dynactor doctor``: a report for support requests, without data and secrets."""
+"""The command ``dynactor doctor``: a report for support requests, without data or secrets."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from dynactor.api.commands.server_address import ServerAddress
 _DONE: Final = 0
 _FAILED: Final = 1
 
-# Variables whose values are reported: options of the server. Others are reported by name only.
-_TOLD_VARIABLES: Final = re.compile(
+# Variables whose values are reported: options of the server. Other variables are reported by name.
+_REPORTED_VARIABLES: Final = re.compile(
     r"DYNACTOR_(?!.*(PASSWORD|SECRET|CREDENTIALS|FILE|DIR|HOST|ORIGIN|SERVERS|ENDPOINT|TABLE)).*"
 )
 _LABEL: Final = re.compile(r'(table|index|topic|region|access_key_id)="((?:[^"\\]|\\.)*)"')
@@ -49,7 +49,7 @@ class DoctorOptions:
 
 
 def doctor(options: DoctorOptions | None = None) -> int:
-    """Carry out the command; returns its exit code."""
+    """Run the command; returns its exit code."""
     options = options or DoctorOptions()
     report = {
         "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -93,7 +93,7 @@ def _version(name: str) -> str | None:
 
 
 def _limits() -> dict[str, Any]:
-    """The limits of the machine and of the shell."""
+    """The processors and the memory of the machine, and the limits of the process."""
     names = {"open_files": resource.RLIMIT_NOFILE, "address_space": resource.RLIMIT_AS}
     return {
         "processors": os.cpu_count(),
@@ -104,7 +104,7 @@ def _limits() -> dict[str, Any]:
 
 def _environment() -> dict[str, str]:
     return {
-        name: value if _TOLD_VARIABLES.fullmatch(name) else "(set)"
+        name: value if _REPORTED_VARIABLES.fullmatch(name) else "(set)"
         for name, value in sorted(os.environ.items())
         if name.startswith("DYNACTOR_")
     }
@@ -116,12 +116,12 @@ def _server(address: ServerAddress) -> dict[str, Any]:
         found = address.identity()
     except (CannotCall, AdminRequestFailed) as error:
         return {"problem": str(error)}
-    told: dict[str, Any] = {"version": found.version, "store": found.store}
+    report: dict[str, Any] = {"version": found.version, "store": found.store}
     try:
-        told["metrics"] = _without_names(address.admin_client().read(METRICS_PATH)).splitlines()
+        report["metrics"] = _without_names(address.admin_client().read(METRICS_PATH)).splitlines()
     except (CannotCall, AdminRequestFailed) as error:
-        told["problem"] = str(error)
-    return told
+        report["problem"] = str(error)
+    return report
 
 
 def _without_names(metrics: str) -> str:

@@ -1,7 +1,7 @@
 """The command ``dynactor insights``: the busiest and the most throttled keys of the last hour.
 
-AWS shows the counts of Contributor Insights in CloudWatch; a dynactor server has them on its admin
-listener.
+AWS shows the counts of Contributor Insights in CloudWatch. The admin listener of a dynactor server
+shows them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class InsightsOptions:
 
 
 def insights(options: InsightsOptions) -> int:
-    """Carry out the command; returns its exit code."""
+    """Run the command; returns its exit code."""
     try:
         answer = _ask(options)
     except (CannotCall, AdminRequestFailed) as error:
@@ -95,13 +95,13 @@ _RULES: Final[tuple[tuple[str, tuple[Kind, ...], bool], ...]] = (
 def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -> list[Any]:
     total = traffic.total(*kinds)
     is_sampled = traffic.answer.recording == "some" and total > WHOLE_REQUESTS
-    # Counts below the error, or of a few samples, are chance.
+    # Leave out counts below the error, and in a sample counts of a few requests, as chance.
     least = EVERY * _CHANCE if is_sampled else 0.0
     by_kind = [
         {_encode(each.key): each.weight for each in traffic.top([kind], KEPT_KEYS, items=items)}
         for kind in kinds
     ]
-    # A conflict is a request of either kind.
+    # Conflicts are not counted separately for reads and writes.
     reads, writes = by_kind if len(by_kind) > 1 else ({}, {})
     return [
         {
@@ -144,9 +144,9 @@ def _text(traffic: Traffic, top: int) -> str:
     name = f"Index {answer.index} of table" if answer.index else "Table"
     mode = f" ({answer.mode})" if answer.mode and answer.status == "ENABLED" else ""
     text = f"{name} {answer.table}: Contributor Insights is {answer.status}{mode}\n"
-    text += _told_of(answer)
+    text += _recording_text(answer)
     if not traffic.minutes:
-        return text + "Nothing was counted in this time\n"
+        return text + "No requests were counted in this time\n"
     text += (
         f"{time_span(traffic.start_epoch_seconds, answer.now)}: "
         f"{figure(traffic.total('reads'))} read units, "
@@ -173,16 +173,16 @@ def _text(traffic: Traffic, top: int) -> str:
         text += table(("", what, "share", "reads", "writes", "busiest second"), lines)
         error = max(row["error"] for row in rows)
         if error >= 1:
-            text += f"  There may be up to {figure(error)} {what} more for a key\n"
+            text += f"  A key may have up to {figure(error)} {what} more\n"
     return text
 
 
-def _told_of(answer: InsightsAnswer) -> str:
+def _recording_text(answer: InsightsAnswer) -> str:
     if answer.recording == "all":
         return ""
     if answer.recording == "some":
         return (
-            "These are of a sample, taken for dynactor advise: UpdateContributorInsights counts "
-            "all\n"
+            "These counts are of a sample of the requests, for dynactor advise. To count all, "
+            "enable Contributor Insights with UpdateContributorInsights\n"
         )
-    return "No accesses are counted: UpdateContributorInsights switches it on\n"
+    return "No requests are counted: enable Contributor Insights with UpdateContributorInsights\n"

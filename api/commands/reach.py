@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CannotCall(Exception):
-    """The endpoint does not answer as the server should; the message says why."""
+    """The server can't be reached, or its answer is invalid; the message gives the reason."""
 
 
 def no_address(endpoint: str) -> CannotCall:
@@ -15,6 +15,6 @@ def no_address(endpoint: str) -> CannotCall:
 def not_reached(endpoint: str, reason: str) -> CannotCall:
     """The error for an endpoint to which no connection can be opened."""
     return CannotCall(
-        f"Cannot reach {endpoint}: {reason}; is the server running there? `dynactor serve` "
-        "starts one, and --endpoint names another one"
+        f"Cannot reach {endpoint}: {reason}; is the server running there? Start a server with "
+        "`dynactor serve`, or give the address of another one with --endpoint"
     )

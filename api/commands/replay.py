@@ -22,7 +22,7 @@ from dynactor.api.commands.tables_address import TablesAddress
 DONE: Final = 0
 TROUBLE: Final = 1
 
-_LOOK_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 
 _encode = msgspec.json.Encoder().encode
 
@@ -56,7 +56,7 @@ class ReplayOptions:
 
 
 def replay(options: ReplayOptions) -> int:
-    """Carry out the command; returns its exit code."""
+    """Run the command; returns its exit code."""
     try:
         return _run(options)
     except (CannotCall, AdminRequestFailed) as error:
@@ -76,14 +76,14 @@ def _run(options: ReplayOptions) -> int:
         "follow": options.follow,
     }
     server = options.server.admin_client()
-    # Signals are received from the start, so that every started job is canceled.
+    # Signals are received before the request, so that a signal cancels every started replay.
     with _stop_signal() as stop:
         replay = server.ask("POST", REPLAYS_PATH, ReplayAnswer, body=body)
         stopped = False
         with _reporting(options) as report:
             while replay.state not in ENDED:
                 report(replay)
-                signaled = stop.wait(_LOOK_SECONDS)
+                signaled = stop.wait(_POLL_SECONDS)
                 stop.clear()
                 stopped = stopped or signaled
                 method = "DELETE" if signaled else "GET"
@@ -92,8 +92,9 @@ def _run(options: ReplayOptions) -> int:
     if not options.json:
         sys.stdout.write(_summary(replay))
     sys.stderr.write(_remarks(replay))
-    is_meant = replay.state == "DONE" or (stopped and options.follow)
-    return DONE if is_meant else TROUBLE
+    # A replay with --follow has no end, so a stop by a signal is a success.
+    has_succeeded = replay.state == "DONE" or (stopped and options.follow)
+    return DONE if has_succeeded else TROUBLE
 
 
 @contextmanager
@@ -152,7 +153,7 @@ class _ProblemLines:
         """Write a line if the problem has changed."""
         if replay.problem != self._problem and replay.state not in ENDED:
             self._problem = replay.problem
-            sys.stderr.write(f"waiting: {replay.problem}\n" if replay.problem else "on\n")
+            sys.stderr.write(f"waiting: {replay.problem}\n" if replay.problem else "continuing\n")
 
 
 def _summary(replay: ReplayAnswer) -> str:
@@ -178,9 +179,10 @@ def _remarks(replay: ReplayAnswer) -> str:
         )
     if replay.missing_changes:
         remarks += (
-            f"{replay.missing_changes:,} changes between them are missing: they were made while "
-            "nobody followed the table\n"
+            f"{replay.missing_changes:,} changes between the published ones are missing: they were "
+            "made while nothing followed the table\n"
         )
     if replay.omitted_images:
-        remarks += f"{replay.omitted_images:,} records were too large with their images\n"
+        remarks += f"{replay.omitted_images:,} records were published without images, because they "
+        remarks += "were too large with them\n"
     return remarks

@@ -49,7 +49,8 @@ class ReplayBars:
             self._show("changes", replay.changes, replay.changes_total)
         if replay.problem != self._problem and replay.state not in ENDED:
             self._problem = replay.problem
-            self._progress.console.print(f"waiting: {replay.problem}" if replay.problem else "on")
+            text = f"waiting: {replay.problem}" if replay.problem else "continuing"
+            self._progress.console.print(text)
 
     def _show(self, name: str, done: int, total: int) -> None:
         if name not in self._tasks:

@@ -17,10 +17,10 @@ class ServerAddress:
     """The options that name a server."""
 
     endpoint: str = "http://127.0.0.1:8000"
-    """Address of the server. The admin port is found through it."""
+    """Address of the server, from which the command also gets the address of the admin port."""
 
     admin_endpoint: str | None = None
-    """Address of the admin port, if it can't be found through --endpoint."""
+    """Address of the admin port, if the command can't use the one that the server gives."""
 
     def admin_client(self) -> AdminClient:
         """A client of the server's admin listener.
@@ -51,4 +51,4 @@ class ServerAddress:
         try:
             return server.ask("GET", IDENTITY_PATH, ServerIdentity)
         except AdminRequestFailed as error:
-            raise CannotCall(f"{self.endpoint} does not answer as dynactor does: {error}") from None
+            raise CannotCall(f"{self.endpoint} is not dynactor: {error}") from None

@@ -1,4 +1,4 @@
-"""The address of the server that a command works on, and the region of the tables there."""
+"""The address of the server that a command works on, and the region of its tables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dynactor.api.commands.server_address import ServerAddress
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class TablesAddress(ServerAddress):
-    """The options that name a server, and the region of the tables there."""
+    """The options that name a server, and the region of its tables."""
 
     region: str | None = None
-    """Region of the tables, if the server keeps regions apart. Default: AWS_REGION or
-    AWS_DEFAULT_REGION, else us-east-1. AWS_ACCESS_KEY_ID names the access key."""
+    """Region of the tables, if the server has separate tables for each region. Default: AWS_REGION
+    or AWS_DEFAULT_REGION, else us-east-1. AWS_ACCESS_KEY_ID names the access key."""
 
     def parameters(self) -> dict[str, str]:
         """The region and the access key."""

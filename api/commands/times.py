@@ -24,7 +24,7 @@ def parse_time(text: str) -> float:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is no time: give seconds since 1970, or ISO 8601 such as "
+            f"{text!r} is not a time: give seconds since 1970, or ISO 8601 such as "
             "2030-01-31T12:00:00Z"
         ) from None
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
@@ -38,7 +38,7 @@ def parse_length(text: str) -> float:
     """
     found = _LENGTH.match(text)
     if found is None:
-        raise ValueError(f"{text!r} is no length of time: give seconds, or 90s, 15m, 25h or 2d")
+        raise ValueError(f"{text!r} is not a duration: give seconds, or 90s, 15m, 25h or 2d")
     return float(found[1]) * _SECONDS[found[2]]
 
 
@@ -56,4 +56,4 @@ def iso_time(epoch_seconds: float) -> str:
 
 def pace(speed: float) -> str:
     """The speed of a clock in words."""
-    return f"running at speed {speed:g}" if speed else "standing still"
+    return f"running at speed {speed:g}" if speed else "stopped"

@@ -6,7 +6,7 @@ import anyio
 
 
 class UnitRate:
-    """Spreads units over time, at a rate per second.
+    """Spreads the use of units over time, at a rate per second.
 
     Invariant: at ``_free_at``, in the clock's seconds, the rate covers all units used so far.
     """

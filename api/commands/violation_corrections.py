@@ -34,22 +34,22 @@ class BadCorrection(Exception):
 
 
 class Corrections(Struct, frozen=True):
-    """The contents of a file, by item: violations as found, and their new values."""
+    """The contents of a file: the violations of each item, and their new values."""
 
     violations: Sequence[list[Violation]]
     values: Mapping[tuple[bytes, str], AttributeValue]
 
     def new_value(self, violation: Violation) -> AttributeValue | None:
-        """The new value; empty to remove the attribute, None to keep it."""
+        """The new value; ``{}`` to remove the attribute, None to keep the old value."""
         return self.values.get((_encode(violation.key), violation.attribute.name))
 
 
 def read_corrections(path: Path, form: Literal["csv", "json"], target: Target) -> Corrections:
-    """Read the corrections in a file; checks the whole file before any change.
+    """Read and check all corrections in a file.
 
     Raises:
         OSError: the file can't be read.
-        BadCorrection: a line is not a violation, or its correction can't be a key.
+        BadCorrection: a line has no violation, or its correction can't be a key.
     """
     items: dict[bytes, list[Violation]] = {}
     values: dict[tuple[bytes, str], AttributeValue] = {}
@@ -60,7 +60,7 @@ def read_corrections(path: Path, form: Literal["csv", "json"], target: Target) -
             raise BadCorrection(f"{path}, line {number}: {_reason(error)}") from None
         item = _encode(violation.key)
         if any(one.attribute == violation.attribute for one in items.get(item, ())):
-            raise BadCorrection(f"{path}, line {number}: a second line for one value")
+            raise BadCorrection(f"{path}, line {number}: an earlier line has the same value")
         items.setdefault(item, []).append(violation)
         if value is not None:
             values[item, violation.attribute.name] = value
@@ -80,14 +80,14 @@ def _lines(path: Path, form: Literal["csv", "json"]) -> Iterator[tuple[int, dict
                     if text.strip():
                         yield number, msgspec.json.decode(text, type=dict[str, Any])
     except (csv.Error, UnicodeDecodeError, msgspec.MsgspecError) as error:
-        raise BadCorrection(f"{path} is no report of violations: {error}") from None
+        raise BadCorrection(f"{path} is not a report of violations: {error}") from None
 
 
 def _correction(line: Mapping[str, Any], target: Target) -> tuple[Violation, AttributeValue | None]:
-    """A violation and its new value: empty to remove the attribute, None to keep it."""
+    """A violation and its new value: ``{}`` to remove the attribute, None to keep the old value."""
     key: Item = _value(line["key"])
     if key.keys() != set(target.table_key):
-        raise ValueError(f"the key is not that of {target.table_name}")
+        raise ValueError(f"the attributes of the key are not those of {target.table_name}'s key")
     name = line["attribute"]
     attribute = next((one for one in target.index_key.attributes if one.name == name), None)
     if attribute is None:
@@ -95,7 +95,8 @@ def _correction(line: Mapping[str, Any], target: Target) -> tuple[Violation, Att
     value: AttributeValue = _value(line["value"])
     for content in (*key.values(), value):
         attribute_value.check(content)
-    # Only one attribute is known here, so the check may miss a key part that is too long.
+    # A line has one attribute. A violation that the check of this attribute does not find is an
+    # index key that is too long together with other attributes.
     found = violations_of(target, key | {attribute.name: value})
     reasons = [one.reason for one in found if one.attribute == attribute]
     violation = Violation(key, attribute, value, reasons[0] if reasons else "too long together")

@@ -1,6 +1,7 @@
 """The violation detector: finds the values in a table that can't be keys of an index (S188, S190).
 
-A new index leaves out items with such values, and DynamoDB refuses later writes of such values.
+A new index has no entries for items with such values, and DynamoDB refuses later writes of such
+values.
 Source: "Detecting and correcting index key violations".
 """
 
@@ -25,9 +26,9 @@ Reason: TypeAlias = KeyViolation | Literal["too long together"]
 
 REMOVED: Final = "removed"
 REWRITTEN: Final = "rewritten"
-_CHANGED: Final = "not mended: the value has changed meanwhile"
-_IN_TABLE_KEY: Final = "not mended: it is part of the item's own key"
-_NO_VALUE: Final = "not mended: there is no value for it"
+_CHANGED: Final = "not corrected: the value has changed meanwhile"
+_IN_TABLE_KEY: Final = "not corrected: the attribute is part of the item's primary key"
+_NO_VALUE: Final = "not corrected: there is no new value"
 
 
 class Target(Struct, frozen=True):
@@ -45,9 +46,9 @@ class Target(Struct, frozen=True):
 
 
 class Violation(Struct, frozen=True):
-    """A value that can't be an attribute of the index's key, with its item's key.
+    """A value that can't be an attribute of the index's key, with the key of the value's item.
 
-    ``outcome`` is the outcome of the fix; empty without a fix.
+    ``outcome`` is the outcome of the correction; empty without one.
     """
 
     key: Item
@@ -57,8 +58,8 @@ class Violation(Struct, frozen=True):
     outcome: str = ""
 
     @property
-    def mended(self) -> bool:
-        """Whether the violation is fixed."""
+    def corrected(self) -> bool:
+        """Whether the violation was corrected."""
         return self.outcome in (REMOVED, REWRITTEN)
 
 
@@ -70,13 +71,10 @@ class Page(Struct, frozen=True):
 
 
 class Fix(Protocol):
-    """A way to fix violations."""
+    """A way to correct violations."""
 
     def new_value(self, violation: Violation) -> AttributeValue | None:
-        """The new value; None to keep the old one.
-
-        An empty value, ``{}``, removes the attribute.
-        """
+        """The new value; ``{}`` to remove the attribute, None to keep the old value."""
         ...
 
 
@@ -84,12 +82,12 @@ class Delete:
     """Remove the attribute from its item."""
 
     def new_value(self, violation: Violation) -> AttributeValue | None:  # noqa: ARG002 - as Fix
-        """Return the empty value."""
+        """Remove the attribute."""
         return {}
 
 
 class Rewrite(Struct, frozen=True):
-    """Put the given values, by attribute name."""
+    """Set attributes to the given values, by attribute name."""
 
     values: Mapping[str, AttributeValue]
 
@@ -115,7 +113,7 @@ class Convert:
 
 
 class Allowance:
-    """The number of items that may still be read; None for all."""
+    """The number of items that may still be read. None: no limit."""
 
     def __init__(self, items: int | None) -> None:
         self._left = items
@@ -147,7 +145,7 @@ async def pages(
     allowance: Allowance,
     rate: UnitRate | None,
 ) -> AsyncIterator[Page]:
-    """Read one segment of the table page by page, while items may be read.
+    """Read one segment of the table page by page, until its end or the end of the allowance.
 
     Raises:
         RequestFailed, CannotCall: the errors of ``Client.call``.
@@ -182,7 +180,7 @@ async def pages(
 
 
 def violations_of(target: Target, item: Item) -> list[Violation]:
-    """The values of an item that can't be in the index's key. A missing attribute is fine."""
+    """The values of an item that can't be in the index's key. Missing attributes are allowed."""
     key = {name: item[name] for name in target.table_key}
     schema = target.index_key
     found = []
@@ -205,14 +203,14 @@ def violations_of(target: Target, item: Item) -> list[Violation]:
     return found
 
 
-async def mend(
+async def correct(
     client: Client,
     target: Target,
     violations: Sequence[Violation],
     fix: Fix,
     rate: UnitRate | None = None,
 ) -> list[Violation]:
-    """Fix one item atomically unless a value has changed; returns the outcome of each.
+    """Correct one item atomically unless a value has changed; returns each violation's outcome.
 
     Raises:
         RequestFailed, CannotCall: the errors of ``Client.call``.
@@ -278,7 +276,7 @@ async def _update(
         if error.error_type == "ConditionalCheckFailedException":
             return _CHANGED
         if error.error_type == "ValidationException":
-            return f"not mended: {error.message}"
+            return f"not corrected: {error.message}"
         raise
     if rate is not None:
         await rate.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])

@@ -49,7 +49,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Trouble(Exception):
-    """The command can't run; the message describes the fix."""
+    """The command can't run with these options; the message describes the fix."""
 
 
 @Parameter(name="*")
@@ -73,8 +73,8 @@ class ViolationsOptions:
     """Address of the server."""
 
     region: str | None = None
-    """Region of the table, if the server keeps regions apart. Default: AWS_REGION or
-    AWS_DEFAULT_REGION, else us-east-1."""
+    """Region of the table, if the server has separate tables for each region. Default: AWS_REGION
+    or AWS_DEFAULT_REGION, else us-east-1."""
 
     format: Format = "csv"
     """Format of the report: comma-separated values with a header line, or one JSON object per
@@ -86,18 +86,18 @@ class ViolationsOptions:
     fix: Literal["delete", "rewrite", "convert"] | None = None
     """Correction of each violation whose value has not changed meanwhile.
 
-    delete removes the attribute (never the item), rewrite sets --value, convert turns strings into
-    numbers or numbers into strings, as the index requires.
+    delete removes the attribute but never the item, rewrite sets --value, convert turns strings
+    into numbers or numbers into strings, as the index requires.
     """
 
     value: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     """New value of an attribute for --fix rewrite, as NAME=TEXT; base64 for a binary."""
 
     corrections: Path | None = None
-    """Report of this command with corrections to apply, instead of a search.
+    """Report of this command with corrections to apply; the command then searches nothing.
 
-    The correction in a line is the new value, base64 for a binary; Y in its column delete removes
-    the attribute. A line is skipped if its value has changed since.
+    The column correction has the new value, base64 for a binary. Y in the column delete removes
+    the attribute. A line is skipped if its value in the table has changed since the report.
     """
 
     segments: PositiveInt = 4
@@ -114,15 +114,16 @@ class ViolationsOptions:
 
 
 def violations(options: ViolationsOptions) -> int:
-    """Carry out the command; returns its exit code."""
+    """Run the command; returns its exit code."""
     try:
         return anyio.run(_run, options)
     except BrokenPipeError:
-        # The reader has closed the pipe. Python would report the error again at its exit.
+        # The reader has closed the pipe. Replace it, because Python would flush the output at its
+        # exit and report the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        place = options.output or "to standard output"
-        sys.stderr.write(f"dynactor: Cannot write {place}: {error.strerror}\n")
+        file = options.output or "to standard output"
+        sys.stderr.write(f"dynactor: Cannot write {file}: {error.strerror}\n")
     except (_Trouble, CannotCall, RequestFailed) as error:
         sys.stderr.write(f"dynactor: {error}\n")
     return TROUBLE
@@ -138,11 +139,11 @@ async def _run(options: ViolationsOptions) -> int:
             if corrections is not None:
                 await run.all_corrections(corrections)
             else:
-                # With a limit use one segment, because parallel ones could leave parts of the limit
-                # unused.
+                # With a limit read one segment only: parallel segments could each leave a part of
+                # the limit unused.
                 await run.all_segments(1 if options.max_items else options.segments)
     sys.stderr.write(run.summary())
-    return SOME_LEFT if run.found > run.mended else NONE_LEFT
+    return SOME_LEFT if run.found > run.corrected else NONE_LEFT
 
 
 # -- options --------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ async def _target(client: Client, options: ViolationsOptions) -> Target:
     if (options.index is None) == (not options.partition_key):
         raise _Trouble("Give either --index or --partition-key NAME:TYPE")
     if options.index is not None and options.sort_key:
-        raise _Trouble("--sort-key goes with --partition-key: an --index has its own")
+        raise _Trouble("--sort-key needs --partition-key: an --index already has its sort key")
     description = (await client.call("DescribeTable", {"TableName": options.table}))["Table"]
     types: dict[str, KeyType] = {
         attribute["AttributeName"]: attribute["AttributeType"]
@@ -182,7 +183,7 @@ def _corrections(options: ViolationsOptions, target: Target) -> Corrections | No
     if options.fix is not None:
         raise _Trouble("Give either --fix or --corrections")
     if options.output is not None and options.output.resolve() == options.corrections.resolve():
-        raise _Trouble("--output would write over the --corrections")
+        raise _Trouble("--output would overwrite the file of --corrections")
     try:
         return read_corrections(options.corrections, options.format, target)
     except BadCorrection as error:
@@ -194,10 +195,10 @@ def _corrections(options: ViolationsOptions, target: Target) -> Corrections | No
 def _attribute(text: str, types: dict[str, KeyType]) -> KeyAttribute:
     name, _, type_name = text.rpartition(":")
     if not name or type_name not in ("S", "N", "B"):
-        raise _Trouble(f"{text!r} is no NAME:TYPE: the type of a key is S, N or B")
+        raise _Trouble(f"{text!r} is not NAME:TYPE: the type of a key is S, N or B")
     if types.get(name, type_name) != type_name:
         raise _Trouble(
-            f"The table defines {name} as {types[name]}: an index can't have it as {type_name}"
+            f"The table defines {name} as {types[name]}: in an index it can't be {type_name}"
         )
     return KeyAttribute(name, cast("KeyType", type_name))
 
@@ -208,10 +209,10 @@ def _index_key(description: dict[str, Any], name: str, types: dict[str, KeyType]
         for index in description.get("GlobalSecondaryIndexes", ())
     }
     if name not in indexes:
-        there = f"it has {', '.join(sorted(indexes))}" if indexes else "it has none"
+        existing = f"it has {', '.join(sorted(indexes))}" if indexes else "it has none"
         raise _Trouble(
-            f"The table has no global secondary index {name}: {there}. "
-            "For one that is still to be added give --partition-key"
+            f"The table has no global secondary index {name}: {existing}. "
+            "For a planned index give --partition-key"
         )
 
     def part(role: str) -> tuple[KeyAttribute, ...]:
@@ -226,7 +227,7 @@ def _index_key(description: dict[str, Any], name: str, types: dict[str, KeyType]
 
 def _fix(options: ViolationsOptions, schema: KeySchema) -> Fix | None:
     if options.value and options.fix != "rewrite":
-        raise _Trouble("--value goes with --fix rewrite")
+        raise _Trouble("--value needs --fix rewrite")
     match options.fix:
         case None:
             return None
@@ -246,12 +247,14 @@ def _new_value(text: str, schema: KeySchema) -> tuple[str, AttributeValue]:
     attribute = next((one for one in schema.attributes if one.name == name), None)
     if not equals or attribute is None:
         names = ", ".join(one.name for one in schema.attributes)
-        raise _Trouble(f"--value {text!r} is no NAME=TEXT with a NAME of the index's key: {names}")
+        raise _Trouble(f"--value {text!r} is not NAME=TEXT with a NAME of the index's key: {names}")
     value: AttributeValue = {attribute.type: content}
     try:
         attribute_value.check(value)
     except DynamoDBError as error:
-        raise _Trouble(f"--value {text!r} is no {attribute.type}: {error}") from None
+        raise _Trouble(
+            f"--value {text!r} is not a value of type {attribute.type}: {error}"
+        ) from None
     if not violation_detector.is_possible(schema, attribute, value):
         raise _Trouble(f"--value {text!r} would be a violation itself")
     return name, value
@@ -292,7 +295,7 @@ class _Run:
         self._writing = _rate(target.write_units, options)
         self.items = 0
         self.found = 0
-        self.mended = 0
+        self.corrected = 0
 
     async def all_segments(self, segments: int) -> None:
         """Read the whole table, its segments in parallel.
@@ -325,7 +328,7 @@ class _Run:
             for violations in page.violations:
                 if self._has_enough:
                     return
-                await self._tell(violations)
+                await self._report_item(violations)
 
     async def all_corrections(self, corrections: Corrections) -> None:
         """Apply the corrections of a file, item by item.
@@ -337,36 +340,36 @@ class _Run:
             if self._has_enough:
                 return
             self.items += 1
-            await self._tell(violations)
+            await self._report_item(violations)
 
     @property
     def _has_enough(self) -> bool:
         """Whether the maximum number of violations is found."""
         return self._max_violations is not None and self.found >= self._max_violations
 
-    async def _tell(self, violations: list[Violation]) -> None:
+    async def _report_item(self, violations: list[Violation]) -> None:
         if self._fix is not None:
-            violations = await violation_detector.mend(
+            violations = await violation_detector.correct(
                 self._client, self._target, violations, self._fix, self._writing
             )
         for violation in violations:
             self.found += 1
-            self.mended += violation.mended
+            self.corrected += violation.corrected
             self._report.write(violation)
 
     def summary(self) -> str:
-        """The counts in a line."""
-        mended = "" if self._fix is None else f", {self.mended:,} of them mended"
+        """The counts as one line."""
+        corrected = "" if self._fix is None else f", {self.corrected:,} of them corrected"
         stopped = ""
         if self._has_enough:
             stopped = "; stopped at --max-violations"
         elif self._allowance.is_spent:
             stopped = "; stopped at --max-items"
-        return f"{self.found:,} violations in {self.items:,} items{mended}{stopped}\n"
+        return f"{self.found:,} violations in {self.items:,} items{corrected}{stopped}\n"
 
 
 def _rate(units_per_second: int, options: ViolationsOptions) -> UnitRate | None:
-    """The maximum rate of units; None for no limit."""
+    """The maximum rate of units; None: no limit."""
     if options.units_percent is None:
         return None
     return UnitRate(units_per_second * options.units_percent / 100)
@@ -396,7 +399,7 @@ class _Csv:
     def __init__(self, file: IO[str], *, with_outcome: bool) -> None:
         names = ["key", "attribute", "expected_type", "found_type", "reason", "value"]
         names += ["outcome"] if with_outcome else ["correction", "delete"]
-        # The line ends of Unix tools.
+        # csv writes the line ends of Windows by default.
         self._writer = csv.DictWriter(file, names, lineterminator="\n")
         self._writer.writeheader()
 

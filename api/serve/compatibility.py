@@ -12,8 +12,8 @@ from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.options import ServeOptions
 
 _DYNAMODB_LOCAL: Final[dict[str, Any]] = {"gsi_lag": "awaited", "throttling": "observe"}
-# The defaults are for AWS. An explicit value takes precedence over --compat.
-_AT_ONCE: Final[dict[str, Any]] = {"index_allocation_seconds": 0.0}
+# ``--compat`` changes these defaults only, so an explicit value takes precedence.
+_DEFAULTS: Final[dict[str, Any]] = {"index_allocation_seconds": 0.0}
 
 
 def with_compatibility(options: ServeOptions) -> ServeOptions:
@@ -28,12 +28,12 @@ def with_compatibility(options: ServeOptions) -> ServeOptions:
         return options
     if options.regions == "apart":
         raise ConfigurationError(
-            "--compat dynamodb-local keeps access keys and regions apart, unless --shared-db is "
-            "given: leave out --regions"
+            "--compat dynamodb-local has separate tables for each access key and region, unless "
+            "--shared-db is given: leave out --regions"
         )
     if options.credentials_file is not None:
         raise ConfigurationError(
-            "--compat dynamodb-local takes any credentials: leave out --credentials-file"
+            "--compat dynamodb-local accepts any credentials: leave out --credentials-file"
         )
     defaults = {field.name: field.default for field in fields(options)}
     for name, value in _DYNAMODB_LOCAL.items():
@@ -42,7 +42,7 @@ def with_compatibility(options: ServeOptions) -> ServeOptions:
             raise ConfigurationError(
                 f"--compat dynamodb-local means {option} {value}: leave out {option}"
             )
-    at_once = {
-        name: value for name, value in _AT_ONCE.items() if getattr(options, name) == defaults[name]
+    changed = {
+        name: value for name, value in _DEFAULTS.items() if getattr(options, name) == defaults[name]
     }
-    return replace(options, **_DYNAMODB_LOCAL, **at_once)
+    return replace(options, **_DYNAMODB_LOCAL, **changed)

@@ -30,8 +30,8 @@ from dynactor.storage.store import Row, Store, StoreError
 from dynactor.streams.kafka.broker import Broker
 
 MOST_SNAPSHOTS: Final = 20
-# A closed database is garbage with reference cycles that keeps memory of the engine. By itself the
-# collector would run only after hundreds of closed databases.
+# A closed database has reference cycles and keeps memory of the engine until a garbage collection.
+# Without an explicit one, the interpreter would collect only after hundreds of closed databases.
 _COLLECT_AFTER_CLOSED: Final = 20
 _COLLECT_LATER_SECONDS: Final = 0.005
 # All snapshots together use at most this part of the memory.
@@ -41,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 
 class HostError(Exception):
-    """The request is refused and nothing has changed; the message gives the reason."""
+    """The host refuses a request and has changed nothing; the message gives the reason."""
 
 
 class SnapshotExists(HostError):
@@ -121,7 +121,7 @@ class DatabaseHost:
         self._protocol = protocol
 
     def on_reset(self, forget: Callable[[], None]) -> None:
-        """Call ``forget`` at each reset."""
+        """Have each reset call ``forget``."""
         self._on_reset.append(forget)
 
     async def reset(self) -> None:
@@ -139,7 +139,7 @@ class DatabaseHost:
 
         async def change() -> None:
             self._settings = settings
-            self._keep_time()
+            self._continue_clock()
 
         await self._reopen(change)
 
@@ -151,19 +151,19 @@ class DatabaseHost:
             StoreError: the store can't be read.
         """
         if name in self._snapshots:
-            raise SnapshotExists(f"There is a snapshot of that name: {name}")
+            raise SnapshotExists(f"There is already a snapshot {name}")
         if len(self._snapshots) >= MOST_SNAPSHOTS:
             raise TooManySnapshots(f"There are {MOST_SNAPSHOTS} snapshots already: delete one")
-        room_bytes = memory_bytes() // _SNAPSHOTS_SHARE - sum(self.snapshots.values())
+        free_bytes = memory_bytes() // _SNAPSHOTS_SHARE - sum(self.snapshots.values())
 
         async def copy() -> None:
-            self._keep_time()
+            self._continue_clock()
             try:
-                self._snapshots[name] = await read_contents(self._store, room_bytes)
+                self._snapshots[name] = await read_contents(self._store, free_bytes)
             except TooLarge:
                 raise TooManySnapshots(
-                    f"Snapshots take at most a quarter of the memory, and {room_bytes:,} bytes "
-                    "of it are free"
+                    f"Snapshots use at most a quarter of the memory, and {free_bytes:,} bytes of "
+                    "that quarter are free"
                 ) from None
 
         await self._reopen(copy)
@@ -181,7 +181,7 @@ class DatabaseHost:
 
         async def restore() -> None:
             await replace_contents(self._store, contents.rows)
-            self._keep_time()
+            self._continue_clock()
 
         await self._reopen(restore)
 
@@ -199,14 +199,14 @@ class DatabaseHost:
         self._settings = self._opening.settings
         rows = []
         if isinstance(self._clock, VirtualClock):
-            # Without this row the clock would start at the real time or later, as over another
-            # server's data.
+            # Without this row the clock would not start before the real time, as with data of
+            # another server.
             rows.append(clock_row(self._clock.now_epoch_seconds(), self._clock.speed))
         if self._opening.separation != "shared":
             rows.append(separation_row(self._opening.separation, self._opening.settings.region))
         await replace_contents(self._store, [Row(*row) for row in rows])
 
-    def _keep_time(self) -> None:
+    def _continue_clock(self) -> None:
         """Continue a virtual clock from the stored time."""
         if isinstance(self._clock, VirtualClock):
             self._clock = VirtualClock(0.0)
@@ -217,9 +217,9 @@ class DatabaseHost:
         await job.done
 
     async def run(self, group: TaskGroup, opened: asyncio.Future[None]) -> None:
-        """Keep the database open until ``end``. ``opened`` completes when it first opens.
+        """Keep the database open until ``end``. ``opened`` completes when the database first opens.
 
-        If the database ends by itself, this cancels ``group``, because the server needs the
+        If the database ends by itself, this method cancels ``group``, because the server needs the
         database.
         """
         job: _Job | None = None
@@ -234,7 +234,7 @@ class DatabaseHost:
                     self._opening.broker,
                     separation=self._opening.separation,
                 ) as self.databases:
-                    self._tell_opened(job, opened)
+                    self._report_opened(job, opened)
                     job = await self._jobs.get()
                     if job is not None and self._protocol is not None:
                         await self._protocol.hold()
@@ -244,7 +244,7 @@ class DatabaseHost:
                     return
                 if job is None:
                     return
-                await self._carry_out(job)
+                await self._execute(job)
                 if closed % _COLLECT_AFTER_CLOSED == 0:
                     loop.call_later(_COLLECT_LATER_SECONDS, gc.collect)
         except Exception as error:
@@ -262,10 +262,10 @@ class DatabaseHost:
         while not self._jobs.empty():
             job = self._jobs.get_nowait()
             if job is not None:
-                job.failure = HostError("The server stops")
+                job.failure = HostError("The server is stopping")
                 job.finish()
 
-    def _tell_opened(self, job: _Job | None, opened: asyncio.Future[None]) -> None:
+    def _report_opened(self, job: _Job | None, opened: asyncio.Future[None]) -> None:
         if self._protocol is not None:
             self._protocol.resume(self.databases)
         if job is not None:
@@ -274,7 +274,7 @@ class DatabaseHost:
             opened.set_result(None)
 
     @staticmethod
-    async def _carry_out(job: _Job) -> None:
+    async def _execute(job: _Job) -> None:
         try:
             await job.work()
         except (HostError, StoreError) as error:
@@ -313,6 +313,6 @@ async def hosting_database(store: Store, opening: Opening) -> AsyncIterator[Data
                 host.end()
                 with anyio.CancelScope(shield=True):
                     await closed.wait()
-    # The task group would have wrapped it in an ExceptionGroup.
+    # Raised here, because the task group would have wrapped the error in an ExceptionGroup.
     if failure is not None:
         raise failure

@@ -16,7 +16,7 @@ from dynactor.streams.kafka.message import KafkaForm, KafkaFormat, KafkaKey
 
 _KAFKA: Final = Group(
     "Kafka",
-    help="Publish the changes of tables. Without --kafka-bootstrap-servers the others do nothing.",
+    help="Publish the changes of tables. The other options need --kafka-bootstrap-servers.",
     sort_key=5,
 )
 _KAFKA_RECORDS: Final = Group("Kafka: records", sort_key=6)
@@ -76,8 +76,8 @@ class KafkaOptions:
     """Publish Debezium's events with their schema, for Kafka Connect."""
 
     kafka_delivery: Annotated[Delivery, Parameter(group=_KAFKA_DELIVERY)] = "at-least-once"
-    """Delivery guarantee. With at-least-once, records may come twice after a failure. exactly-once
-    uses Kafka's transactions."""
+    """Delivery guarantee. With at-least-once, a topic may have records twice after a failure.
+    exactly-once uses Kafka's transactions."""
 
     kafka_snapshot: Annotated[SnapshotMode, Parameter(group=_KAFKA_DELIVERY)] = "never"
     """Start of a topic for a table that has data: the next change (never), or every item
@@ -86,11 +86,11 @@ class KafkaOptions:
     kafka_retention_bytes: Annotated[int, Parameter(group=_KAFKA_DELIVERY)] = (
         10 * 1024 * 1024 * 1024
     )
-    """Bytes of changes to keep for a topic that does not accept them. Above it the topic is cut
-    off."""
+    """Bytes of changes to keep for a topic that does not accept them. Above this limit the topic is
+    cut off: the changes are lost for it."""
 
     kafka_retention_seconds: Annotated[float | None, Parameter(group=_KAFKA_DELIVERY)] = None
-    """Seconds to keep these changes. Default: no limit in time."""
+    """Seconds to keep changes for a topic that does not accept them. Default: no limit in time."""
 
     kafka_security_protocol: Annotated[SecurityProtocol, Parameter(group=_KAFKA_SECURITY)] = (
         "PLAINTEXT"
@@ -118,7 +118,7 @@ class KafkaOptions:
     """File with the server's own certificate, for SSL."""
 
     kafka_ssl_keyfile: Annotated[Path | None, Parameter(group=_KAFKA_SECURITY)] = None
-    """File with the key of that certificate, if the certificate's file does not have it."""
+    """File with the private key of that certificate, if the certificate's file does not have it."""
 
     def __post_init__(self) -> None:
         for server in self._servers:
@@ -144,7 +144,7 @@ class KafkaOptions:
         if self.kafka_tombstones and self.kafka_key == "collection":
             raise KafkaOptionsError(
                 "--kafka-tombstones with --kafka-key collection would make compacted topics "
-                "forget a whole item collection with one item: give one of them"
+                "delete all items of an item collection with one of them: give one of the options"
             )
         if self.kafka_sasl_password is not None and self.kafka_sasl_password_file is not None:
             raise KafkaOptionsError(
@@ -155,10 +155,10 @@ class KafkaOptions:
                 f"--kafka-security-protocol {self.kafka_security_protocol} needs "
                 "--kafka-sasl-username and --kafka-sasl-password-file"
             )
-        self._refuse_what_would_do_nothing()
+        self._refuse_ineffective()
 
-    def _refuse_what_would_do_nothing(self) -> None:
-        """Refuse a password or certificate that has no effect: the connection would be insecure."""
+    def _refuse_ineffective(self) -> None:
+        """Refuse a password or certificate without effect: the user expects a secure connection."""
         if not self._has_sasl and (self.kafka_sasl_username is not None or self._has_password):
             raise KafkaOptionsError(
                 "--kafka-sasl-username and its password are for --kafka-security-protocol "
@@ -246,7 +246,7 @@ class KafkaOptions:
             ) from error
         except UnicodeDecodeError as error:
             raise KafkaOptionsError(
-                f"--kafka-sasl-password-file {self.kafka_sasl_password_file} holds no text (UTF-8)"
+                f"--kafka-sasl-password-file {self.kafka_sasl_password_file} is not UTF-8 text"
             ) from error
 
 

@@ -17,14 +17,15 @@ from dynactor.api.serve.configuration_error import ConfigurationError
 USAGE: Final = """\
 Usage: dynactor local [-port PORT] [-inMemory | -dbPath DIRECTORY] [-sharedDb] [-cors ORIGINS]
 
-Serve DynamoDB's API as DynamoDB Local does, with its flags; each may begin with -- too.
+Serve DynamoDB's API as DynamoDB Local does, with its flags. A flag may also begin with --.
 
   -port PORT                Port to listen on. Default: 8000
-  -inMemory                 Keep data in memory: it is gone when the server stops.
-  -dbPath DIRECTORY         Directory to keep data below. Default: the current one
+  -inMemory                 Keep data in memory. The data is lost when the server stops.
+  -dbPath DIRECTORY         Directory in which the data's directory is made. Default: the current
+                            one
   -sharedDb                 One set of tables for all access keys and regions.
-  -cors ORIGINS             Origins of web pages that may use the server, with commas; * for all.
-                            Default: none
+  -cors ORIGINS             Origins of web pages that may use the server, separated by commas; *
+                            for all. Default: none
   -delayTransientStatuses   Show CREATING, UPDATING and DELETING for a second.
   -optimizeDbBeforeStartup  Has no effect: data is compacted while the server runs.
   -disableTelemetry         Has no effect: the server sends none.

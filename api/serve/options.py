@@ -89,7 +89,7 @@ class ServeOptions:
     """
 
     host: Annotated[str, Parameter(group=_ACCESS)] = "127.0.0.1"
-    """Address to listen on. Any but loopback needs access keys or --allow-open."""
+    """Address to listen on. An address other than loopback needs access keys or --allow-open."""
 
     port: Annotated[UInt16, Parameter(group=_ACCESS)] = 8000
     """Port to listen on. 0 takes a free port."""
@@ -116,7 +116,7 @@ class ServeOptions:
     """Directory for the backups of dynactor backup, on the same file system as the data."""
 
     serve_backup: Annotated[bool, Parameter(group=_DATA, negative=())] = False
-    """Allow a start on a backup itself. The server changes it, so it is no longer a backup."""
+    """Allow a backup as --data-dir. The server changes the backup, so it is no longer one."""
 
     admin_port: Annotated[UInt16 | None, Parameter(group=_PROCESS)] = None
     """Port for metrics, health checks, backups, replays, insights and the virtual clock. 0 takes a
@@ -136,13 +136,13 @@ class ServeOptions:
     """Region in ARNs, for example eu-west-1. The server accepts requests for any region."""
 
     regions: Annotated[Regions, Parameter(group=_REGIONS)] = "shared"
-    """Tables of regions: shared by all regions, or apart, by the region in a request's signature.
-    With apart, tables made before belong to --region."""
+    """Tables of regions. shared: all regions have the same tables. apart: each region has its own
+    tables; a request's region is in its signature. Earlier tables then belong to --region."""
 
     compat: Annotated[Compat | None, Parameter(group=_REGIONS)] = None
     """Behave as DynamoDB Local does: --gsi-lag awaited, --throttling observe, tables and indexes
-    that are ACTIVE at once, tables apart for each access key and region, and unused
-    AttributeDefinitions dropped."""
+    that are ACTIVE at once, and separate tables for each access key and region. Unused
+    AttributeDefinitions are no error."""
 
     shared_db: Annotated[bool, Parameter(group=_REGIONS, negative=())] = False
     """With --compat: share all tables, as -sharedDb does."""
@@ -182,7 +182,7 @@ class ServeOptions:
     https://app.example.com. * allows all."""
 
     ttl_delay_seconds: Annotated[float, Parameter(group=_LIMITS)] = 1.0
-    """Seconds between the expiry of an item and its deletion, at least."""
+    """Lowest number of seconds between the expiry of an item and its deletion."""
 
     ttl_deletes_per_second: Annotated[float, Parameter(group=_LIMITS)] = 4_000.0
     """Highest number of expired items to delete in a second, over all tables."""
@@ -195,8 +195,8 @@ class ServeOptions:
     throughput_decreases_per_day: Annotated[int, Parameter(group=_LIMITS)] = (
         THROUGHPUT_DECREASES_PER_DAY
     )
-    """How many times in a UTC day the throughput of a table or index can be lowered. After that,
-    once an hour."""
+    """Number of times in a UTC day that the throughput of a table or index can be lowered. After
+    that number, it can be lowered once an hour."""
 
     key_traffic: Annotated[bool, Parameter(group=_LIMITS)] = True
     """Count a sample of the requests by key, for dynactor advise."""
@@ -272,8 +272,8 @@ class ServeOptions:
         self._check_store()
         if self.store_kind == "disk" and not can_sync():
             raise ConfigurationError(
-                "Data can be kept on Linux and macOS alone: of this system it is not known how to "
-                "make it durable. Start with --in-memory, or in a container"
+                "Data can be kept on disk only on Linux and macOS: dynactor can't make it durable "
+                "on this system. Start with --in-memory, or in a container"
             )
         self._check_hosts()
         self.access_keys  # noqa: B018 - to find errors at once
@@ -298,20 +298,19 @@ class ServeOptions:
                 raise ConfigurationError(f"--{option.replace('_', '-')} must be more than 0")
         if self.initial_burst_seconds > BURST_SECONDS:
             raise ConfigurationError(
-                f"--initial-burst-seconds must be at most {BURST_SECONDS}: no more is kept"
+                f"--initial-burst-seconds must be at most {BURST_SECONDS}, as unused capacity is "
+                "kept for that time"
             )
         if self.ttl_deletes_per_second <= 0:
             raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
         if self.allow_faults and self.no_admin:
-            raise ConfigurationError(
-                "--allow-faults and --no-admin don't go together: nobody could ask for a fault"
-            )
+            raise ConfigurationError("--allow-faults needs the admin port: leave out --no-admin")
         if self.virtual_clock is not None:
             if self.no_admin:
                 raise ConfigurationError(
-                    "--virtual-clock and --no-admin don't go together: nobody could move the clock"
+                    "--virtual-clock needs the admin port: leave out --no-admin"
                 )
-            self._standing_clock()
+            self._stopped_clock()
         if self.clock_speed > MAX_SPEED:
             raise ConfigurationError(f"--clock-speed must be at most {MAX_SPEED:,.0f}")
 
@@ -336,18 +335,18 @@ class ServeOptions:
         for name in _split(self.allowed_hosts):
             if _HOST_NAME.match(name) is None:
                 raise ConfigurationError(
-                    f"--allowed-hosts {name} is no name: give it without scheme and port, as "
+                    f"--allowed-hosts {name} is not a host name: leave out scheme and port, as in "
                     "box.example.com"
                 )
         for origin in _split(self.cors_origins):
             if _ORIGIN.match(origin) is None:
                 raise ConfigurationError(
-                    f"--cors-origins {origin} is no origin: give scheme, host and port alone, as "
-                    "https://app.example.com, or * for all"
+                    f"--cors-origins {origin} is not an origin: give only scheme, host and port, "
+                    "as in https://app.example.com, or * for all"
                 )
 
     def _check_store(self) -> None:
-        """Options of the embedded engine have no effect on PostgreSQL."""
+        """Refuse options of the embedded engine, which have no effect on PostgreSQL."""
         if self.store is None:
             if self.read_store is not None:
                 raise ConfigurationError(
@@ -362,16 +361,14 @@ class ServeOptions:
             ("--serve-backup", self.serve_backup, "restore PostgreSQL's own backup"),
         ):
             if is_given:
-                raise ConfigurationError(f"--store and {option} don't go together: {instead}")
+                raise ConfigurationError(f"--store can't be combined with {option}: {instead}")
 
     def _check_backup_dir(self) -> None:
         """Check that backups can be requested, and are outside the data directory."""
         if self.backup_dir is None:
             return
         if self.no_admin:
-            raise ConfigurationError(
-                "--backup-dir and --no-admin don't go together: nobody could ask for a backup"
-            )
+            raise ConfigurationError("--backup-dir needs the admin port: leave out --no-admin")
         # Resolved, so that links don't hide a path into the data directory.
         backups, data = self.backup_dir.expanduser().resolve(), self.data_directory
         if data is not None and backups.is_relative_to(data.resolve()):
@@ -394,12 +391,12 @@ class ServeOptions:
         Raises:
             ConfigurationError: the virtual clock can't start at this time.
         """
-        clock = self._standing_clock()
+        clock = self._stopped_clock()
         if isinstance(clock, VirtualClock):
             clock.set_speed(self.clock_speed)
         return clock
 
-    def _standing_clock(self) -> Clock:
+    def _stopped_clock(self) -> Clock:
         if self.virtual_clock is None:
             return SystemClock()
         try:

@@ -44,9 +44,10 @@ from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
-# The share of memory for large undecoded requests; decoded ones are several times as large.
+# The divisor of the memory for large undecoded requests. A decoded request is several times as
+# large as an undecoded one.
 _LARGE_REQUESTS_SHARE: Final = 16
-# The share of memory for answers that clients do not read.
+# The divisor of the memory for answers that clients do not read.
 _UNSENT_ANSWERS_SHARE: Final = 16
 # 8001 is also the default port of dynamodb-admin.
 _ADMIN_PORTS: Final = range(8001, 8011)
@@ -103,7 +104,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         copy_messages=options.copy_messages,
         is_traced=options.traces.traces_endpoint is not None,
     )
-    # The ports are opened before the data, so a port in use does not touch the data.
+    # The ports are opened before the data, so that a server whose port is in use opens no data.
     with listen(options.host, options.port) as listener, _admin_listener(options) as admin:
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
@@ -271,11 +272,11 @@ async def _store(options: ServeOptions) -> AsyncIterator[Store]:
         await store.close()
 
 
-def data_place(options: ServeOptions) -> str:
-    """The place of the data, for messages; it shows no password."""
+def data_location(options: ServeOptions) -> str:
+    """The location of the data, for messages, without the password of a database."""
     if options.store is not None:
         from dynactor.storage.postgresql.address import parse_address  # noqa: PLC0415
 
         return parse_address(options.store).shown
     directory = options.data_directory
-    return "memory, gone when the server stops" if directory is None else str(directory)
+    return "memory, lost when the server stops" if directory is None else str(directory)

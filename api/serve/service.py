@@ -19,8 +19,8 @@ from dynactor.api.serve.kafka_options import KafkaOptionsError
 from dynactor.api.serve.logs import configure_logs
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.parent_watch import end_with_parent
-from dynactor.api.serve.running_server import RunningServer, data_place, running_server
-from dynactor.api.serve.service_manager import tell_service_manager
+from dynactor.api.serve.running_server import RunningServer, data_location, running_server
+from dynactor.api.serve.service_manager import notify_service_manager
 from dynactor.storage.open_files import open_files_limit, raise_open_files_limit
 from dynactor.storage.store import CannotOpen, Damaged, Full, Unavailable
 from dynactor.streams.kafka.broker import Refused
@@ -31,7 +31,7 @@ _FEW_FILES: Final = 4_096
 _log = structlog.get_logger(__name__)
 
 
-class _EndedUnasked(Exception):
+class _EndedWithoutSignal(Exception):
     """The server has ended without a signal."""
 
 
@@ -55,14 +55,14 @@ def run(options: ServeOptions) -> None:
         Unavailable,
     ) as error:
         _give_up(str(error))
-    except _EndedUnasked:
-        _log.critical("ended_unasked", reason="a part of the server was cancelled: a bug")
+    except _EndedWithoutSignal:
+        _log.critical("server_ended", reason="no signal, but a part of it was cancelled: a bug")
         sys.exit(1)
     except ClockBehindData as error:
         _give_up(
-            f"The virtual clock of {data_place(options)} stands at "
-            f"{iso_time(error.stored_epoch_seconds)}, and time never goes back to the real one: "
-            "add --virtual-clock now to go on from there, or take another --data-dir"
+            f"The virtual clock of {data_location(options)} is at "
+            f"{iso_time(error.stored_epoch_seconds)}, after the real time, and can't go back: add "
+            "--virtual-clock now to continue from that time, or give another --data-dir"
         )
 
 
@@ -70,7 +70,7 @@ async def serve_until_signal(options: ServeOptions) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
-        _EndedUnasked: the server ended without a signal.
+        _EndedWithoutSignal: the server ended without a signal.
         CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: the errors of
             ``running_server``.
     """
@@ -80,15 +80,15 @@ async def serve_until_signal(options: ServeOptions) -> None:
         async with running_server(options) as running:
             set_interpreter()
             _announce(running, options)
-            tell_service_manager("READY=1")
+            notify_service_manager("READY=1")
             async for received in signals:
                 _log.info("stop_requested", signal=received.name)
-                tell_service_manager("STOPPING=1")
+                notify_service_manager("STOPPING=1")
                 is_asked = True
                 break
     # A task group that one of its tasks has cancelled ends without an error.
     if not is_asked:
-        raise _EndedUnasked
+        raise _EndedWithoutSignal
 
 
 def _stop_signals() -> list[signal.Signals]:
@@ -114,7 +114,7 @@ def _warn_of_few_files() -> None:
 
 def _announce(running: RunningServer, options: ServeOptions) -> None:
     endpoint = running.endpoint
-    place = data_place(options)
+    place = data_location(options)
     everywhere = " and all other addresses of this machine" if running.is_everywhere else ""
     admin = running.admin_endpoint
     keys = options.credentials_file

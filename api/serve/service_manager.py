@@ -14,7 +14,7 @@ State: TypeAlias = Literal["READY=1", "STOPPING=1"]
 _VARIABLE: Final = "NOTIFY_SOCKET"
 
 
-def tell_service_manager(state: State) -> None:
+def notify_service_manager(state: State) -> None:
     """Notify the service manager that started this process, if any; never fails."""
     address = os.environ.get(_VARIABLE, "")
     # An abstract address starts with @ in the variable and with a null byte in the kernel.

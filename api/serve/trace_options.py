@@ -25,8 +25,8 @@ class TraceOptions:
     the option nothing is traced."""
 
     traces_sampled: float = _DEFAULT_SHARE
-    """Share of requests to trace, from 0 to 1. A caller's traceparent header decides for its own
-    requests."""
+    """Share of requests to trace, from 0 to 1, among requests without a traceparent header. With
+    the header, the flag "sampled" in it decides."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.traces_sampled <= 1:

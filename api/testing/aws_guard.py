@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 _AWS_DOMAINS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".aws.amazon.com")
-# The class with which each library sends requests. Stubs and moto's mocks answer before that.
+# The class with which each library sends requests. Stubs and moto's mocks do not call this class.
 _SENDERS: Final = (
     ("botocore", "botocore.httpsession", "URLLib3Session"),
     ("aiobotocore", "aiobotocore.httpsession", "AIOHTTPSession"),
@@ -63,12 +63,12 @@ def refuse_aws(url: str) -> None:
     if any(name in host for name in _DYNAMODB):
         raise ReachesAWS(
             f"A client of DynamoDB called {host}: it was made before the server was started, or "
-            "with an endpoint of its own. Make clients in functions or fixtures, or set "
-            'dynactor_start = "run" in the configuration of pytest: then the server is there '
-            "before the tests are imported"
+            "with an explicit endpoint. Make clients in functions or fixtures, or set "
+            'dynactor_start = "run" in the configuration of pytest, which starts the server before '
+            "the tests are imported"
         )
     raise ReachesAWS(
-        f"A test called {host}, and dynactor's plugin keeps tests from AWS. dynactor is DynamoDB "
-        "alone: mock the other service, or set dynactor_allow_aws = true in the configuration of "
-        "pytest"
+        f"A test called {host}, and dynactor's plugin blocks requests to AWS. dynactor serves only "
+        "DynamoDB: mock the other service, or set dynactor_allow_aws = true in the configuration "
+        "of pytest"
     )

@@ -86,7 +86,7 @@ class ServerFaults:
         return rule_id
 
     def injected(self, rule_id: str) -> int:
-        """Number of requests that got a rule's fault."""
+        """Number of requests in which a rule injected its fault."""
         return next(int(each["injected"]) for each in self.rules if each["id"] == rule_id)
 
     def remove(self, rule_id: str) -> None:

@@ -71,7 +71,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 env=environment,
-                # Ctrl-C in the terminal goes to the tests only, which need the server to clean up.
+                # Ctrl-C in the terminal must end the tests only: they need the server to clean up.
                 process_group=0,
             )
         except BaseException:

@@ -17,7 +17,7 @@ from dynactor.api.testing.server_process import ServerError, ServerProcess
 
 
 class SuiteRun:
-    """The server of a run, and the changes of this process that it needs.
+    """The server of a test run, the environment variables of its clients, and the guard of AWS.
 
     Invariant: ``end`` undoes all changes of ``begin`` and ``server``.
     """

@@ -27,12 +27,12 @@ class Moment(NamedTuple):
 
 
 class RequestTrace(RequestTimes):
-    """A request on its way; complete once ``end`` was called."""
+    """The record of one request; complete once ``end`` was called."""
 
     def __init__(self, parent: TraceParent | None) -> None:
         super().__init__()
         self.parent = parent
-        # Empty for an unknown operation: clients may name it as they like.
+        # Empty for an unknown operation, because its name is any text of the client.
         self.operation = ""
         self.tables: tuple[str, ...] = ()
         self.status = 0
@@ -49,12 +49,12 @@ class RequestTrace(RequestTimes):
         self._decoded = perf_counter_ns()
 
     def end(self) -> None:
-        """The answer is ready."""
+        """Record the time at which the answer is ready."""
         self._ended = perf_counter_ns()
         self.has_ended = True
 
     def whole(self) -> Step:
-        """The request from its first look to its answer."""
+        """The time from the start of this record, when the request has been read, to the answer."""
         return self._step(f"DynamoDB.{self.operation}".rstrip("."), self._began, self._ended)
 
     def moments(self) -> Iterator[Moment]:

@@ -1,4 +1,4 @@
-"""The thread that exports traces by OTLP over HTTP. Nothing waits for it."""
+"""The thread that exports traces by OTLP over HTTP. No request waits for the thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dynactor.api.tracing.request_trace import RequestTrace, Step
 _TRACES_PATH: Final = "/v1/traces"
 _MOST_WAITING: Final = 2_048
 _MOST_AT_ONCE: Final = 256
-# Traces of so long go out together.
+# The time for which traces are gathered for one batch.
 _GATHER_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 2.0
 _LOG_AGAIN_SECONDS: Final = 60.0
@@ -41,9 +41,9 @@ _log = structlog.get_logger(__name__)
 
 
 class TraceExport:
-    """Takes traces on the event loop, and exports them in batches in a thread of its own.
+    """Takes traces on the event loop, and exports them in batches in a separate thread.
 
-    A trace is dropped if too many wait, or if the receiver does not take its batch.
+    A trace is dropped if too many wait, or if the receiver does not accept its batch.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class TraceExport:
             pass
 
     def _export_next(self) -> bool:
-        """Export one batch; False: there is no other."""
+        """Export one batch; returns whether there may be another one."""
         batch = [self._queue.get()]
         # Each wake-up of this thread costs the event loop more than a get.
         self._gathered.wait(self._gather_seconds)
@@ -147,7 +147,7 @@ class _LastProblem(logging.Handler):
 
 
 def trace_exporter(endpoint: str) -> SpanExporter:
-    """The exporter to a receiver. A URL without a path gets the usual one.
+    """The exporter to a receiver. ``/v1/traces`` is added to a URL without a path.
 
     The variables ``OTEL_EXPORTER_OTLP_*`` set headers, certificates, compression and time-out.
     """

@@ -28,7 +28,10 @@ class TraceSink(Port):
 
 
 class Sampling(Struct, frozen=True):
-    """``share`` of the requests whose callers have not decided; ``draw`` gives 0 to 1."""
+    """Which requests are traced without a traceparent header: a ``share``, chosen by ``draw``.
+
+    ``draw`` returns a random number from 0 to 1.
+    """
 
     share: float
     draw: Callable[[], float] = random.random
@@ -48,15 +51,16 @@ class TracedProtocol(Protocol):
         headers = request.headers
         parent = trace_parent(headers) if TRACEPARENT in headers else None
         is_sampled = self._draw() < self._share if parent is None else parent.is_sampled
-        # A request that is held back passes this method again.
+        # The protocol calls this method again for a request that waited for a reset.
         if not is_sampled or self._resumed is not None:
             return super().answer(request, turn)
         trace = RequestTrace(parent)
         operations = self._operations
         known = operations.get(request.target)
         if known is not None:
-            # Only while this request starts, so that other requests cost no more.
-            self._operations = {request.target: _noting(known, trace)}
+            # The replaced operation records the trace. It is restored below, so that requests that
+            # are not traced pay nothing for it.
+            self._operations = {request.target: _recording(known, trace)}
         token = CURRENT_REQUEST.set(trace)
         try:
             answer = super().answer(request, turn)
@@ -90,8 +94,8 @@ class TracedProtocol(Protocol):
         self._sink.offer(trace)
 
 
-def _noting(known: Known, trace: RequestTrace) -> Known:
-    """The same operation; it notes in a trace when it begins, and its tables."""
+def _recording(known: Known, trace: RequestTrace) -> Known:
+    """The same operation; it records in a trace when it starts, and the names of its tables."""
     operation, decoder, latencies = known
     trace.operation = operation.name
 

@@ -23,7 +23,7 @@ async def exposition(
     accept: str,
     regions: Mapping[Namespace, Database] | None = None,
 ) -> tuple[bytes, str]:
-    """All metrics in the format that an Accept header asks for, and the content type.
+    """All metrics in the format that an Accept header requests, and the content type.
 
     ``regions`` are the databases of separate regions; ``database`` is the server's own.
 

@@ -1,4 +1,4 @@
-"""Metrics of the server as a whole: requests, connections, the store, the event loop."""
+"""Metrics that belong to no table: requests, connections, the store, the event loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OPERATION_AND_CODE: Final = ("operation", "code")
 
 
 class ServerFigures(Struct, frozen=True):
-    """The figures of a scrape. The histograms go on counting while they are read."""
+    """The figures of a scrape. The histograms may change while they are read."""
 
     latencies: Mapping[str, LatencyHistogram]
     failures: Mapping[Failure, int]
@@ -74,7 +74,7 @@ class ServerCollector(Collector):
             yield from _traces(self._figures.traces)
         lag = HistogramMetricFamily(
             "dynactor_event_loop_lag_seconds",
-            "By how much the event loop was late for a timer; it is asked once a second.",
+            "Delay of a timer of the event loop, measured once a second.",
         )
         _add(lag, (), self._figures.loop_lag)
         yield lag
@@ -82,8 +82,8 @@ class ServerCollector(Collector):
     def _requests(self) -> Iterator[Metric]:
         latency = HistogramMetricFamily(
             "dynactor_successful_request_latency_seconds",
-            "SuccessfulRequestLatency: from a request that was read to its answer, without the "
-            "time on the network.",
+            "SuccessfulRequestLatency: time from the last byte of a request to its answer, without "
+            "the time on the network.",
             labels=("operation",),
         )
         for operation, histogram in sorted(self._figures.latencies.items()):
@@ -92,7 +92,7 @@ class ServerCollector(Collector):
         yield latency
         user = CounterMetricFamily(
             "dynactor_user_errors",
-            "UserErrors and its kind: requests answered with HTTP status 4xx, by the error's name.",
+            "UserErrors: requests answered with HTTP status 4xx, by the error's name.",
             labels=_OPERATION_AND_CODE,
         )
         system = CounterMetricFamily(
@@ -120,15 +120,15 @@ class ServerCollector(Collector):
         queues, store = self._figures.queues, self._figures.store
         lengths = {
             "requests_waiting_for_memory": (
-                "Large requests that wait until there is memory for their bodies.",
+                "Large requests that wait for memory for their bodies.",
                 queues.requests_waiting_for_memory,
             ),
             "pipelined_requests_waiting": (
-                "Pipelined requests that wait for their turn; one of each connection is counted.",
+                "Connections with pipelined requests that wait for the request before them.",
                 queues.pipelined_requests_waiting,
             ),
             "connections_behind": (
-                "Connections whose clients have not read their answers.",
+                "Connections with answers that the client has not read.",
                 queues.connections_behind,
             ),
             "unsent_answer_bytes": (
@@ -192,7 +192,7 @@ class ServerCollector(Collector):
             refusing.add_metric((store.refusal,), 1)
         yield refusing
         syncs = HistogramMetricFamily(
-            "dynactor_sync_seconds", "How long the disk took to make the log durable."
+            "dynactor_sync_seconds", "Time that the disk took to make the log durable."
         )
         _add(syncs, (), store.syncs)
         yield syncs
@@ -201,13 +201,13 @@ class ServerCollector(Collector):
 def _traces(counts: TraceCounts) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "dynactor_traces_exported",
-        "Traces that the receiver has taken.",
+        "Traces that the receiver has accepted.",
         value=counts.exported,
     )
     dropped = CounterMetricFamily(
         "dynactor_traces_dropped",
         "Traces that were dropped because too many waited (queue_full) or because the receiver "
-        "did not take them (export_failed).",
+        "did not accept them (export_failed).",
         labels=("reason",),
     )
     dropped.add_metric(("queue_full",), counts.dropped_full)

@@ -179,7 +179,7 @@ class TableCollector(Collector):
         yield partitions
         splits = CounterMetricFamily(
             "dynactor_partition_splits",
-            "Partitions that were split since the server started, by what it was for.",
+            "Partitions that were split since the server started, by the reason.",
             labels=("reason",),
         )
         for reason, count in self._figures.splits.items():
@@ -196,12 +196,12 @@ class TableCollector(Collector):
             requests.add_metric(labels, count)
         yield requests
         told = {
-            "read_throttle_events": "ReadThrottleEvents: reads refused, by the limit that did it; "
-            "each of a batch is counted.",
-            "write_throttle_events": "WriteThrottleEvents: writes refused, by the limit that did "
-            "it; each of a batch is counted, and each limit of a write that several refused.",
-            "observed_throttle_events": "What DynamoDB would have refused of tables whose limits "
-            "are only observed.",
+            "read_throttle_events": "ReadThrottleEvents: throttled reads, by the limit; each read "
+            "of a batch is counted.",
+            "write_throttle_events": "WriteThrottleEvents: throttled writes, by the limit; each "
+            "write of a batch is counted. A write over several limits is counted for each limit.",
+            "observed_throttle_events": "Requests that DynamoDB would have throttled, of tables "
+            "with throttling observe.",
         }
         for name, text in told.items():
             events = CounterMetricFamily(f"dynactor_{name}", text, labels=(*_INDEX, "reason"))
@@ -213,7 +213,7 @@ class TableCollector(Collector):
     def _conflicts(self) -> Iterator[Metric]:
         conflicts = CounterMetricFamily(
             "dynactor_transaction_conflict",
-            "TransactionConflict: requests for an item that were refused as a transaction had it.",
+            "TransactionConflict: requests refused because a transaction had locked their item.",
             labels=("table",),
         )
         for state in self._figures.capacity:
@@ -222,13 +222,13 @@ class TableCollector(Collector):
         yield conflicts
 
     def _consumed(self) -> Iterator[Metric]:
-        told = {
-            "consumed_read_capacity_units": "ConsumedReadCapacityUnits: units of reads; of a table "
-            "with its local indexes where no index is named.",
-            "consumed_write_capacity_units": "ConsumedWriteCapacityUnits: units of writes, "
-            "likewise; without those of an index's filling.",
+        texts = {
+            "consumed_read_capacity_units": "ConsumedReadCapacityUnits: units of reads. An empty "
+            "index label is the table with its local indexes.",
+            "consumed_write_capacity_units": "ConsumedWriteCapacityUnits: units of writes, without "
+            "those of a backfill. An empty index label is the table with its local indexes.",
         }
-        for name, text in told.items():
+        for name, text in texts.items():
             units = CounterMetricFamily(f"dynactor_{name}", text, labels=_INDEX)
             for state in self._figures.capacity:
                 units.add_metric(state.labels, getattr(state, name))
@@ -237,19 +237,19 @@ class TableCollector(Collector):
     def _building(self) -> Iterator[Metric]:
         progress = GaugeMetricFamily(
             "dynactor_online_index_percentage_progress",
-            "OnlineIndexPercentageProgress: how much of its table is in an index "
-            "that is being added.",
+            "OnlineIndexPercentageProgress: percentage of its table that the backfill of a new "
+            "index has read.",
             labels=_INDEX,
         )
         units = CounterMetricFamily(
             "dynactor_online_index_consumed_write_capacity_units",
-            "OnlineIndexConsumedWriteCapacity: write units that the filling of an index took.",
+            "OnlineIndexConsumedWriteCapacity: write units that the backfill of an index consumed.",
             labels=_INDEX,
         )
         throttled = CounterMetricFamily(
             "dynactor_online_index_throttle_events",
-            "OnlineIndexThrottleEvents: how often the filling of an index had to wait for write "
-            "units of the index, or as too many writes waited for one of its partitions.",
+            "OnlineIndexThrottleEvents: number of times that the backfill of an index waited for "
+            "the index's write units, or for a full mailbox of one of its partitions.",
             labels=_INDEX,
         )
         for index in self._figures.indexes:
@@ -263,12 +263,12 @@ class TableCollector(Collector):
     def _lag(self) -> Iterator[Metric]:
         records = GaugeMetricFamily(
             "dynactor_index_lag_records",
-            "How many changes of its table are not in an index yet.",
+            "Number of the table's changes that are not in the index yet.",
             labels=_INDEX,
         )
         seconds = GaugeMetricFamily(
             "dynactor_index_lag_seconds",
-            "The age of the oldest change of its table that is not in an index yet.",
+            "Age of the table's oldest change that is not in the index yet.",
             labels=_INDEX,
         )
         for index in self._figures.indexes:
@@ -280,12 +280,12 @@ class TableCollector(Collector):
     def _time_to_live(self) -> Iterator[Metric]:
         deleted = CounterMetricFamily(
             "dynactor_time_to_live_deleted_item_count",
-            "TimeToLiveDeletedItemCount: items that time to live deleted.",
+            "TimeToLiveDeletedItemCount: number of items that time to live has deleted.",
             labels=("table",),
         )
         lag = GaugeMetricFamily(
             "dynactor_time_to_live_lag_seconds",
-            "For how long the items have been expired that are deleted next.",
+            "Time since the expiry of the items that are deleted next.",
             labels=("table",),
         )
         for table in self._figures.expiry:
@@ -298,30 +298,30 @@ class TableCollector(Collector):
     def _publishing(self) -> Iterator[Metric]:
         state = GaugeMetricFamily(
             "dynactor_destination_state",
-            "1 for the state that a destination is in: PUBLISHING, or what keeps it from that.",
+            "1 for the current state of a destination: PUBLISHING, or why it does not publish.",
             labels=(*_DESTINATION, "state"),
         )
         for destination in self._figures.destinations:
             state.add_metric((*destination.labels, destination.state), 1)
         yield state
         gauges: dict[str, str] = {
-            "lag_records": "How many changes of its table a topic has not got.",
-            "lag_bytes": "How many bytes of change records are kept for a topic.",
-            "lag_seconds": "The age of the oldest change that a topic has not got.",
+            "lag_records": "Number of the table's changes that are not published yet.",
+            "lag_bytes": "Bytes of the change records that are kept for a topic.",
+            "lag_seconds": "Age of the oldest change that is not published yet.",
         }
-        for name, told in gauges.items():
-            gauge = GaugeMetricFamily(f"dynactor_destination_{name}", told, labels=_DESTINATION)
+        for name, text in gauges.items():
+            gauge = GaugeMetricFamily(f"dynactor_destination_{name}", text, labels=_DESTINATION)
             for destination in self._figures.destinations:
                 gauge.add_metric(destination.labels, getattr(destination, name))
             yield gauge
         counts: dict[str, str] = {
-            "published_records": "Changes that a topic has got since the server started.",
-            "published_bytes": "Bytes of keys and values that a topic has got.",
-            "errors": "How often publishing failed and was begun anew.",
-            "omitted_images": "Records that were too large for the topic with their images.",
+            "published_records": "Changes published to a topic since the server started.",
+            "published_bytes": "Bytes of the keys and values published to a topic.",
+            "errors": "Number of times that publishing failed and started again.",
+            "omitted_images": "Records published without images because they were too large.",
         }
-        for name, told in counts.items():
-            count = CounterMetricFamily(f"dynactor_destination_{name}", told, labels=_DESTINATION)
+        for name, text in counts.items():
+            count = CounterMetricFamily(f"dynactor_destination_{name}", text, labels=_DESTINATION)
             for destination in self._figures.destinations:
                 count.add_metric(destination.labels, getattr(destination, name))
             yield count
@@ -416,13 +416,13 @@ async def _index_states(database: Database, table: Table) -> list[_IndexState]:
         labels = (table.definition.name, index.definition.name)
         actors = table.followers.indexes.get(index.definition.index_id)
         if actors is not None:
-            states.append(await _state_at_work(labels, actors, database))
+            states.append(await _active_state(labels, actors, database))
         elif index.backfilling is False:
             states.append(_IndexState(labels, percentage_progress=0.0))
     return states
 
 
-async def _state_at_work(
+async def _active_state(
     labels: tuple[str, str], actors: GlobalIndexActors, database: Database
 ) -> _IndexState:
     progress = actors.progress

@@ -1,1 +1,1 @@
-"""The command ``dynactor advise``: facts, findings and their texts."""
+"""The command ``dynactor advise``: it gathers facts about a table and prints findings."""

@@ -1,4 +1,4 @@
-"""The command ``dynactor advise``: advice from the recorded use of a table's keys."""
+"""The command ``dynactor advise``: advice on a table, from the requests of the last hour."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AdviseOptions:
     """Provisioned read units to compare the recorded load with, instead of the table's."""
 
     writes_per_second: PositiveFloat | None = None
-    """Planned writes per second to one partition key, or with --index-key to the table."""
+    """Planned writes per second to one partition key, or with --index-key to the whole table."""
 
     item_size_bytes: PositiveInt | None = None
     """Bytes per planned write. Default: the mean size of the table's items."""
@@ -70,7 +70,7 @@ class AdviseOptions:
 
 
 def advise(options: AdviseOptions) -> int:
-    """Carry out the command; returns its exit code."""
+    """Run the command; returns its exit code."""
     try:
         facts = anyio.run(_gather, options)
     except (CannotCall, AdminRequestFailed, RequestFailed) as error:
@@ -91,7 +91,7 @@ async def _gather(options: AdviseOptions) -> Facts:
 
 def _findings(facts: Facts, options: AdviseOptions) -> list[tuple[str, list[Finding]]]:
     """The findings under headlines, most severe first."""
-    # With the key of an index, the number of writes concerns the whole table.
+    # With --index-key, --writes-per-second is for the whole table, not for one partition key.
     of_keys = options if options.index_key is None else replace(options, writes_per_second=None)
     parts = [
         ("Partition key", list(key_findings(facts, of_keys))),
@@ -157,8 +157,8 @@ def _headline(facts: Facts) -> str:
     partitions = facts.use.partitions[""]
     counted = {
         "all": "every request was counted",
-        "some": "counted in samples",
-        "none": "not counted: Contributor Insights is off, and so is --key-traffic",
+        "some": "counted from a sample of the requests",
+        "none": "not counted: Contributor Insights and --key-traffic are off",
     }[facts.traffic.answer.recording]
     return (
         f"Table {facts.use.table}: {description['ItemCount']:,} items of "
@@ -167,7 +167,7 @@ def _headline(facts: Facts) -> str:
         f"Traffic {time_span(facts.traffic.start_epoch_seconds, facts.use.now)}, {counted}\n"
         f"{figure(facts.traffic.total('reads'))} read and "
         f"{figure(facts.traffic.total('writes'))} write units by key; "
-        f"{len(facts.sample):,} items looked at\n"
+        f"{len(facts.sample):,} items sampled\n"
     )
 
 

@@ -35,7 +35,7 @@ class Wanted(Protocol):
 
 
 class Facts(Struct, frozen=True):
-    """The facts about a table; ``sample`` has some of its items."""
+    """The facts about a table; ``sample`` has some of the table's items."""
 
     description: dict[str, Any]
     use: UseAnswer
@@ -61,14 +61,15 @@ class Facts(Struct, frozen=True):
 
     @property
     def recorded_seconds(self) -> float:
-        """Seconds for which use was counted."""
+        """Seconds for which requests were counted."""
         return self.use.now - self.use.since
 
     def asked(self, kind: Access, item_bytes: int | None = None) -> Factors:
-        """The factors that convert counts of units and throttled requests to requested units.
+        """For each kind of count, the units per count that clients requested.
 
-        A throttled request counts as the units of an item, by default of the table's mean size. If
-        limits only observe, the request has consumed its own units. A client's retries count too.
+        A throttled request has consumed nothing, so it counts as the units of an item, by default
+        of the table's mean size. If limits are only observed, every request has consumed its units.
+        A client's retries count as requests.
         """
         if self.use.throttling != "enforce":
             return {kind: 1.0}
@@ -78,7 +79,7 @@ class Facts(Struct, frozen=True):
         return {kind: 1.0, "throttled_reads": item_read_units(size_bytes, consistent=False)}
 
     def held_by(self, key: Item) -> BusyKey | None:
-        """The size of a partition key's items. Known only for the busiest keys."""
+        """The size of a partition key's items. The server measures only the busiest keys."""
         return next((each for each in self.use.busy_keys if each.key == key), None)
 
 

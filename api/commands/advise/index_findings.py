@@ -18,23 +18,25 @@ from dynactor.model.limits import KIB, PARTITION_WRITE_UNITS
 from dynactor.model.values import attribute_value
 from dynactor.model.values.item import Item
 
-# The number of writes per read from which an index counts as rarely read.
+# The ratio of write units to read units above which an index counts as rarely read.
 _RARELY_READ: Final = 20
-# The share from which queries of most attributes, or with fetches, count as frequent.
+# The share of an index's reads from which reads with fetches from the table count as frequent.
 _FREQUENT: Final = 0.1
+# An index has too many attributes if reads need at most this share of them.
 _MOST: Final = 0.8
 _SHOWN_VALUES: Final = 5
 _SHOWN_NAMES: Final = 8
+# The share of the table's read units above which scans are reported.
 _MUCH_SCANNED: Final = 0.5
-# An index without reads for a shorter time may still be needed.
+# An index that had no reads for a shorter time is not reported as unused.
 _LONG_SECONDS: Final = 60 * 60
-# Fewer requests, or a shorter time, don't show the use of a table.
+# With fewer requests, or counted for a shorter time, nothing is concluded about a table's use.
 _LEAST_REQUESTS: Final = 100
 _LEAST_SECONDS: Final = 10 * 60
 
 
 class _Index(Struct, frozen=True):
-    """An index, its use and its costs."""
+    """An index, its requests, and the write units it consumed."""
 
     name: str
     is_global: bool
@@ -51,18 +53,18 @@ class _Index(Struct, frozen=True):
 
     @property
     def reads(self) -> float:
-        """Number of queries and scans."""
+        """Number of queries and scans of the index."""
         return self.use.queries + self.use.scans
 
     @property
     def keys(self) -> frozenset[str]:
-        """The attributes that each entry holds."""
+        """The names of the key attributes, which each entry has."""
         attributes = self.schema.attributes + self.table_schema.attributes
         return frozenset(attribute.name for attribute in attributes)
 
     @property
     def partition_names(self) -> frozenset[str]:
-        """The attributes of its partition key; a Query needs all of them."""
+        """The attributes of the index's partition key; a Query needs all of them."""
         return frozenset(attribute.name for attribute in self.schema.partition)
 
     def holds(self, name: str) -> bool:
@@ -72,7 +74,7 @@ class _Index(Struct, frozen=True):
 
 
 def index_findings(facts: Facts) -> Iterator[Finding]:
-    """Finds indexes that are unused, have unneeded attributes, or lack needed ones."""
+    """Find indexes that are unused, have unneeded attributes, or lack needed attributes."""
     is_early = facts.recorded_seconds < _LEAST_SECONDS
     if not is_early:
         yield from _scans(facts)
@@ -94,8 +96,8 @@ def index_findings(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "fact",
             ("S24",),
-            f"{_listed(unread)}: not read in {span(facts.recorded_seconds)}, which is too short to "
-            f"tell whether anybody needs it; that takes {span(_LONG_SECONDS)}",
+            f"{_listed(unread)}: not read in {span(facts.recorded_seconds)}. Only after "
+            f"{span(_LONG_SECONDS)} without reads, an index is reported as unused",
             figures={"indexes": unread, "seconds": facts.recorded_seconds},
         )
 
@@ -125,7 +127,7 @@ def _scans(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "hint",
         ("S3",),
-        f"Scans take {percent(min(1.0, use.scan_units / total))} of the table's read units: "
+        f"Scans consume {percent(min(1.0, use.scan_units / total))} of the table's read units: "
         f"{figure(use.scans)} pages in {span(facts.recorded_seconds)}",
         _instead_of_scans(facts, use),
         {
@@ -138,7 +140,7 @@ def _scans(facts: Facts) -> Iterator[Finding]:
 
 
 def _serving_index(facts: Facts, use: IndexUse) -> str | None:
-    """The global index whose partition key most scans filter by; None if none."""
+    """The global index whose partition key most scans filter by; None if there is none."""
     served = {
         index.name: min(use.scanned_for[name] for name in index.partition_names)
         for index in _indexes(facts)
@@ -151,16 +153,16 @@ def _instead_of_scans(facts: Facts, use: IndexUse) -> str:
     """The key for a Query instead: the table's key, an index, or an index that may be added."""
     own = {attribute.name for attribute in facts.key_schema.partition}
     if own <= use.scanned_for.keys():
-        return f"They look for {_listed(sorted(own))}, the table's partition key: query it"
+        return f"The scans filter by {_listed(sorted(own))}, the table's partition key: query it"
     index = _serving_index(facts, use)
     if index is not None:
-        return f"Query index {index}: its partition key is what they look for"
+        return f"Query index {index} instead: the scans filter by its partition key"
     if not use.scanned_for:
-        return "An index whose key is what they look for makes a Query of them"
+        return "Add an index on the attribute that the scans look for, and query it"
     name = max(use.scanned_for, key=lambda name: use.scanned_for[name])
     return (
-        f"A global index with the partition key {name}, which they look for, makes a Query of "
-        f"them: --index-key {name} tells how it would fare"
+        f"The scans filter by {name}. Add a global index with this partition key, and query it; "
+        f"--index-key {name} estimates its load"
     )
 
 
@@ -176,9 +178,9 @@ def _fewer_units(facts: Facts, index: _Index) -> Iterator[Finding]:
         yield Finding(
             "hint",
             ("S103", "S102"),
-            f"Index {index.name} has {of_index:,} write units, its table {of_table:,}: writes that "
-            "the index has no units for are throttled",
-            "Give it as many as the table, unless few writes touch it",
+            f"Index {index.name} has {of_index:,} write units, and its table {of_table:,}: a write "
+            "to the table is throttled if the index has no units left",
+            "Give the index as many units as the table, unless few writes change the index",
             {"index": index.name, "write_units": of_index, "table_write_units": of_table},
         )
 
@@ -186,15 +188,16 @@ def _fewer_units(facts: Facts, index: _Index) -> Iterator[Finding]:
 def _unused(facts: Facts, index: _Index) -> Finding:
     kind = "Global" if index.is_global else "Local"
     advice = (
-        "Delete it if nobody needs it"
+        "Delete the index if no client needs it"
         if index.is_global
-        else "It goes only with its table; where it must stay, KEYS_ONLY makes it small"
+        else "A local index can be deleted only with its table. In a new table, leave it out, or "
+        "project KEYS_ONLY to make it small"
     )
     return Finding(
         "hint",
         ("S24", "S57"),
-        f"{kind} index {index.name} was not read in {span(facts.recorded_seconds)}; it took "
-        f"{figure(index.write_units)} write units and holds "
+        f"{kind} index {index.name} was not read in {span(facts.recorded_seconds)}; it consumed "
+        f"{figure(index.write_units)} write units, and its size is "
         f"{size(index.description['IndexSizeBytes'])}",
         advice,
         {
@@ -207,7 +210,7 @@ def _unused(facts: Facts, index: _Index) -> Finding:
 
 
 def _fetches(facts: Facts, index: _Index) -> Iterator[Finding]:
-    """Queries of a local index that fetch whole items too (S21, S22, S37)."""
+    """Reads of a local index that also fetch items from the table (S21, S22, S37)."""
     use = index.use
     if not use.fetches:
         return
@@ -218,17 +221,17 @@ def _fetches(facts: Facts, index: _Index) -> Iterator[Finding]:
     stored = _stored_bytes(facts.sample, missing)
     is_frequent = share >= _FREQUENT
     text = (
-        f"{percent(share)} of {figure(index.reads)} reads of index {index.name} fetch from the "
-        f"table what the index lacks ({_listed(missing)}): {figure(use.fetch_units)} read units"
+        f"{percent(share)} of {figure(index.reads)} reads of index {index.name} fetch attributes "
+        f"from the table ({_listed(missing)}): {figure(use.fetch_units)} read units"
     )
-    storing = f", {size(stored)} more for an entry" if stored else ""
+    storing = f", {size(stored)} more per entry" if stored else ""
     yield Finding(
         "hint" if is_frequent else "fact",
         ("S21", "S22", "S37") if not use.asked_all else ("S23", "S37"),
         text,
-        f"Project them{storing}, in a table made anew: a local index can't be changed"
+        f"Project these attributes{storing}, in a new table: a local index can't be changed"
         if is_frequent
-        else "That is rare: storing them may not pay",
+        else "These reads are rare: projecting the attributes may cost more than the fetches",
         {
             "index": index.name,
             "fetching_share": share,
@@ -251,9 +254,9 @@ def _over_projected(facts: Facts, index: _Index) -> Iterator[Finding]:
         yield Finding(
             "hint",
             ("S24",),
-            f"Index {index.name} took {figure(index.write_units)} write units and "
-            f"{figure(use.read_units)} read units: written much, read rarely",
-            f"KEYS_ONLY instead of {index.projection} makes its entries small",
+            f"Index {index.name} consumed {figure(index.write_units)} write units and "
+            f"{figure(use.read_units)} read units: it is rarely read",
+            f"Project KEYS_ONLY instead of {index.projection}: the entries are then small",
             {
                 "index": index.name,
                 "write_units": index.write_units,
@@ -266,12 +269,12 @@ def _over_projected(facts: Facts, index: _Index) -> Iterator[Finding]:
         _entry_units(facts.sample, index, held),
         _entry_units(facts.sample, index, set(asked)),
     )
-    saved = f"; an entry then takes {figure(after)} instead of {figure(before)} write units"
+    saved = f": a write then consumes {figure(after)} instead of {figure(before)} write units"
     yield Finding(
         "hint",
         ("S21", "S57"),
-        f"Index {index.name} projects {index.projection}, and {figure(index.reads)} reads asked "
-        f"for {_listed(asked) if asked else 'its keys'} alone: nobody asked for "
+        f"Index {index.name} projects {index.projection}, but its {figure(index.reads)} reads "
+        f"requested only {_listed(asked) if asked else 'keys'}: no read requested "
         f"{_listed(unasked)}",
         f"Project {'INCLUDE ' + _listed(asked) if asked else 'KEYS_ONLY'}"
         + (saved if after < before else ""),
@@ -280,7 +283,7 @@ def _over_projected(facts: Facts, index: _Index) -> Iterator[Finding]:
 
 
 def _held_names(sample: Sequence[Item], index: _Index) -> set[str]:
-    """The attributes of entries besides keys, according to the sample."""
+    """The names of attributes that entries have besides keys, according to the sample."""
     if index.projection == "INCLUDE":
         return set(index.description["Projection"]["NonKeyAttributes"]) - index.keys
     return {name for item in sample for name in item} - index.keys
@@ -321,8 +324,8 @@ def index_key_findings(facts: Facts, load: Load, name: str) -> Iterator[Finding]
         yield Finding(
             "fact",
             ("S85", "S115"),
-            f"None of {of_items.counted:,} items of the sample has {name} as a possible key: an "
-            "index on it would be empty",
+            f"None of {of_items.counted:,} items of the sample has a value of {name} that can be a "
+            f"key: an index on {name} would be empty",
         )
         return
     for found, what in ((of_items, "items of the sample"), (of_writes, "last writes")):
@@ -341,14 +344,16 @@ def _distributed(found: Distribution, what: str, name: str) -> Finding:
         f"{value_text(each.value)} {percent(each.share)}" for each in found.values[:_SHOWN_VALUES]
     )
     more = found.distinct - len(found.values[:_SHOWN_VALUES])
-    without = f"; {percent(found.without)} have none, and would not be in the index" * bool(
-        found.without
+    without = (
+        f"; {percent(found.without)} have no such value, and would not be in the index"
+        if found.without
+        else ""
     )
     return Finding(
         "fact",
         ("S141", "S170"),
         f"{name} of {found.counted:,} {what}: {values}"
-        + (f", and {more:,} values more" if more else "")
+        + (f", and {more:,} more values" if more else "")
         + without,
         figures={
             "attribute": name,
@@ -368,8 +373,8 @@ def _hottest(
     hot = hot_value(hottest.share, entry_bytes, writes_per_second)
     units = write_units(entry_bytes)
     text = (
-        f"An index on {name} holds {percent(hottest.share)} of its writes under "
-        f"{value_text(hottest.value)}. One key value takes {PARTITION_WRITE_UNITS:,} write units "
+        f"{percent(hottest.share)} of the writes to an index on {name} would have the key "
+        f"{value_text(hottest.value)}. One key value accepts {PARTITION_WRITE_UNITS:,} write units "
         f"a second: more than {figure(hot.most_writes)} writes a second of {figure(units)} "
         f"{'unit' if units == 1 else 'units'} to the table would be throttled"
     )
@@ -388,7 +393,8 @@ def _hottest(
         return Finding("fact", rules, text, "Give --writes-per-second to compare", figures)
     text += (
         f", with IndexWriteKeyRangeThroughputExceeded. At {figure(writes_per_second or 0)} writes "
-        f"a second it takes {figure(hot.write_units)}, and twice that where writes change {name}"
+        f"a second this value needs {figure(hot.write_units)} units a second, and twice as many "
+        f"if the writes change {name}"
     )
     if hot.write_units <= PARTITION_WRITE_UNITS:
         is_near = hot.write_units > PARTITION_WRITE_UNITS * NEAR
@@ -397,7 +403,7 @@ def _hottest(
         "problem",
         (*rules, "S152", "S153"),
         text,
-        f"Put a number from 1 to {hot.suffixes} before {name} in an attribute of its own, and make "
-        f"that the index's key: who looks for one value then makes {hot.suffixes} queries",
+        f"Add an attribute with a number from 1 to {hot.suffixes} followed by {name}, and make it "
+        f"the index's key: reading one value then takes {hot.suffixes} queries",
         figures,
     )

@@ -34,12 +34,12 @@ Level: TypeAlias = Literal["problem", "hint", "fact"]
 NEAR: Final = 0.5
 _SIMULATED_KEYS: Final = 16
 _SHOWN_KEYS: Final = 3
-# A larger share of a key's units counts as most of them.
+# An item with a larger share of its partition key's units has most of them.
 _MOST: Final = 0.5
 _NEXT_TO_NOTHING: Final = 0.001
 _NOTABLE: Final = 1.05
 _FEW_KEYS: Final = 10
-# Clients retry fewer conflicts without harm.
+# Fewer conflicts are not reported: clients retry them.
 _LEAST_CONFLICTS: Final = 10
 _ENOUGH_ITEMS: Final = 100
 _ITEMS_PER_KEY: Final = 20
@@ -56,7 +56,7 @@ class Finding(Struct, frozen=True):
 
 
 class Load(Protocol):
-    """The load and the units in question."""
+    """The options for a planned load and for other provisioned units."""
 
     @property
     def write_units(self) -> int | None: ...  # noqa: D102 - the option's text says it
@@ -69,7 +69,7 @@ class Load(Protocol):
 
 
 class _Side(NamedTuple):
-    """Reads or writes, with their limits and words."""
+    """Reads or writes, with the name of their throttled requests and the limit of a partition."""
 
     kind: Access
     throttled: Kind
@@ -84,9 +84,9 @@ _SIDES: Final = (
 
 
 def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
-    """The distribution of requests over keys, hot keys, and the number of suffixes to add."""
+    """Find uneven keys, hot keys and conflicts; compute the suffixes for a planned load."""
     if not facts.traffic.minutes:
-        yield Finding("fact", (), "Nothing was read or written by key in the last hour")
+        yield Finding("fact", (), "No reads or writes were counted in the last hour")
     for side in _SIDES:
         yield from _skew(facts, side)
         yield from _hot_keys(facts, side)
@@ -97,7 +97,7 @@ def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
 
 
 def _conflicts(facts: Facts) -> Iterator[Finding]:
-    """Keys whose requests conflicted with transactions."""
+    """Find keys whose requests conflicted with transactions."""
     total = facts.traffic.total(*CONFLICTS)
     if total < _LEAST_CONFLICTS:
         return
@@ -107,9 +107,10 @@ def _conflicts(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "hint",
         (),
-        f"{figure(total)} requests of the last hour met a transaction that had their item: {shown}",
-        "Leave what need not change with the others out of transactions, or spread an item that "
-        "many change, such as a counter, over several",
+        f"{figure(total)} requests of the last hour conflicted with a transaction on their item: "
+        f"{shown}",
+        "Leave items out of transactions if they need not change together with the others, or "
+        "split an item that many requests change, such as a counter, into several items",
         {
             "conflicts": total,
             "items": [{"key": load.key, "conflicts": load.weight} for load in hottest],
@@ -129,10 +130,10 @@ def _skew(facts: Facts, side: _Side) -> Iterator[Finding]:
     yield Finding(
         "hint" if is_uneven and facts.traffic.busiest_second(asked) > side.ceiling else "fact",
         ("S76", "S140"),
-        f"{side.kind.capitalize()}: the busiest partition key takes "
-        f"{percent(found.hottest_share)} of {figure(total)} units, the ten busiest "
-        f"{percent(found.top_ten_share)}: as uneven as {figure(found.effective_count)} keys used "
-        "alike",
+        f"{side.kind.capitalize()}: the busiest partition key has "
+        f"{percent(found.hottest_share)} of {figure(total)} units, the ten busiest have "
+        f"{percent(found.top_ten_share)}. The load is as uneven as if only "
+        f"{figure(found.effective_count)} keys shared it equally",
         figures={
             "operation": side.operation,
             "units": total,
@@ -151,8 +152,8 @@ def _hot_keys(facts: Facts, side: _Side) -> Iterator[Finding]:
         suffixes = max(1, -int(-load.busiest_second // side.ceiling))
         text = (
             f"{'Hot key' if is_hot else 'Warm key'} {key_text(load.key)}: about "
-            f"{figure(load.busiest_second)} {side.operation} units in its busiest second; one "
-            f"partition key value takes {side.ceiling:,}"
+            f"{figure(load.busiest_second)} {side.operation} units in its busiest second; the "
+            f"limit of one partition key value is {side.ceiling:,}"
         )
         yield Finding(
             "problem" if is_hot else "hint",
@@ -171,7 +172,7 @@ def _hot_keys(facts: Facts, side: _Side) -> Iterator[Finding]:
 
 
 def index_key_loads(facts: Facts) -> Iterator[Finding]:
-    """Hot keys of global indexes, which throttle writes to the table (S110)."""
+    """Find hot keys of global indexes, which throttle writes to the table (S110)."""
     for name, traffic in facts.index_traffic.items():
         for side in _SIDES:
             for load in traffic.top(facts.asked(side.kind), _SHOWN_KEYS):
@@ -180,7 +181,7 @@ def index_key_loads(facts: Facts) -> Iterator[Finding]:
                 is_hot = load.busiest_second > side.ceiling
                 suffixes = max(1, -int(-load.busiest_second // side.ceiling))
                 throttled = (
-                    "; beyond it writes to the table are throttled"
+                    "; above it, writes to the table are throttled"
                     if side.operation == "write"
                     else ""
                 )
@@ -189,9 +190,9 @@ def index_key_loads(facts: Facts) -> Iterator[Finding]:
                     ("S139", "S110", "S152") if is_hot else ("S139",),
                     f"{'Hot key' if is_hot else 'Warm key'} {key_text(load.key)} of index {name}: "
                     f"about {figure(load.busiest_second)} {side.operation} units in its busiest "
-                    f"second; one key value takes {side.ceiling:,}{throttled}",
-                    f"Make the index's key of it and a number from 1 to {suffixes}: who looks for "
-                    f"it then makes {suffixes} queries"
+                    f"second; the limit of one key value is {side.ceiling:,}{throttled}",
+                    f"Add a number from 1 to {suffixes} to the values of the index's key: reading "
+                    f"one value then takes {suffixes} queries"
                     if is_hot
                     else "",
                     {
@@ -206,31 +207,34 @@ def index_key_loads(facts: Facts) -> Iterator[Finding]:
 
 
 def _what_divides(facts: Facts, side: _Side, load: KeyLoad) -> str:
-    """Whether DynamoDB itself can help a hot key."""
+    """Whether DynamoDB can split the partition of a hot key."""
     if not facts.key_schema.sort:
-        return ". It is one item, which nothing divides"
+        return ". The key has one item, which can't be split over partitions"
     if facts.description.get("LocalSecondaryIndexes"):
-        return ". The table has local indexes: its collections are never divided (S74)"
+        return ". The table has local indexes: its item collections are never split (S74)"
     for item in facts.traffic.top(facts.asked(side.kind), _SHOWN_KEYS, items=True):
         if load.key.items() <= item.key.items() and item.weight > load.weight * _MOST:
-            return f". Most of it is for one item, {key_text(item.key)}, which nothing divides"
-    return ", unless its sort keys are spread and DynamoDB divides it for heat"
+            return (
+                f". Most of these units are for one item, {key_text(item.key)}, which can't be "
+                "split over partitions"
+            )
+    return ", unless DynamoDB splits the key's items over partitions, by sort key"
 
 
 def _spreading(held: BusyKey | None, suffixes: int) -> str:
     if suffixes == 1:
         return ""
     return (
-        f"Spread it over {suffixes} suffixes or more, -1 to -{suffixes}: the number is hard to "
-        f"raise later (S149). {_cost(held, suffixes)}"
+        f"Add one of {suffixes} suffixes or more to the key, -1 to -{suffixes}: more suffixes are "
+        f"hard to add later (S149). {_cost(held, suffixes)}"
     )
 
 
 def _cost(held: BusyKey | None, suffixes: int) -> str:
     """The cost of suffixes for reads of all items of a key."""
-    told = f"Who reads all of it then makes {suffixes} queries instead of one"
+    text = f"Reading all items of the key then takes {suffixes} queries instead of one"
     if held is None or not held.size_bytes:
-        return f"{told} (S148, S150)"
+        return f"{text} (S148, S150)"
     one, divided = query_cost(held.size_bytes), query_cost(held.size_bytes, suffixes)
     of_size = size(held.size_bytes) if held.is_whole else f"the first {size(held.size_bytes)}"
     units = (
@@ -238,7 +242,7 @@ def _cost(held: BusyKey | None, suffixes: int) -> str:
         if divided.read_units > one.read_units * _NOTABLE
         else f"about as many read units, {figure(divided.read_units)}"
     )
-    return f"{told}, and pays {units} for {of_size} (S148, S150)"
+    return f"{text}, and {units} for {of_size} (S148, S150)"
 
 
 def _suffixes(facts: Facts, load: Load, writes_per_second: float) -> Finding:
@@ -253,7 +257,7 @@ def _suffixes(facts: Facts, load: Load, writes_per_second: float) -> Finding:
         ("S145", "A9", "S149"),
         f"{figure(writes_per_second)} writes a second of {figure(item_bytes)} bytes to one "
         f"partition key need {_suffix_count(suffixes)}: {figure(writes_per_second)} times {units} "
-        f"{'unit' if units == 1 else 'units'} over {PARTITION_WRITE_UNITS:,}",
+        f"{'unit' if units == 1 else 'units'}, divided by {PARTITION_WRITE_UNITS:,}",
         _cost(held, suffixes) if suffixes > 1 else "",
         {
             "writes_per_second": writes_per_second,
@@ -268,7 +272,7 @@ def _suffix_count(suffixes: int) -> str:
 
 
 def _cardinality(facts: Facts) -> Iterator[Finding]:
-    """Few values of a partition key make hot partitions (S141, S157)."""
+    """Find a partition key with few values, which makes hot partitions (S141, S157)."""
     name = facts.key_schema.partition[0].name
     count = len(facts.sample)
     distinct = len({items.encode({name: item[name]}) for item in facts.sample})
@@ -277,7 +281,7 @@ def _cardinality(facts: Facts) -> Iterator[Finding]:
             "hint",
             ("S141", "S157"),
             f"{count:,} items of the sample have {distinct} values of the partition key {name}",
-            "Take an attribute with more values, or several together (S142)",
+            "Choose an attribute with more values, or combine several attributes (S142)",
             {"sampled_items": count, "partition_keys": distinct},
         )
 
@@ -286,22 +290,22 @@ def _cardinality(facts: Facts) -> Iterator[Finding]:
 
 
 def throttling_findings(facts: Facts, load: Load) -> Iterator[Finding]:
-    """Throttling so far, and expected throttling of the recorded load with given units."""
+    """Report throttling so far, and the throttling to expect of the recorded load."""
     yield from _refused(facts)
-    is_asked = load.write_units is not None or load.read_units is not None
+    has_units = load.write_units is not None or load.read_units is not None
     for side in _SIDES:
         if facts.traffic.total(side.kind, side.throttled):
             units = _units_of(facts, load, side)
-            # A question about provisioned writes of an on-demand table does not concern its reads.
-            if units is not None or not is_asked:
+            # For an on-demand table, --write-units alone gives no limit of reads.
+            if units is not None or not has_units:
                 yield _expected(facts, load, side, units)
 
 
 _CAUSES: Final = {
-    "ProvisionedThroughputExceeded": "more was asked for than is provisioned",
-    "KeyRangeThroughputExceeded": "more than one partition takes, by a hot key or uneven keys",
-    "AccountLimitExceeded": "more than an account's quota for one table",
-    "MaxOnDemandThroughputExceeded": "more than the maximum that was set",
+    "ProvisionedThroughputExceeded": "above the provisioned units",
+    "KeyRangeThroughputExceeded": "above the limit of one partition, by a hot key or uneven keys",
+    "AccountLimitExceeded": "above an account's quota for one table",
+    "MaxOnDemandThroughputExceeded": "above the table's maximum on-demand throughput",
 }
 
 
@@ -364,33 +368,32 @@ def _expected(facts: Facts, load: Load, side: _Side, units: int | None) -> Findi
 
 def _causes(found: Expected, side: _Side) -> str:
     """The causes of throttling: the three of S140, and the one of on-demand tables."""
-    told = {
+    units_by_cause = {
         "the request rate is above the units": found.over_rate,
-        "the keys are uneven, and what other partitions leave is not enough": found.uneven,
-        f"a hot key meets a partition's ceiling of {side.ceiling:,}": found.ceiling,
-        "an on-demand table grew to more than twice its previous peak": found.growth,
+        "the keys are uneven, and other partitions leave too few units": found.uneven,
+        f"a hot key is above a partition's limit of {side.ceiling:,}": found.ceiling,
+        "the load of an on-demand table grew to more than twice its previous peak": found.growth,
     }
     listed = "; ".join(
-        f"{percent(units / found.offered)} as {cause}" for cause, units in told.items() if units
+        f"{percent(units / found.offered)} because {cause}"
+        for cause, units in units_by_cause.items()
+        if units
     )
     return listed[0].upper() + listed[1:]
 
 
 def _units_of(facts: Facts, load: Load, side: _Side) -> int | None:
-    """The units in question, by default the table's; None for on-demand."""
-    asked = load.write_units if side.operation == "write" else load.read_units
-    if asked is not None:
-        return asked
+    """The provisioned units of the option, or else of the table; None for on-demand."""
+    given = load.write_units if side.operation == "write" else load.read_units
+    if given is not None:
+        return given
     throughput = facts.description["ProvisionedThroughput"]
     name = "WriteCapacityUnits" if side.operation == "write" else "ReadCapacityUnits"
     return int(throughput[name]) if facts.is_provisioned else None
 
 
 def _minutes(facts: Facts, side: _Side) -> Iterator[MinuteLoad]:
-    """The recorded load. A throttled request counts as the units of an item.
-
-    A request over an observed limit has consumed its own units.
-    """
+    """The recorded load by minute and key, in requested units (``Facts.asked``)."""
     schema = facts.key_schema
     for minute in facts.traffic.minutes:
         weights: dict[bytes, float] = {}
@@ -419,7 +422,7 @@ _WARNED_SHARE: Final = 0.8
 
 
 def collection_findings(facts: Facts) -> Iterator[Finding]:
-    """Item collections of a table with local indexes that are near their limit."""
+    """Find item collections near their size limit, in a table with local indexes."""
     limit_bytes = facts.use.item_collection_limit_bytes
     collections = facts.use.collections
     if not facts.description.get("LocalSecondaryIndexes") or not collections:
@@ -442,8 +445,8 @@ def collection_findings(facts: Facts) -> Iterator[Finding]:
             "problem" if warned else "fact",
             ("S73", "S66", "S72", "S75") if warned else ("S73",),
             text,
-            "When it is full its items can't grow: archive old ones (S72), or take a global index "
-            "instead of the local ones (S75)"
+            "A full collection accepts no new items, and its items can't grow: archive old items "
+            "(S72), or use a global index instead of the local indexes (S75)"
             if warned
             else "",
             {
@@ -457,14 +460,14 @@ def collection_findings(facts: Facts) -> Iterator[Finding]:
 
 _DAY: Final = 24 * 60 * 60
 _FAR: Final = 5 * 365 * _DAY
-# Growth over a shorter time does not predict days.
+# Growth over a shorter time does not predict the growth per day.
 _WATCHED_SECONDS: Final = 60
 
 
 def _growth(
     now: float, first: float | None, first_bytes: int | None, size_bytes: int
 ) -> float | None:
-    """Growth in bytes per second since a collection was first counted; None if too recent."""
+    """Growth of a collection in bytes per second; None if its first size is too recent."""
     if first is None or first_bytes is None or now - first < _WATCHED_SECONDS:
         return None
     return max(0.0, (size_bytes - first_bytes) / (now - first))

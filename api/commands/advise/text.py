@@ -1,4 +1,4 @@
-"""Texts for people: keys, figures, tables."""
+"""Keys, numbers and tables as text for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traffic of a table's or index's keys, added up from the admin listener's minutes."""
+"""The requests to a table's or index's keys, added up from the admin listener's minutes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACCESSES: Final[tuple[Kind, ...]] = ("reads", "writes")
 CONFLICTS: Final[tuple[Kind, ...]] = ("conflicts",)
 THROTTLES: Final[tuple[Kind, ...]] = ("throttled_reads", "throttled_writes")
 
-# The kinds of counts to add up, with the units per count.
+# The kinds of counts to add up, each with the units per count.
 Factors: TypeAlias = Mapping[Kind, float]
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder(dict).decode
 
 
 class KeyLoad(Struct, frozen=True):
-    """A key, with its count, the possible error, and the load in its busiest second."""
+    """A key, with its count, the count's possible error, and the count in its busiest second."""
 
     key: Item
     weight: float
@@ -62,7 +62,7 @@ class Traffic:
         return sum(sum(_seconds(minute, factors)) for minute in self.minutes)
 
     def counted(self, factors: Factors) -> float:
-        """The sum that the shares of keys refer to; in a sample approximately the total."""
+        """The sum over all counted requests; a key's share is relative to it."""
         return sum(
             minute.partitions[kind].total * factor
             for minute in self.minutes
@@ -71,7 +71,7 @@ class Traffic:
         )
 
     def busiest_second(self, factors: Factors) -> float:
-        """The largest sum in one second."""
+        """The largest sum over all requests in one second."""
         return max((max(_seconds(minute, factors)) for minute in self.minutes), default=0.0)
 
     def top(
@@ -91,8 +91,8 @@ class Traffic:
                     continue
                 summary = _summary(counted[kind], factor)
                 summaries.append(summary)
-                # The key's average share of the minute's busiest second. In a sample, the counted
-                # keys represent only a part of all requests.
+                # A key's load in the busiest second is estimated from its share of the minute. In
+                # a sample, the counted keys represent only a part of all requests.
                 scale = sum(minute.seconds[kind]) / minute.partitions[kind].total
                 busiest_share = max(of_seconds) / of_minute
                 for key, weight in summary.keys:

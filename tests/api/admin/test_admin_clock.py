@@ -20,9 +20,7 @@ STANDING = {"now": START_EPOCH_SECONDS, "now_iso": "2030-01-31T12:00:00.000Z", "
 def port() -> Iterator[int]:
     """The admin port of a server whose clock stands still."""
     with running_server("--admin-port", "0", "--virtual-clock", START) as server:
-        assert (
-            "\nVirtual clock at 2030-01-31T12:00:00.000Z, standing still\n" in server.announcement
-        )
+        assert "\nVirtual clock at 2030-01-31T12:00:00.000Z, stopped\n" in server.announcement
         yield admin_port(server)
 
 
@@ -49,7 +47,7 @@ def test_it_is_read_and_moved(port: int):
     [
         ("PUT", "/clock", {"now": START_EPOCH_SECONDS - 1}, "never goes back"),
         ("PUT", "/clock", {"now": "2029-01-01"}, "never goes back"),
-        ("PUT", "/clock", {"now": "soon"}, "is no time"),
+        ("PUT", "/clock", {"now": "soon"}, "is not a time"),
         ("PUT", "/clock", {"now": "nan"}, "A time is a number of seconds"),
         ("PUT", "/clock", {"now": 1e300}, "A time is a number of seconds"),
         ("PUT", "/clock", {"now": True}, "Expected `float | str | null`"),
@@ -118,15 +116,15 @@ def test_the_command_reads_and_moves_it(port: int):
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
-    said = "2030-01-31T12:00:00.000Z (1896091200.000000), standing still\n"
+    said = "2030-01-31T12:00:00.000Z (1896091200.000000), stopped\n"
     assert clock() == clock("read") == said
-    assert clock("step", "25h") == "2030-02-01T13:00:00.000Z (1896181200.000000), standing still\n"
+    assert clock("step", "25h") == "2030-02-01T13:00:00.000Z (1896181200.000000), stopped\n"
     assert clock("set", "1896181230.5").startswith("2030-02-01T13:00:30.500Z ")
     assert clock("set", "2030-03-01").startswith("2030-03-01T00:00:00.000Z ")
     assert clock("speed", "60").endswith(", running at speed 60\n")
-    assert clock("speed", "0").endswith(", standing still\n")
+    assert clock("speed", "0").endswith(", stopped\n")
     assert_gives_up(run_command("clock", "set", "2030-01-01", *place), "never goes back")
-    assert_gives_up(run_command("clock", "step", "soon", *place), "is no length of time")
+    assert_gives_up(run_command("clock", "step", "soon", *place), "is not a duration")
 
 
 def test_the_command_finds_its_server_by_an_environment_variable(standing_port: int):
@@ -140,7 +138,7 @@ def test_the_command_names_the_address_without_a_server():
         assert_gives_up(run_command("clock", "--admin-endpoint", place), "--virtual-clock")
         assert_gives_up(
             run_command("clock", "--admin-endpoint", server.endpoint),
-            "does not answer as dynactor's",
+            "is not dynactor's",
         )
     assert_gives_up(run_command("clock", "--admin-endpoint", place), "Cannot reach", place)
 
@@ -153,4 +151,4 @@ def test_a_start_that_is_no_time_is_refused(start: str):
 
 def test_without_an_admin_port_it_could_not_be_moved():
     done = run_command("serve", "--in-memory", "--no-admin", "--virtual-clock", "now")
-    assert_gives_up(done, "--virtual-clock and --no-admin don't go together")
+    assert_gives_up(done, "--virtual-clock needs the admin port")

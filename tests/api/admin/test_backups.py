@@ -126,14 +126,14 @@ def test_a_server_that_was_given_no_place_says_so():
             run_command("backup", "--admin-endpoint", f"http://127.0.0.1:{port}"), "--backup-dir"
         )
         assert_gives_up(
-            run_command("backup", "--admin-endpoint", server.endpoint), "does not answer as"
+            run_command("backup", "--admin-endpoint", server.endpoint), "is not dynactor"
         )
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--backup-dir", "/elsewhere", "--no-admin"), "don't go together"),
+        (("--backup-dir", "/elsewhere", "--no-admin"), "needs the admin port"),
         (
             ("--admin-port", "0", "--data-dir", "/data", "--backup-dir", "/data/backups"),
             "is in the data directory /data",

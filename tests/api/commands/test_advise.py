@@ -122,10 +122,10 @@ def test_a_hot_key_is_named_with_its_suffixes_and_their_cost():
 
     assert hot.level == "problem"
     assert hot.text.startswith("Hot key acme: about 2,400 write units in its busiest second")
-    assert "one partition key value takes 1,000" in hot.text
-    assert "divides it for heat" in hot.text
-    assert hot.advice.startswith("Spread it over 3 suffixes or more, -1 to -3")
-    assert "makes 3 queries instead of one, and pays 1.5 read units instead of 1" in hot.advice
+    assert "the limit of one partition key value is 1,000" in hot.text
+    assert "unless DynamoDB splits the key's items" in hot.text
+    assert hot.advice.startswith("Add one of 3 suffixes or more to the key, -1 to -3")
+    assert "takes 3 queries instead of one, and 1.5 read units instead of 1" in hot.advice
     assert hot.figures["suffixes"] == 3
 
 
@@ -168,10 +168,13 @@ def test_a_key_near_its_ceiling_is_warm():
 @pytest.mark.parametrize(
     ("description", "words"),
     [
-        ({"KeySchema": key_schema("customer")}, "It is one item, which nothing divides"),
+        (
+            {"KeySchema": key_schema("customer")},
+            "The key has one item, which can't be split over partitions",
+        ),
         (
             {"LocalSecondaryIndexes": [local_index("by-day", "customer", "day")]},
-            "its collections are never divided (S74)",
+            "its item collections are never split (S74)",
         ),
     ],
 )
@@ -191,7 +194,7 @@ def test_a_hot_item_is_reported():
 
     (hot,) = about(key_findings(known, options()), "S145")
 
-    assert "Most of it is for one item, acme / counter, which nothing divides" in hot.text
+    assert "Most of these units are for one item, acme / counter, which can't" in hot.text
 
 
 @pytest.mark.parametrize(("per_second", "count"), [(0.1, 0), (1, 1)])
@@ -199,11 +202,15 @@ def test_keys_of_transaction_conflicts_are_named(per_second, count):
     busy = minute("conflicts", per_second, acme=0.9, other=0.1)
     known = facts(busy, description={"KeySchema": key_schema("customer")})
 
-    found = [each for each in key_findings(known, options()) if "met a transaction" in each.text]
+    found = [
+        each
+        for each in key_findings(known, options())
+        if "conflicted with a transaction" in each.text
+    ]
 
     assert len(found) == count
     for each in found:
-        assert each.text.endswith("had their item: acme 90 %, other 10 %")
+        assert each.text.endswith("transaction on their item: acme 90 %, other 10 %")
         assert each.figures["conflicts"] == 60
 
 
@@ -213,7 +220,7 @@ def test_planned_writes_need_suffixes_by_the_formula():
     )
 
     assert planned.figures["suffixes"] == 10
-    assert "need 10 suffixes: 5,000 times 2 units over 1,000" in planned.text
+    assert "need 10 suffixes: 5,000 times 2 units, divided by 1,000" in planned.text
 
 
 def test_few_values_of_the_partition_key_are_reported():
@@ -229,7 +236,7 @@ def test_few_values_of_the_partition_key_are_reported():
 def test_a_table_without_traffic_is_reported():
     (none,) = key_findings(facts(), options())
 
-    assert none.text == "Nothing was read or written by key in the last hour"
+    assert none.text == "No reads or writes were counted in the last hour"
 
 
 # -- throughput -----------------------------------------------------------------------------
@@ -245,7 +252,7 @@ def test_too_few_units_are_reported_with_their_cause():
     assert enough.text.startswith("With 200 write units on 1 partition, none of the last hour's")
     assert too_few.level == "problem"
     assert too_few.figures["throttled_share"] == pytest.approx(0.75, abs=0.02)
-    assert too_few.advice.endswith(" % as the request rate is above the units")
+    assert too_few.advice.endswith(" % because the request rate is above the units")
 
 
 def test_reads_on_demand_are_not_compared_where_write_units_are_given():
@@ -273,7 +280,7 @@ def test_a_hot_key_is_throttled_however_many_units_there_are():
     (found,) = throttling_findings(known, options(write_units=40_000))
 
     assert found.figures["throttled_share"] == pytest.approx(0.25, abs=0.02)
-    assert found.advice.endswith("as a hot key meets a partition's ceiling of 1,000")
+    assert found.advice.endswith("because a hot key is above a partition's limit of 1,000")
 
 
 def test_refused_requests_add_to_the_accepted_ones():
@@ -303,7 +310,7 @@ def test_throttled_requests_are_reported_by_cause():
         "IndexWriteKeyRangeThroughputExceeded: "
     )
     assert second.text.startswith("The server throttled 3 requests")
-    assert second.text.endswith("more was asked for than is provisioned")
+    assert second.text.endswith("above the provisioned units")
 
 
 # -- collections ----------------------------------------------------------------------------
@@ -377,8 +384,8 @@ def test_an_index_without_reads_is_reported_with_its_cost():
 
     assert found.level == "hint"
     assert found.text == (
-        "Global index by-status was not read in 24 hours; it took 5,000 write units and holds "
-        "879 KB"
+        "Global index by-status was not read in 24 hours; it consumed 5,000 write units, and its "
+        "size is 879 KB"
     )
 
 
@@ -386,7 +393,7 @@ def test_an_index_that_was_not_read_for_a_moment_may_be_needed_still():
     (found,) = index_findings(used(BY_STATUS, IndexUse(), 5_000, since=NOW - 4.5))
 
     assert (found.level, found.advice) == ("fact", "")
-    assert found.text.startswith("by-status: not read in 4.5 seconds, which is too short")
+    assert found.text.startswith("by-status: not read in 4.5 seconds. Only after")
 
 
 @pytest.mark.parametrize(
@@ -404,8 +411,8 @@ def test_an_attribute_without_reads_need_not_be_projected():
 
     (found,) = about(index_findings(used(BY_STATUS, use, 5_000, sample=ITEMS)), "S21")
 
-    assert found.text.endswith("100 reads asked for day alone: nobody asked for text")
-    assert found.advice == ("Project INCLUDE day; an entry then takes 1 instead of 3 write units")
+    assert found.text.endswith("100 reads requested only day: no read requested text")
+    assert found.advice == ("Project INCLUDE day: a write then consumes 1 instead of 3 write units")
 
 
 def test_an_index_that_is_asked_for_all_is_as_it_should_be():
@@ -436,7 +443,7 @@ def test_fetches_of_a_local_index_are_reported(fetches, level):
     (found,) = about(index_findings(known), "S37")
 
     assert found.level == level
-    assert "what the index lacks (text): 400 read units" in found.text
+    assert "attributes from the table (text): 400 read units" in found.text
     assert found.figures["missing"] == ["text"]
 
 
@@ -454,10 +461,16 @@ def test_a_table_that_is_mostly_scanned_is_reported():
 @pytest.mark.parametrize(
     ("scanned_for", "advice"),
     [
-        ({"status": 500.0, "text": 900.0}, "Query index by-status: its partition key is what"),
-        ({"customer": 10.0, "status": 500.0}, "They look for customer, the table's partition key"),
-        ({"text": 900.0, "day": 10.0}, "A global index with the partition key text, which they"),
-        ({}, "An index whose key is what they look for makes a Query of them"),
+        ({"status": 500.0, "text": 900.0}, "Query index by-status instead: the scans filter by"),
+        (
+            {"customer": 10.0, "status": 500.0},
+            "The scans filter by customer, the table's partition key",
+        ),
+        (
+            {"text": 900.0, "day": 10.0},
+            "The scans filter by text. Add a global index with this partition key",
+        ),
+        ({}, "Add an index on the attribute that the scans look for, and query it"),
     ],
 )
 def test_scans_that_a_key_would_serve_name_its_index(scanned_for, advice):
@@ -488,8 +501,8 @@ def test_a_hot_key_of_an_index_throttles_the_table():
 
     assert hot.level == "problem"
     assert hot.text == (
-        "Hot key acme of index by-x: about 3,200 write units in its busiest second; one key value "
-        "takes 1,000; beyond it writes to the table are throttled"
+        "Hot key acme of index by-x: about 3,200 write units in its busiest second; the limit of "
+        "one key value is 1,000; above it, writes to the table are throttled"
     )
     assert hot.figures["suffixes"] == 4
 
@@ -525,7 +538,7 @@ def test_an_index_on_status_is_hot_before_it_exists():
     assert hot.figures["most_writes_per_second"] == 1_250
     assert "more than 1,250 writes a second of 1 unit to the table would be throttled" in hot.text
     assert "IndexWriteKeyRangeThroughputExceeded" in hot.text
-    assert hot.advice.startswith("Put a number from 1 to 4 before status")
+    assert hot.advice.startswith("Add an attribute with a number from 1 to 4 followed by status")
 
 
 def test_writes_count_more_than_existing_items():
@@ -566,7 +579,7 @@ def test_the_measured_rate_is_taken_where_none_is_given():
 def test_a_missing_attribute_is_reported():
     (found,) = index_key_findings(facts(sample=statuses(new=3)), options(), "nothing")
 
-    assert "None of 3 items of the sample has nothing as a possible key" in found.text
+    assert "None of 3 items of the sample has a value of nothing that can be a key" in found.text
 
 
 # -- texts ----------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def test_an_unrequested_end_is_logged_and_is_a_failure():
     with running_server(module=CANCELLED) as server:
         server.process.send_signal(CANCEL)
         assert server.process.wait(10) == 1
-        assert "ended_unasked" in server.log
+        assert "server_ended" in server.log
 
 
 def test_it_says_where_it_is_where_data_is_and_a_line_to_paste(tmp_path: Path):

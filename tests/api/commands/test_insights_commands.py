@@ -95,7 +95,7 @@ def test_insights_of_an_index_that_is_off_is_a_sample(served):
     assert code == 0
     lines = told.splitlines()
     assert lines[0] == f"Index {BY_STATUS} of table Orders: Contributor Insights is DISABLED"
-    assert "These are of a sample, taken for dynactor advise" in lines[1]
+    assert "These counts are of a sample of the requests" in lines[1]
     assert lines[-1].split()[:4] == ["new", "40", "100", "%"]
 
 
@@ -114,7 +114,7 @@ def test_insights_as_json(served):
 def test_a_table_that_was_not_used_has_nothing_to_show(served):
     _, told, _ = served.command("insights", "--table", "Idle")
 
-    assert told.splitlines()[-1] == "Nothing was counted in this time"
+    assert told.splitlines()[-1] == "No requests were counted in this time"
 
 
 @pytest.mark.parametrize("name", ["insights", "advise"])
@@ -151,12 +151,12 @@ def test_advise_prints_its_findings_under_headings(served):
     ]
     assert max(map(len, lines)) <= 96
     text = " ".join(told.split())
-    assert "as uneven as 1.8 keys used alike (S76, S140)" in text
+    assert "if only 1.8 keys shared it equally (S76, S140)" in text
     assert "The largest item collection acme has 4.8 KB of 10 GB (S73)" in text
     assert "by-status: not read in" in text
     assert "by-day" in text
-    assert "An index on status holds 100 % of its writes under new" in text
-    assert "Put a number from 1 to 3 before status" in text
+    assert "100 % of the writes to an index on status would have the key new" in text
+    assert "Add an attribute with a number from 1 to 3 followed by status" in text
 
 
 def test_advise_as_json_has_every_finding_with_its_rules(served):
@@ -191,11 +191,11 @@ def test_advise_takes_no_units_and_counts_for_no_key(served):
         ("/insights", "GET", 400, "Name the table"),
         ("/insights?table=Nowhere", "GET", 404, "There is no table Nowhere"),
         ("/insights?table=Orders&index=nowhere", "GET", 404, "Index: nowhere of table: Orders"),
-        ("/insights?table=Orders", "POST", 405, "takes GET, HEAD"),
+        ("/insights?table=Orders", "POST", 405, "accepts GET, HEAD"),
         ("/insights/nothing?table=Orders", "GET", 404, "There are /insights, /insights/use"),
-        ("/insights/sample?table=Orders", "GET", 400, "Say how many items"),
+        ("/insights/sample?table=Orders", "GET", 400, "Give the number of items"),
         ("/insights/sample?table=Orders&count=10001", "GET", 400, "up to 10,000"),
-        ("/insights/sample?table=Orders&count=-1", "GET", 400, "Say how many items"),
+        ("/insights/sample?table=Orders&count=-1", "GET", 400, "Give the number of items"),
     ],
 )
 def test_a_missing_answer_of_the_admin_listener_is_reported(served, path, method, status, words):
@@ -228,10 +228,10 @@ def test_a_server_may_count_nothing():
         served = Served(server, admin_port(server))
         _, told, _ = served.command("insights", "--table", "Orders")
         code, advice, _ = served.command("advise", "--table", "Orders")
-    assert "No accesses are counted: UpdateContributorInsights switches it on" in told
-    assert "Nothing was counted in this time" in told
+    assert "No requests are counted: enable Contributor Insights" in told
+    assert "No requests were counted in this time" in told
     assert code == 0
-    assert "not counted: Contributor Insights is off, and so is --key-traffic" in advice
+    assert "not counted: Contributor Insights and --key-traffic are off" in advice
 
 
 def test_the_attributes_that_scans_compare_are_counted(served):

@@ -36,7 +36,7 @@ from tests.support.databases.published import (
     relay_settings,
     write_threads,
 )
-from tests.support.databases.replays import COPY, Told, items_of
+from tests.support.databases.replays import COPY, ConsumedTable, items_of
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.servers.admin import admin_port
 from tests.support.servers.server import PROJECT, run_command, running_server
@@ -146,7 +146,7 @@ async def test_a_replay_is_started_and_looked_after():
         assert (status, [each["items"] for each in listed["replays"]]) == (200, [7])
         status, cancelled = await admin.ask("DELETE", f"/replays/{started['id']}")
         assert (status, cancelled["state"]) == (200, "CANCELLED")
-        assert Told.by(admin.broker).items == await items_of(admin.table)
+        assert ConsumedTable.of(admin.broker).items == await items_of(admin.table)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ async def test_the_command_reports_missing_arguments():
         await write_threads(admin.table, range(200, 205))
         code, stdout, stderr = await admin.run("--from", "beginning")
         assert stdout == f"35 changes of table Thread were published to topic {COPY}\n"
-        assert stderr.startswith("40 changes between them are missing: ")
+        assert stderr.startswith("40 changes between the published ones are missing: ")
         assert code == 0
 
 
@@ -336,5 +336,5 @@ def test_a_server_without_kafka_says_so_and_a_missing_one_too():
         place = ("--admin-endpoint", f"http://127.0.0.1:{admin_port(server)}")
         assert_gives_up(run_command("replay", *wanted, *place), "--kafka-bootstrap-servers")
         other = ("--admin-endpoint", server.endpoint)
-        assert_gives_up(run_command("replay", *wanted, *other), "does not answer as dynactor's")
+        assert_gives_up(run_command("replay", *wanted, *other), "is not dynactor's")
     assert_gives_up(run_command("replay", *wanted, *place), "Cannot reach")

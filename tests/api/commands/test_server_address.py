@@ -75,7 +75,7 @@ def test_another_kind_of_server_is_distinguished_from_dynactor():
     with running_server("--admin-port", "0") as server:
         place = f"http://127.0.0.1:{admin_port(server)}"
         done = run_command("clock", "--endpoint", place)
-        assert_gives_up(done, f"{place} does not answer as dynactor does")
+        assert_gives_up(done, f"{place} is not dynactor")
 
 
 @pytest.mark.parametrize("place", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://[::1"])

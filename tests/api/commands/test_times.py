@@ -29,7 +29,7 @@ def test_a_time_is_a_number_or_iso_8601(text: str, epoch_seconds: float):
 
 @pytest.mark.parametrize("text", ["", "soon", "2030-13-01", "25h", "2030-01-31T25:00"])
 def test_anything_else_is_no_time(text: str):
-    with pytest.raises(ValueError, match="is no time: give"):
+    with pytest.raises(ValueError, match="is not a time: give"):
         parse_time(text)
 
 
@@ -43,7 +43,7 @@ def test_a_length_is_a_number_of_seconds_or_has_a_unit(text: str, seconds: float
 
 @pytest.mark.parametrize("text", ["", "h", "-1", "1w", "1 h", "1h30m", "nan"])
 def test_anything_else_is_no_length(text: str):
-    with pytest.raises(ValueError, match="is no length of time: give"):
+    with pytest.raises(ValueError, match="is not a duration: give"):
         parse_length(text)
 
 
@@ -53,5 +53,5 @@ def test_a_time_is_shown_in_utc_with_milliseconds():
 
 
 def test_a_pace_is_described_in_words():
-    assert pace(0) == "standing still"
+    assert pace(0) == "stopped"
     assert pace(60) == "running at speed 60"

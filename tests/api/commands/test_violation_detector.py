@@ -17,7 +17,7 @@ from dynactor.api.commands.violation_detector import (
     Rewrite,
     Target,
     Violation,
-    mend,
+    correct,
     violations_of,
 )
 from dynactor.model.keys.key import KeyAttribute, KeySchema
@@ -41,11 +41,11 @@ async def test_a_value_that_has_changed_since_is_left_and_so_is_its_item(
     assert [violation.attribute for violation in found] == [SCORE, NAME]
     async with open_client(wire_endpoint(wire)) as client:
         for fix in (Delete(), Rewrite({"score": {"N": "1"}, "name": {"S": "ann"}})):
-            told = await mend(client, target(simple), found, fix)
+            told = await correct(client, target(simple), found, fix)
             assert {violation.outcome for violation in told} == {
-                "not mended: the value has changed meanwhile"
+                "not corrected: the value has changed meanwhile"
             }
-            assert not any(violation.mended for violation in told)
+            assert not any(violation.corrected for violation in told)
     assert wire("GetItem", {"TableName": simple, "Key": key})["Item"] == item
 
 
@@ -53,8 +53,8 @@ async def test_an_item_that_is_gone_is_not_made_again(wire: WireClient, simple: 
     key = {"pk": {"S": pk}}
     violation = Violation(key, SCORE, {"S": "1"}, "wrong type")
     async with open_client(wire_endpoint(wire)) as client:
-        (told,) = await mend(client, target(simple), [violation], Convert())
-    assert not told.mended
+        (told,) = await correct(client, target(simple), [violation], Convert())
+    assert not told.corrected
     assert "Item" not in wire("GetItem", {"TableName": simple, "Key": key})
 
 
@@ -117,5 +117,5 @@ async def test_any_other_error_is_reported_at_once():
 async def test_an_answer_of_another_server_is_reported(body: bytes):
     answer: Any = (200, body)
     async with answering(answer) as (client, _):
-        with pytest.raises(CannotCall, match="does not answer as DynamoDB does"):
+        with pytest.raises(CannotCall, match="is not DynamoDB"):
             await client.call("Scan", {})

@@ -55,7 +55,7 @@ def test_the_form_follows_the_options():
         ({"kafka_all_tables": True}, "--kafka-all-tables needs"),
         ({"kafka_partitions": 0}, "at least 1"),
         ({"kafka_replication": 0}, "at least 1"),
-        ({"kafka_tombstones": True, "kafka_key": "collection"}, "whole item collection"),
+        ({"kafka_tombstones": True, "kafka_key": "collection"}, "all items of an item collection"),
         ({"kafka_topic_prefix": "a b"}, "--kafka-topic-prefix"),
         ({"kafka_retention_bytes": 0}, "--kafka-retention-bytes"),
         ({"kafka_retention_seconds": 0.0}, "--kafka-retention-seconds"),
@@ -105,7 +105,7 @@ def test_a_binary_file_is_reported(tmp_path: Path):
         kafka_sasl_username="dynactor",
         kafka_sasl_password_file=file,
     )
-    with pytest.raises(KafkaOptionsError, match="holds no text"):
+    with pytest.raises(KafkaOptionsError, match="is not UTF-8 text"):
         _ = options.broker_settings
 
 

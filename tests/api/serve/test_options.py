@@ -145,7 +145,7 @@ def test_a_cache_of_no_size_is_refused(mib: int):
 )
 def test_options_of_the_embedded_store_contradict_postgresql(option: str, value: object):
     name = option.replace("_", "-")
-    with pytest.raises(ConfigurationError, match=f"--store and --{name} don't go together"):
+    with pytest.raises(ConfigurationError, match=f"--store can't be combined with --{name}"):
         ServeOptions(store="postgresql://host/data", **{option: value})
 
 

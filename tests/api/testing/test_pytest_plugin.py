@@ -151,7 +151,7 @@ def test_no_test_reaches_aws_by_mistake(tmp_path: Path):
         AWS_SECRET_ACCESS_KEY="real",
     )
     assert "2 failed" in done.stdout
-    assert "A test called s3.amazonaws.com, and dynactor's plugin keeps tests from AWS" in (
+    assert "A test called s3.amazonaws.com, and dynactor's plugin blocks requests to AWS" in (
         done.stdout
     )
     assert 'or set dynactor_start = "run"' in done.stdout

@@ -172,7 +172,7 @@ def test_fix_delete_removes_the_attribute_and_no_more(endpoint: str, wire: WireC
     before = items(wire, scores)
     done = run(endpoint, "--table", scores, *OF_INDEX, "--fix", "delete")
     assert done.returncode == 0
-    assert done.stderr == "5 violations in 7 items, 5 of them mended\n"
+    assert done.stderr == "5 violations in 7 items, 5 of them corrected\n"
     assert {line["outcome"] for line in lines(done)} == {"removed"}
     expected = {
         pk: {
@@ -190,7 +190,7 @@ def test_fix_rewrite_puts_the_given_values_alone(endpoint: str, wire: WireClient
     done = run(endpoint, "--table", scores, *OF_INDEX, "--fix", "rewrite", "--value", "score=-7.50")
     # Violations of name remain, because no value is given for it.
     assert done.returncode == 1
-    assert done.stderr == "5 violations in 7 items, 3 of them mended\n"
+    assert done.stderr == "5 violations in 7 items, 3 of them corrected\n"
     found = items(wire, scores)
     for pk, (attribute, value, _, _) in VIOLATIONS.items():
         assert found[pk][attribute] == ({"N": "-7.5"} if attribute == "score" else value)
@@ -212,10 +212,10 @@ def test_fix_convert_makes_a_number_of_a_string_that_is_one(
     assert found["number"]["name"] == {"S": "30"}
     assert found["word"]["score"] == {"S": "many"}
     assert found["list"]["score"] == VIOLATIONS["list"][1]
-    assert done.stderr == "8 violations in 10 items, 3 of them mended\n"
+    assert done.stderr == "8 violations in 10 items, 3 of them corrected\n"
     assert {line["outcome"] for line in lines(done)} == {
         "rewritten",
-        "not mended: there is no value for it",
+        "not corrected: there is no new value",
     }
 
 
@@ -229,7 +229,7 @@ def test_a_violation_in_the_items_own_key_is_reported_and_left(endpoint: str, wi
         assert len(items(wire, name)) == 1
     (line,) = lines(done)
     assert done.returncode == 1
-    assert line["outcome"] == "not mended: it is part of the item's own key"
+    assert line["outcome"] == "not corrected: the attribute is part of the item's primary key"
 
 
 # -- how much is looked at --------------------------------------------------------------------
@@ -308,11 +308,11 @@ def test_an_edited_report_makes_its_corrections(
     assert {pk: line["outcome"] for pk, line in outcomes.items()} == {
         "string": "rewritten",
         "list": "removed",
-        "null": "not mended: the value has changed meanwhile",
+        "null": "not corrected: the value has changed meanwhile",
         "empty": "rewritten",
-        "long": "not mended: there is no value for it",
+        "long": "not corrected: there is no new value",
     }
-    assert (done.returncode, done.stderr) == (1, "5 violations in 5 items, 3 of them mended\n")
+    assert (done.returncode, done.stderr) == (1, "5 violations in 5 items, 3 of them corrected\n")
 
 
 def test_corrections_come_as_json_too(endpoint: str, wire: WireClient, scores: str, tmp_path: Path):
@@ -327,7 +327,7 @@ def test_corrections_come_as_json_too(endpoint: str, wire: WireClient, scores: s
 
     done = run(endpoint, *as_json, "--corrections", str(path))
 
-    assert (done.returncode, done.stderr) == (0, "5 violations in 5 items, 5 of them mended\n")
+    assert (done.returncode, done.stderr) == (0, "5 violations in 5 items, 5 of them corrected\n")
     assert items(wire, scores)["long"]["name"] == {"S": "x"}
     assert run(endpoint, "--table", scores, *OF_INDEX).returncode == 0
 
@@ -339,7 +339,7 @@ def test_corrections_come_as_json_too(endpoint: str, wire: WireClient, scores: s
         ({"correction": "1", "delete": "Y"}, "and delete is Y"),
         ({"delete": "maybe"}, "Y or N"),
         ({"attribute": "other"}, "not part of the index's key"),
-        ({"key": "{}"}, "the key is not that of"),
+        ({"key": "{}"}, "the attributes of the key are not those of"),
         ({"key": "nonsense"}, "malformed"),
         ({"value": ""}, "truncated"),
     ],
@@ -467,7 +467,7 @@ def test_the_violations_of_an_index_that_exists(endpoint: str, wire: WireClient)
             indexed = wire("Scan", {"TableName": name, "IndexName": "by-score"})["Count"]
         assert run(endpoint, "--table", name, "--index", "other").stderr == (
             "dynactor: The table has no global secondary index other: it has by-score. "
-            "For one that is still to be added give --partition-key\n"
+            "For a planned index give --partition-key\n"
         )
 
 

@@ -205,7 +205,7 @@ def test_real_time_does_not_resume_if_it_would_go_back(tmp_path: Path):
     with server_with_clock("2090-01-01", data_dir=tmp_path):
         pass
     with (
-        pytest.raises(ServerDidNotStart, match=r"stands at 2090-01-01T00:00:00\.000Z.*--virtual"),
+        pytest.raises(ServerDidNotStart, match=r"is at 2090-01-01T00:00:00\.000Z.*--virtual"),
         running_server(data_dir=tmp_path),
     ):
         pass
