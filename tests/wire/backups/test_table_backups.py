@@ -1,4 +1,4 @@
-"""A backup of a table holds all earlier acknowledged writes, and can be restored."""
+"""A backup of a table has all earlier acknowledged writes, and can be restored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_restored_table_has_the_items_at_the_time_of_the_backup(wire: WireClie
         wire("DeleteBackup", {"BackupArn": arn})
 
 
-def test_a_backup_that_was_asked_for_is_described(wire: WireClient):
+def test_a_requested_backup_is_described(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         put(wire, name, "a")
         source = wire("DescribeTable", {"TableName": name})["Table"]
@@ -73,7 +73,7 @@ def test_a_backup_that_was_asked_for_is_described(wire: WireClient):
     assert described["SourceTableFeatureDetails"] == {}
 
 
-def test_a_backup_outlives_its_table(wire: WireClient):
+def test_a_backup_exists_after_its_table_is_deleted(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         put(wire, name, "a")
         arn = back_up(wire, name)
@@ -83,7 +83,7 @@ def test_a_backup_outlives_its_table(wire: WireClient):
     wire("DeleteBackup", {"BackupArn": arn})
 
 
-def test_a_table_is_restored_under_its_own_name_once_that_is_free(wire: WireClient):
+def test_a_table_is_restored_under_its_own_name_once_the_table_is_deleted(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         put(wire, name, "a")
         arn = back_up(wire, name)
@@ -100,7 +100,7 @@ def test_a_table_is_restored_under_its_own_name_once_that_is_free(wire: WireClie
     wire("DeleteBackup", {"BackupArn": arn})
 
 
-def test_a_restored_table_shows_its_source(wire: WireClient):
+def test_the_description_of_a_restored_table_names_its_source(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         put(wire, name, "a")
         arn = back_up(wire, name)
@@ -126,7 +126,7 @@ def test_a_restored_table_shows_its_source(wire: WireClient):
         wire("DeleteBackup", {"BackupArn": arn})
 
 
-def test_a_deleted_backup_is_shown_once_and_then_not_found(wire: WireClient):
+def test_delete_backup_describes_the_backup_and_later_requests_do_not_find_it(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         put(wire, name, "a")
         arn = back_up(wire, name)
@@ -141,7 +141,7 @@ def test_a_deleted_backup_is_shown_once_and_then_not_found(wire: WireClient):
         assert wire.refused("RestoreTableFromBackup", asked) == refusal
 
 
-def test_a_table_that_is_missing_can_not_be_backed_up(wire: WireClient):
+def test_a_missing_table_cannot_be_backed_up(wire: WireClient):
     name = unique_name()
     refusal = wire.refused("CreateBackup", {"TableName": name, "BackupName": "nightly"})
     assert refusal == ("TableNotFoundException", f"Table not found: {name}")
@@ -172,18 +172,18 @@ def test_a_table_is_not_restored_over_another(wire: WireClient):
         "a text that is no name of any resource whatsoever",
     ],
 )
-def test_an_arn_that_is_not_a_backups_is_refused(wire: WireClient, arn: str):
+def test_an_arn_of_no_backup_is_refused(wire: WireClient, arn: str):
     assert wire.refused("DescribeBackup", {"BackupArn": arn}).type == "ValidationException"
 
 
 @pytest.mark.parametrize("name", ["ab", "x" * 256, "no blanks", "no/slash"])
-def test_a_name_that_no_backup_can_have_is_refused(wire: WireClient, simple: str, name: str):
+def test_an_invalid_backup_name_is_refused(wire: WireClient, simple: str, name: str):
     refusal = wire.refused("CreateBackup", {"TableName": simple, "BackupName": name})
     assert refusal.type == "ValidationException"
     assert "'backupName' failed to satisfy constraint" in refusal.message
 
 
-def test_names_of_backups_need_not_differ(wire: WireClient):
+def test_two_backups_may_have_the_same_name(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         arns = {back_up(wire, name, "same") for _ in range(2)}
         assert len(arns) == 2
@@ -214,7 +214,7 @@ def test_a_restored_table_can_be_backed_up_itself(wire: WireClient):
     wire("DeleteBackup", {"BackupArn": second})
 
 
-def test_keys_of_numbers_and_binaries_come_back(wire: WireClient):
+def test_items_with_number_and_binary_keys_are_restored(wire: WireClient):
     request = definition("pk:N", "sk:B")
     name = request["TableName"]
     wire("CreateTable", request)
@@ -233,7 +233,7 @@ def test_keys_of_numbers_and_binaries_come_back(wire: WireClient):
     wire("DeleteBackup", {"BackupArn": arn})
 
 
-def test_boto3_makes_lists_and_restores_backups(client: Any, wire: WireClient):
+def test_boto3_creates_lists_and_restores_backups(client: Any, wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         put(wire, name, "a")
         made = client.create_backup(TableName=name, BackupName="nightly")["BackupDetails"]

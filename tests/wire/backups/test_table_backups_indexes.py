@@ -41,7 +41,7 @@ def source(wire: WireClient) -> Iterator[str]:
             if number % 5:
                 item |= {"v": {"S": f"v{number % 4}"}, "z": {"L": []}}
             wire("PutItem", {"TableName": name, "Item": item})
-        # Its global indexes follow soon.
+        # Wait until the global indexes have all entries.
         with_v = sum("v" in item for item in items_of(wire, name))
         while len(items_of(wire, name, IndexName="of-keys")) < with_v:
             pass
@@ -53,7 +53,7 @@ def source(wire: WireClient) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def backup(wire: WireClient, source: str) -> Iterator[str]:
-    """A backup of it."""
+    """A backup of the table ``source``."""
     arn = back_up(wire, source)
     yield arn
     wire("DeleteBackup", {"BackupArn": arn})
@@ -69,7 +69,7 @@ def counted(indexes: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
     return {each["IndexName"]: (each["ItemCount"], each["IndexSizeBytes"]) for each in indexes}
 
 
-def test_every_index_is_as_the_sources(wire: WireClient, source: str, backup: str):
+def test_every_restored_index_equals_the_sources(wire: WireClient, source: str, backup: str):
     of_source = wait_until_indexes_active(wire, source)
     with restored(wire, backup) as name:
         whole = wire("DescribeTable", {"TableName": name})["Table"]
@@ -104,7 +104,7 @@ def test_a_restored_tables_indexes_follow_new_writes(wire: WireClient, backup: s
 
 
 def expected_local(wire: WireClient, name: str) -> list[dict[str, Any]]:
-    """The expected content of an index on n with the projection of by-some."""
+    """The expected entries of an index on ``n`` with the projection of ``by-some``."""
     held = ("pk", "sk", "n", "x", "y")
     return [
         {each: item[each] for each in item if each in held}
@@ -139,7 +139,7 @@ def test_indexes_are_described_with_the_backup(wire: WireClient, backup: str):
     }
 
 
-def test_a_part_of_the_indexes_is_restored(wire: WireClient, source: str, backup: str):
+def test_a_restore_can_select_some_of_the_indexes(wire: WireClient, source: str, backup: str):
     with restored(
         wire,
         backup,
@@ -149,7 +149,7 @@ def test_a_part_of_the_indexes_is_restored(wire: WireClient, source: str, backup
         whole = wire("DescribeTable", {"TableName": name})["Table"]
         assert shapes(whole["LocalSecondaryIndexes"]) == [BY_KEYS]
         assert shapes(whole["GlobalSecondaryIndexes"]) == [OF_KEYS]
-        # Definitions that no key uses are dropped.
+        # Attribute definitions that no key uses are removed.
         defined = {each["AttributeName"] for each in whole["AttributeDefinitions"]}
         assert defined == {"pk", "sk", "v"}
         for index in ("by-keys", "of-keys"):
@@ -157,7 +157,7 @@ def test_a_part_of_the_indexes_is_restored(wire: WireClient, source: str, backup
             assert items_of(wire, name, IndexName=index) == expected
 
 
-def test_all_indexes_are_left_out(wire: WireClient, source: str, backup: str):
+def test_a_restore_can_omit_all_indexes(wire: WireClient, source: str, backup: str):
     with restored(
         wire, backup, LocalSecondaryIndexOverride=[], GlobalSecondaryIndexOverride=[]
     ) as name:
@@ -178,7 +178,7 @@ def test_all_indexes_are_left_out(wire: WireClient, source: str, backup: str):
         {"LocalSecondaryIndexOverride": [local_index("of-keys", "pk", "v", "KEYS_ONLY")]},
     ],
 )
-def test_an_index_that_the_source_has_not_is_refused(
+def test_an_index_that_the_source_lacks_is_refused(
     wire: WireClient, backup: str, override: dict[str, Any]
 ):
     name = unique_name()
@@ -207,8 +207,9 @@ def test_an_index_is_not_restored_twice(wire: WireClient, backup: str):
     assert wire.refused("RestoreTableFromBackup", asked).type == "ValidationException"
 
 
-def test_items_that_can_not_be_in_an_index_are_only_in_the_table(wire: WireClient):
-    # A violation of an index that was added later: an attribute of another type.
+def test_items_that_violate_an_index_key_are_restored_only_in_the_table(wire: WireClient):
+    # The item violates an index that is added later: its attribute has another type than the index
+    # key.
     request = definition("pk:S", "sk:S")
     name = request["TableName"]
     wire("CreateTable", request)

@@ -1,4 +1,4 @@
-"""ListBackups: by table, by time and kind, page by page."""
+"""ListBackups: filters by table, time and type, and pages."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def test_a_summary_describes_the_backup(wire: WireClient, backups: tuple[str, li
 
 
 @pytest.mark.parametrize("limit", [1, 2, 4, 5])
-def test_pages_follow_one_another(wire: WireClient, backups: tuple[str, list[str]], limit: int):
+def test_pages_together_list_all_backups_once(
+    wire: WireClient, backups: tuple[str, list[str]], limit: int
+):
     name, arns = backups
     found: list[str] = []
     request = {"TableName": name, "Limit": limit}
@@ -99,7 +101,7 @@ def test_a_page_continues_after_a_backup_that_was_deleted(wire: WireClient):
             wire("DeleteBackup", {"BackupArn": arn})
 
 
-def test_the_lower_bound_is_included_and_the_upper_is_not(
+def test_the_lower_time_bound_is_inclusive_and_the_upper_is_exclusive(
     wire: WireClient, backups: tuple[str, list[str]]
 ):
     name, _ = backups
@@ -118,13 +120,13 @@ def test_the_lower_bound_is_included_and_the_upper_is_not(
 @pytest.mark.parametrize(
     ("kind", "count"), [("USER", 5), ("ALL", 5), ("SYSTEM", 0), ("AWS_BACKUP", 0)]
 )
-def test_all_backups_are_made_by_users(
+def test_all_backups_have_the_type_user(
     wire: WireClient, backups: tuple[str, list[str]], kind: str, count: int
 ):
     assert len(listed(wire, TableName=backups[0], BackupType=kind)) == count
 
 
-def test_a_table_that_never_was_has_no_backups(wire: WireClient):
+def test_a_table_that_never_existed_has_no_backups(wire: WireClient):
     assert listed(wire, TableName=unique_name()) == []
 
 
@@ -143,7 +145,7 @@ def test_invalid_requests_are_refused(wire: WireClient, members: dict[str, Any],
     assert f"'{named}' failed to satisfy constraint" in refusal.message
 
 
-def test_a_start_that_is_no_backups_arn_is_refused(wire: WireClient):
+def test_a_start_arn_of_no_backup_is_refused(wire: WireClient):
     arn = "arn:aws:dynamodb:us-east-1:123456789012:table/Thread"
     refusal = wire.refused("ListBackups", {"ExclusiveStartBackupArn": arn})
     assert refusal.type == "ValidationException"

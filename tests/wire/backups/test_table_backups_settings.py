@@ -1,4 +1,4 @@
-"""The settings of a restored table: its source's, and overrides."""
+"""The settings of a restored table: those of its source, or overrides."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_throughput_can_be_overridden(wire: WireClient, provisioned: str):
         assert throughput_of(whole["GlobalSecondaryIndexes"][0]) == units(11, 12)
 
 
-def test_an_index_that_is_chosen_without_throughput_has_the_sources(
+def test_an_index_selected_without_throughput_has_the_sources_throughput(
     wire: WireClient, provisioned: str
 ):
     with restored(
@@ -132,7 +132,9 @@ def test_an_index_that_is_chosen_without_throughput_has_the_sources(
         assert throughput_of(index) == units(3, 2)
 
 
-def test_a_provisioned_table_is_restored_as_an_on_demand_one(wire: WireClient, provisioned: str):
+def test_a_provisioned_table_can_be_restored_as_an_on_demand_table(
+    wire: WireClient, provisioned: str
+):
     with restored(wire, provisioned, BillingModeOverride="PAY_PER_REQUEST") as name:
         whole = described(wire, name)
         assert whole["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
@@ -154,7 +156,9 @@ def test_limits_can_be_overridden(wire: WireClient, on_demand: str):
         assert described(wire, name)["OnDemandThroughput"] == limits
 
 
-def test_an_on_demand_table_is_restored_as_a_provisioned_one(wire: WireClient, on_demand: str):
+def test_an_on_demand_table_can_be_restored_as_a_provisioned_table(
+    wire: WireClient, on_demand: str
+):
     index = global_index("of-n", "n", ProvisionedThroughput=units(1, 1))
     with restored(
         wire,
@@ -188,7 +192,7 @@ def test_encryption_can_be_overridden(wire: WireClient, provisioned: str):
         ("provisioned", {"ProvisionedThroughputOverride": units(0, 1)}),
     ],
 )  # fmt: skip
-def test_settings_that_no_table_can_have_are_refused(
+def test_invalid_settings_are_refused(
     wire: WireClient, source: str, override: dict[str, Any], request: pytest.FixtureRequest
 ):
     name = unique_name()

@@ -1,4 +1,4 @@
-"""A table's unused units: when it is new, and after a restart, a crash, a change."""
+"""The burst capacity of a table: when new, after a restart, a crash, and a change of the table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.ours_alone("no other server has a clock to set")
 
 RATE = 1
 FULL = 300 * RATE
-# The maximum cost of a crash for a partition in use: its possible use in 20 ms, or 30 seconds.
+# A crash costs a partition in use at most these units: what it can use in 20 ms, or in 30 seconds.
 WRITE_RESERVE, READ_RESERVE = 20, 30
 INDEX = "by-v"
 KEY_OF_TABLE = {"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}]}
@@ -54,14 +54,14 @@ def served() -> Iterator[CapacityServer]:
 
 
 def puts(served: CapacityServer, name: str, count: int) -> int:
-    """The number of accepted puts in a sequence."""
+    """Put ``count`` times; return the number of accepted puts."""
     return [served.put(name, item("a")).status for _ in range(count)].count(200)
 
 
 # -- new tables -----------------------------------------------------------------------------
 
 
-def test_a_new_table_takes_300_seconds_of_units_and_then_new_ones(served):
+def test_a_new_table_has_300_seconds_of_write_units_and_then_its_rate(served):
     name = served.table(**units(5, RATE))
 
     accepted = [served.puts_until_refused(name)]
@@ -72,7 +72,7 @@ def test_a_new_table_takes_300_seconds_of_units_and_then_new_ones(served):
     assert accepted == [FULL, RATE, 3 * RATE, FULL]
 
 
-def test_a_new_table_answers_reads_for_300_seconds_of_units(served):
+def test_a_new_table_has_300_seconds_of_read_units(served):
     name = served.table(**units(RATE, 5))
     request = {"TableName": name, "Key": item("a"), "ConsistentRead": True}
 
@@ -92,7 +92,7 @@ def test_a_new_index_has_300_seconds_of_units_of_its_own(served):
     assert reasons(answer) == [("IndexWriteProvisionedThroughputExceeded", INDEX)]
 
 
-def test_boto3_puts_1500_items_to_a_new_table_of_5_units_and_five_a_second_afterwards():
+def test_boto3_puts_1500_items_to_a_new_table_of_5_units_and_then_5_per_second():
     with (
         running_server("--throttling", "auto") as server,
         closing(boto3.client("dynamodb", endpoint_url=server.endpoint, **SDK_ARGUMENTS)) as client,
@@ -102,7 +102,7 @@ def test_boto3_puts_1500_items_to_a_new_table_of_5_units_and_five_a_second_after
         client.create_table(**request)
 
         def retries(count: int) -> int:
-            """The number of boto3's retries of these puts, until all are accepted."""
+            """Put ``count`` items; return the number of retries that boto3 needed."""
             answers = [client.put_item(TableName=name, Item=item("a", 1_000)) for _ in range(count)]
             return sum(answer["ResponseMetadata"]["RetryAttempts"] for answer in answers)
 
@@ -114,7 +114,7 @@ def test_boto3_puts_1500_items_to_a_new_table_of_5_units_and_five_a_second_after
 
     assert at_full_speed == 0
     assert then > 0
-    # Apart from the last one, which may leave a debt.
+    # The last put may take more units than are left, so it does not count.
     assert 10 + came_in - 1 <= 5 * took_seconds
 
 
@@ -122,7 +122,7 @@ def test_boto3_puts_1500_items_to_a_new_table_of_5_units_and_five_a_second_after
 
 
 @pytest.mark.parametrize(("seconds", "accepted"), [(0, 100), (10, 110), (9_000, FULL)])
-def test_after_an_orderly_stop_a_table_has_its_balance_and_the_units_since(
+def test_after_a_normal_stop_a_table_has_its_balance_and_the_units_of_the_time_since(
     tmp_path, seconds, accepted
 ):
     with new_tables_full(data_dir=tmp_path) as served:
@@ -134,7 +134,7 @@ def test_after_an_orderly_stop_a_table_has_its_balance_and_the_units_since(
         assert served.puts_until_refused(name) == accepted
 
 
-def test_an_index_and_reads_keep_their_balance_too(tmp_path):
+def test_the_balances_of_indexes_and_reads_survive_a_restart(tmp_path):
     index = global_index(INDEX, "v", ProvisionedThroughput=throughput(RATE, 5))
     query = {
         "IndexName": INDEX,
@@ -148,7 +148,7 @@ def test_an_index_and_reads_keep_their_balance_too(tmp_path):
         query["TableName"] = name
         for _ in range(FULL - 50):
             served.wire("GetItem", get)
-        # Half a unit each.
+        # Each query takes half a unit.
         for _ in range(2 * FULL - 80):
             served.wire("Query", query)
         now = served.clock.now()
@@ -176,11 +176,11 @@ def test_after_a_crash_a_table_has_the_last_stored_balance(tmp_path, seconds):
         ("GetItem", {"Key": item("a"), "ConsistentRead": True}, READ_RESERVE),
     ],
 )
-def test_ten_crashes_in_a_row_earn_nothing(tmp_path, operation, members, reserve):
-    """Whether the table is in use when the server dies, or has no units left.
+def test_ten_crashes_in_a_row_add_no_units(tmp_path, operation, members, reserve):
+    """A table must not get units by crashes, whether it is in use or has no units left.
 
-    Writes wait for the disk, and so for balances stored before; reads are followed by writes to
-    another table.
+    Before each crash a write waits for the disk, so balances that were stored before are durable.
+    After reads, the test writes to another table for that.
     """
     per_round, rounds = 90, 10
     accepted = 0
@@ -198,7 +198,7 @@ def test_ten_crashes_in_a_row_earn_nothing(tmp_path, operation, members, reserve
     assert FULL - rounds * reserve <= accepted <= FULL
 
 
-def test_a_server_that_stops_in_order_again_and_again_earns_nothing_either(tmp_path):
+def test_repeated_normal_stops_add_no_units(tmp_path):
     accepted = 0
     with new_tables_full(data_dir=tmp_path) as served:
         name = served.table(**units(5, RATE))
@@ -212,7 +212,7 @@ def test_a_server_that_stops_in_order_again_and_again_earns_nothing_either(tmp_p
     assert accepted == FULL
 
 
-def test_a_crash_after_an_orderly_stop_does_not_add_its_time_again(tmp_path):
+def test_a_crash_after_a_normal_stop_does_not_add_the_stopped_time_again(tmp_path):
     with new_tables_full(data_dir=tmp_path) as served:
         name = served.table(**units(5, RATE))
         assert served.puts_until_refused(name) == FULL
@@ -240,12 +240,12 @@ def test_a_table_that_becomes_provisioned_has_300_seconds_of_units(served):
 
     updated(served, name, **units(5, RATE))
 
-    # It has four partitions.
+    # The keys are spread over the 4 partitions of the table.
     accepted = [served.put(name, item(f"{key}")).status for key in range(600)].count(200)
     assert accepted == FULL
 
 
-def test_switches_of_the_mode_fill_a_table_four_times_a_day(served):
+def test_a_switch_of_the_billing_mode_fills_a_table_at_most_four_times_a_day(served):
     name = served.table(**units(5, RATE))
     for _ in range(4):
         updated(served, name, BillingMode="PAY_PER_REQUEST")
@@ -263,7 +263,7 @@ def test_switches_of_the_mode_fill_a_table_four_times_a_day(served):
     updated(served, name, BillingMode="PAY_PER_REQUEST")
 
 
-def test_more_units_keep_the_balance_and_fewer_units_bound_it(served):
+def test_raised_units_keep_the_balance_and_lowered_units_limit_it(served):
     name = served.table(**units(5, RATE))
     assert puts(served, name, FULL - 100) == FULL - 100
 
@@ -279,18 +279,18 @@ def test_more_units_keep_the_balance_and_fewer_units_bound_it(served):
     assert served.puts_until_refused(name) == FULL
 
 
-def test_more_units_do_not_fill_a_table_by_a_crash(tmp_path):
+def test_a_crash_after_units_were_raised_does_not_fill_a_table(tmp_path):
     with new_tables_full(data_dir=tmp_path) as served:
         name = served.table(**units(5, RATE))
         updated(served, name, ProvisionedThroughput=throughput(5, 100))
         now = served.clock.now()
         served.server.kill()
     with new_tables_full(start=now, data_dir=tmp_path) as served:
-        # With any units taken now, the reserve of five seconds is 500 units.
+        # If the table was in use, the reserve of 5 seconds would be 500 units.
         assert served.puts_until_refused(name) == FULL
 
 
-def test_a_table_that_is_deleted_and_made_again_is_a_new_one(tmp_path):
+def test_a_recreated_table_has_the_burst_of_a_new_table(tmp_path):
     with new_tables_full(data_dir=tmp_path) as served:
         request = definition("pk:S", **units(5, RATE))
         name = request["TableName"]
@@ -301,7 +301,7 @@ def test_a_table_that_is_deleted_and_made_again_is_a_new_one(tmp_path):
             served.wire("DeleteTable", {"TableName": name})
 
 
-def test_a_restored_table_is_a_new_one(served):
+def test_a_restored_table_has_the_burst_of_a_new_table(served):
     name = served.table(**units(5, RATE))
     assert served.puts_until_refused(name) == FULL
     served.clock.step(1)
@@ -310,7 +310,7 @@ def test_a_restored_table_is_a_new_one(served):
         assert served.puts_until_refused(other) == FULL
 
 
-def test_a_server_that_only_observes_keeps_balances_as_well(tmp_path):
+def test_a_server_in_observe_mode_keeps_balances(tmp_path):
     observing = ("--throttling", "observe")
     with new_tables_full(*observing, data_dir=tmp_path) as served:
         name = served.table(**units(5, RATE))
@@ -325,7 +325,7 @@ def test_a_server_that_only_observes_keeps_balances_as_well(tmp_path):
 # -- the option -----------------------------------------------------------------------------
 
 
-def test_a_new_table_may_begin_with_less_and_keeps_that_through_a_crash(tmp_path):
+def test_an_option_reduces_the_burst_of_new_tables_even_after_a_crash(tmp_path):
     with new_tables_full("--initial-burst-seconds", "1", data_dir=tmp_path) as served:
         name = served.table(**units(5, RATE))
         assert served.put(name, item("a")).status == 200

@@ -1,4 +1,4 @@
-"""ConsumedCapacity: the cost of each operation, in total and by index."""
+"""ConsumedCapacity: the units of each operation, in total and by index."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_put_costs_a_unit_for_each_kb(
     assert cost(wire, "PutItem", request) == total(composite, units)
 
 
-def test_a_write_costs_by_the_larger_of_the_item_before_and_after(
+def test_a_write_costs_the_size_of_the_larger_of_old_and_new_item(
     wire: WireClient, composite: str, pk: str
 ):
     wire("PutItem", {"TableName": composite, "Item": sized(pk, 5 * KIB)})
@@ -85,7 +85,7 @@ def test_an_update_that_creates_nothing_costs_one_unit(wire: WireClient, composi
     ("size_bytes", "eventual", "strong"),
     [(100, 0.5, 1.0), (4 * KIB, 0.5, 1.0), (4 * KIB + 1, 1.0, 2.0), (20 * KIB, 2.5, 5.0)],
 )
-def test_a_get_costs_a_unit_for_each_4_kb_and_half_where_it_is_eventual(
+def test_a_get_costs_a_unit_for_each_4_kb_and_half_if_eventually_consistent(
     wire: WireClient, composite: str, pk: str, *, size_bytes: int, eventual: float, strong: float
 ):
     wire("PutItem", {"TableName": composite, "Item": sized(pk, size_bytes)})
@@ -94,7 +94,7 @@ def test_a_get_costs_a_unit_for_each_4_kb_and_half_where_it_is_eventual(
     assert cost(wire, "GetItem", request | {"ConsistentRead": True}) == total(composite, strong)
 
 
-def test_a_projection_makes_a_get_no_cheaper(wire: WireClient, composite: str, pk: str):
+def test_a_projection_does_not_reduce_the_cost_of_a_get(wire: WireClient, composite: str, pk: str):
     wire("PutItem", {"TableName": composite, "Item": sized(pk, 20 * KIB)})
     request = {"TableName": composite, "Key": key(pk), "ProjectionExpression": "pk"}
     assert cost(wire, "GetItem", request) == total(composite, 2.5)
@@ -106,7 +106,9 @@ def test_a_missing_item_costs_half_a_unit_or_one(wire: WireClient, composite: st
     assert cost(wire, "GetItem", request | {"ConsistentRead": True}) == total(composite, 1.0)
 
 
-def test_indexes_adds_the_share_of_the_table(wire: WireClient, composite: str, pk: str):
+def test_with_indexes_the_units_of_the_table_are_reported_separately(
+    wire: WireClient, composite: str, pk: str
+):
     put = {"TableName": composite, "Item": sized(pk, 100)}
     expected = total(composite, 1.0) | {"Table": {"CapacityUnits": 1.0}}
     assert cost(wire, "PutItem", put, "INDEXES") == expected
@@ -114,7 +116,9 @@ def test_indexes_adds_the_share_of_the_table(wire: WireClient, composite: str, p
     assert cost(wire, "GetItem", get, "INDEXES") == expected
 
 
-def test_a_put_costs_a_unit_in_each_index_it_enters(wire: WireClient, indexed: str, pk: str):
+def test_a_put_costs_a_unit_in_each_index_that_gets_an_entry(
+    wire: WireClient, indexed: str, pk: str
+):
     item = sized(pk, 100, a={"S": "a"}, k={"N": "1"})
     report = cost(wire, "PutItem", {"TableName": indexed, "Item": item}, "INDEXES")
     assert report == total(indexed, 3.0) | {
@@ -126,14 +130,16 @@ def test_a_put_costs_a_unit_in_each_index_it_enters(wire: WireClient, indexed: s
     }
 
 
-def test_a_put_without_index_keys_costs_the_table_alone(wire: WireClient, indexed: str, pk: str):
+def test_a_put_without_index_keys_costs_only_units_of_the_table(
+    wire: WireClient, indexed: str, pk: str
+):
     request = {"TableName": indexed, "Item": sized(pk, 100)}
     assert cost(wire, "PutItem", request, "INDEXES") == total(indexed, 1.0) | {
         "Table": {"CapacityUnits": 1.0}
     }
 
 
-def test_moving_an_index_key_costs_two_writes_and_removing_it_one(
+def test_changing_an_index_key_costs_two_writes_and_removing_it_one(
     wire: WireClient, indexed: str, pk: str
 ):
     wire("PutItem", {"TableName": indexed, "Item": sized(pk, 100, k={"N": "1"})})
@@ -154,7 +160,7 @@ def test_moving_an_index_key_costs_two_writes_and_removing_it_one(
     }
 
 
-def test_a_write_that_leaves_an_indexs_view_as_it_was_costs_it_nothing(
+def test_a_write_that_changes_no_projected_attribute_costs_no_units_of_the_index(
     wire: WireClient, indexed: str, pk: str
 ):
     wire("PutItem", {"TableName": indexed, "Item": sized(pk, 100, k={"N": "1"}, a={"S": "a"})})
@@ -179,7 +185,7 @@ def query(pk: str, table_name: str, **members: Any) -> dict[str, Any]:
     } | members
 
 
-def test_a_query_rounds_the_sum_of_its_reads(wire: WireClient, composite: str, pk: str):
+def test_a_query_rounds_up_the_total_size_of_its_items(wire: WireClient, composite: str, pk: str):
     for sort in range(8):
         wire("PutItem", {"TableName": composite, "Item": sized(pk, KIB, str(sort))})
     request = query(pk, composite)
@@ -211,7 +217,9 @@ def test_an_index_query_costs_the_size_of_entries(wire: WireClient, indexed: str
 
 
 @differs_from_dynamodb_local("it charges fetches otherwise")
-def test_a_fetch_costs_each_item_of_the_table_whole(wire: WireClient, indexed: str, pk: str):
+def test_a_fetch_from_the_table_costs_the_whole_size_of_each_item(
+    wire: WireClient, indexed: str, pk: str
+):
     for sort in range(4):
         item = sized(pk, 5 * KIB, str(sort), k={"N": str(sort)})
         wire("PutItem", {"TableName": indexed, "Item": item})
@@ -225,7 +233,7 @@ def test_a_fetch_costs_each_item_of_the_table_whole(wire: WireClient, indexed: s
 
 
 @differs_from_dynamodb_local("it charges nothing for a missing item")
-def test_a_batch_get_rounds_each_item(wire: WireClient, composite: str, pk: str):
+def test_a_batch_get_rounds_up_the_size_of_each_item(wire: WireClient, composite: str, pk: str):
     for sort in ("a", "b"):
         wire("PutItem", {"TableName": composite, "Item": sized(pk, 100, sort)})
     keys = [key(pk, sort) for sort in ("a", "b", "missing")]
@@ -252,12 +260,12 @@ def test_a_batch_write_reports_each_table(wire: WireClient, composite: str, inde
     }
 
 
-def test_a_scan_costs_the_size_of_its_reads(wire: WireClient):
+def test_a_scan_costs_the_size_of_the_items_it_reads(wire: WireClient):
     with table(wire, "pk:S", "sk:S") as name:
         for sort in range(8):
             wire("PutItem", {"TableName": name, "Item": sized("p", 4 * KIB, str(sort))})
         units = cost(wire, "Scan", {"TableName": name})["CapacityUnits"]
         strong = cost(wire, "Scan", {"TableName": name, "ConsistentRead": True})["CapacityUnits"]
-        # Each partition that is read costs at least its first page.
+        # A scan reads at least one page of each of the 4 partitions.
         assert units >= 4.0
         assert strong == 2 * units

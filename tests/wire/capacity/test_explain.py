@@ -1,4 +1,4 @@
-"""X-Dynactor-Explain: the cost of a request, the reasons, and cheaper alternatives."""
+"""The header X-Dynactor-Explain: the units of a request, the reasons, and cheaper alternatives."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ MOST_BYTES = 3_072
 
 @pytest.fixture(scope="module")
 def indexed(wire: WireClient) -> Iterator[str]:
-    """A table with all kinds of indexes, see capacity_table.txt."""
+    """A table with all kinds of indexes; see capacity_table.txt."""
     indexes = {"indexes": TABLE_INDEXES, "GlobalSecondaryIndexes": list(TABLE_GLOBAL_INDEXES)}
     with table(wire, *TABLE_KEYS, **indexes) as name:
         yield name
 
 
 def text(size_bytes: int, name: str = "x") -> dict[str, Any]:
-    """An attribute of that size including its name."""
+    """An attribute whose name and value have this size."""
     return {name: {"S": "x" * (size_bytes - len(name))}}
 
 
 def explained(answer: Answer) -> dict[str, Any]:
-    """The explanation of an answer, valid as a header."""
+    """The explanation in an answer's header; checks that the header is valid."""
     header = answer.headers[TELLS]
     assert header.isascii()
     assert len(header) <= MOST_BYTES
@@ -57,11 +57,11 @@ def advice(explanation: dict[str, Any]) -> dict[str, float | None]:
     return {each["Rule"]: each.get("Saves") for each in explanation.get("Cheaper", ())}
 
 
-# -- the same units as everywhere -----------------------------------------------------------
+# -- explanations equal ConsumedCapacity ----------------------------------------------------
 
 
 class Explaining(WireClient):
-    """Requests an explanation each time, and compares it with ConsumedCapacity."""
+    """A client that requests an explanation each time, and compares it with ConsumedCapacity."""
 
     compared = 0
 
@@ -112,11 +112,11 @@ def units_of_explanation(explanation: dict[str, Any]) -> Units:
 
 @pytest.mark.parametrize("operation", sorted({case.operation for case in cases()}))
 def test_an_explanation_adds_up_to_the_consumed_capacity(endpoint, indexed, pk, operation):
-    """For every line of the table of costs."""
+    """The test runs every line of capacity_table.txt."""
     wire = Explaining(endpoint)
     lines = [case for case in cases() if case.operation == operation]
     for number, case in enumerate(lines):
-        # Only the explanation has the cost of a failed write, and a Scan reads the others' items.
+        # A failed write has no ConsumedCapacity, and a Scan also reads the items of other lines.
         if operation != "scan":
             assert Bench(wire, indexed, f"{pk}-{number:03}").run(case).total == case.expected.total
     if operation == "scan":
@@ -129,10 +129,10 @@ def test_an_explanation_adds_up_to_the_consumed_capacity(endpoint, indexed, pk, 
     assert wire.compared >= len(lines) or operation.startswith("failed-") or operation == "scan"
 
 
-# -- who is told ----------------------------------------------------------------------------
+# -- when an answer is explained ------------------------------------------------------------
 
 
-def test_there_is_no_explanation_without_a_request(wire: WireClient, indexed: str, pk: str):
+def test_without_the_header_there_is_no_explanation(wire: WireClient, indexed: str, pk: str):
     request = {"TableName": indexed, "Key": key_of(0, pk)}
 
     assert TELLS not in wire.send("GetItem", request).headers
@@ -147,16 +147,16 @@ def test_requests_that_cost_nothing_are_not_explained(wire: WireClient, indexed:
     assert TELLS not in refused.headers
 
 
-def test_both_ways_into_the_server_explain(wire: WireClient, indexed: str, pk: str):
+def test_both_http_lanes_explain(wire: WireClient, indexed: str, pk: str):
     request = {"TableName": indexed, "Key": key_of(0, pk)}
     fast = wire.send("GetItem", request, ASK)
-    # No SDK sends this header, which needs a complete HTTP parser.
+    # The header TE, which no SDK sends, makes the fast lane pass the request to the full lane.
     plain = wire.send("GetItem", request, {**ASK, "TE": "trailers"})
 
     assert explained(fast) == explained(plain)
 
 
-# -- what is told ---------------------------------------------------------------------------
+# -- content --------------------------------------------------------------------------------
 
 
 def test_a_get_explains_its_blocks_and_the_cost_of_a_smaller_item(wire, indexed, pk):
@@ -226,7 +226,8 @@ def test_a_put_explains_the_change_of_its_entry_in_each_index(wire, indexed, pk)
         "gsi-some": ("put", 2, "gsi-some", ["S111", "S112"]),
     }
     assert cost["CapacityUnits"] == explanation["CapacityUnits"] == 2 + 3 + 1 + 2 + 2
-    # Rewritten in place in two global indexes; and by-all's entry is larger than 1 KB.
+    # Rule S57 suggests two savings: in the global indexes whose entries are rewritten, and in
+    # by-all, whose entry is larger than 1 KB.
     assert [each["Saves"] for each in explanation["Cheaper"] if each["Rule"] == "S57"] == [4, 1]
 
 
@@ -245,7 +246,7 @@ def test_an_update_and_a_delete_explain_both_sizes(wire, indexed, pk):
         ("delete", 100, 1),
         ("nothing to delete", 0, 1),
     ]
-    # The next write of the smaller item costs less anyway.
+    # There is no advice, because the next write of the smaller item costs less anyway.
     assert advice(updated) == {}
 
 
@@ -301,7 +302,7 @@ def test_a_query_explains_its_fetches_and_the_filtered_items(wire, indexed, pk):
     assert filtered["Cheaper"][0]["Saves"] == 2.5
 
 
-def test_a_query_of_a_global_index_takes_the_indexs_units(wire, indexed, pk):
+def test_a_query_of_a_global_index_takes_units_of_the_index(wire, indexed, pk):
     request = query(indexed, pk, IndexName="gsi-all")
 
     [read] = explained(wire.send("Query", request, ASK))["Tables"][0]["Reads"]
@@ -310,7 +311,7 @@ def test_a_query_of_a_global_index_takes_the_indexs_units(wire, indexed, pk):
     assert read["Rules"] == ["S99", "S105", "S106"]
 
 
-def test_a_scan_explains_that_it_rounds_in_each_partition(wire: WireClient):
+def test_the_explanation_of_a_scan_rounds_up_in_each_partition(wire: WireClient):
     with table(wire, "p:S") as name:
         wire("PutItem", {"TableName": name, "Item": {"p": {"S": "a"}}})
 
@@ -353,7 +354,7 @@ def test_statements_are_explained_as_the_equivalent_operations(wire, indexed, pk
     get = {"Statement": select["Statement"] + " AND s = 'a'"}
 
     assert told("ExecuteStatement", insert) == ["put"]
-    # The item exists now, which is an error.
+    # The second insert fails, because the item exists.
     assert told("ExecuteStatement", insert) == ["condition failed"]
     assert told("ExecuteStatement", select) == ["Query"]
     assert told("ExecuteStatement", scan) == ["Scan"]
@@ -361,7 +362,7 @@ def test_statements_are_explained_as_the_equivalent_operations(wire, indexed, pk
     assert told("BatchExecuteStatement", {"Statements": [insert]}) == ["condition failed"]
 
 
-# -- how long it is -------------------------------------------------------------------------
+# -- length ---------------------------------------------------------------------------------
 
 
 def test_an_explanation_that_would_be_too_long_gives_counts(wire, indexed, pk):
@@ -412,7 +413,7 @@ def test_an_explanation_of_many_tables_gives_their_sum(wire: WireClient):
     }
 
 
-# -- the page -------------------------------------------------------------------------------
+# -- docs/EXPLAIN.md ------------------------------------------------------------------------
 
 PAGE = PROJECT / "docs" / "EXPLAIN.md"
 THREAD = {
@@ -498,7 +499,7 @@ def consumed(answer: Answer) -> Units:
     return summed([units_of(each) for each in answer.json["ConsumedCapacity"]])
 
 
-def test_a_transaction_of_writes_pays_each_item_twice(wire, indexed, simple, pk):
+def test_a_transaction_of_writes_takes_double_units_of_each_item(wire, indexed, simple, pk):
     old = key_of(0, pk) | text(10, "a")
     wire("PutItem", {"TableName": indexed, "Item": old})
     new = old | text(1_200)
@@ -529,7 +530,7 @@ def test_a_transaction_of_writes_pays_each_item_twice(wire, indexed, simple, pk)
             "Rules": ["Arithmetic: Write", TRANSACTIONS],
         }
     ]
-    # Half of the table's 6 units, and the check's two.
+    # The possible savings are half of the table's 6 units, and the 2 units of the check.
     saved = [each["Saves"] for each in explanation["Cheaper"] if each["Rule"] == TRANSACTIONS]
     assert saved == [3.0, 2.0]
 
@@ -561,7 +562,7 @@ def test_a_cancelled_transaction_explains_its_cost(wire, simple, pk, partitions)
     assert cost["CapacityUnits"] == explanation["CapacityUnits"] == 4 * len(keys) + 2
 
 
-def test_a_transaction_that_takes_nothing_is_not_explained(wire, simple):
+def test_a_transaction_without_units_is_not_explained(wire, simple):
     action = {"Delete": {"TableName": simple, "Key": {"pk": {"N": "1"}}}}
     answer = transact(wire, action)
     assert answer.status == 400
@@ -581,7 +582,7 @@ def test_a_retried_transaction_reports_its_reads(wire, simple, pk):
     assert units_of_explanation(explanation) == consumed(answer)
 
 
-def test_a_transaction_of_reads_pays_each_item_twice(wire, simple, composite, pk):
+def test_a_transaction_of_reads_takes_double_units_of_each_item(wire, simple, composite, pk):
     wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": pk}} | text(4_200)})
     gets = [
         {"Get": {"TableName": simple, "Key": {"pk": {"S": pk}}}},

@@ -1,4 +1,4 @@
-"""Requests beyond a table's capacity: refusals, their messages, and the modes."""
+"""Throttling: requests beyond a table's capacity, the errors, and the throttling modes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tagged(value: str) -> dict[str, Any]:
 
 
 def bounded(write: int) -> dict[str, Any]:
-    """An on-demand table with a maximum, the only limit that a few small writes reach."""
+    """The settings of an on-demand table with a maximum, which a few small writes reach."""
     return {"OnDemandThroughput": {"MaxReadRequestUnits": 1, "MaxWriteRequestUnits": write}}
 
 
@@ -54,7 +54,7 @@ def error_name(answer: Answer) -> str:
     return name
 
 
-# -- what is refused ------------------------------------------------------------------------
+# -- throttled requests ---------------------------------------------------------------------
 
 
 def test_a_table_refuses_the_write_after_its_last_unit(served):
@@ -73,7 +73,7 @@ def test_a_table_refuses_the_write_after_its_last_unit(served):
     }
 
 
-def test_units_come_in_with_time_and_those_of_300_seconds_are_saved(served):
+def test_units_are_added_over_time_and_saved_for_300_seconds(served):
     name = served.table(**units(5, 2))
     served.puts_until_refused(name)
     accepted = []
@@ -94,7 +94,7 @@ def test_in_real_time_boto3_is_throttled_with_the_reason():
         began = time.monotonic()
         client.create_table(**request)
         accepted, refusals = 0, []
-        # Four units each: refused for most of a second, but not forever.
+        # Each put takes 4 units, so puts are throttled for most of a second.
         while accepted < 4:
             try:
                 client.put_item(TableName=name, Item=item("a", 4_000))
@@ -103,7 +103,7 @@ def test_in_real_time_boto3_is_throttled_with_the_reason():
                 refusals.append(error.response)
         took_seconds = time.monotonic() - began
 
-    # Units were left before the last one.
+    # The last put was accepted with at least one unit left, so it does not count.
     assert (accepted - 1) * 4 < 5 + 5 * took_seconds
     assert refusals[0]["Error"] == {"Code": PROVISIONED, "Message": TABLE_MESSAGE}
     assert refusals[0]["ThrottlingReasons"] == [
@@ -111,7 +111,7 @@ def test_in_real_time_boto3_is_throttled_with_the_reason():
     ]
 
 
-def test_a_write_costs_its_size_and_leaves_a_debt(served):
+def test_a_write_takes_units_for_its_size_and_may_make_the_balance_negative(served):
     name = served.table(**units(5, 5))
 
     assert served.put(name, item("a", 10_000)).status == 200
@@ -121,7 +121,7 @@ def test_a_write_costs_its_size_and_leaves_a_debt(served):
     assert served.put(name, item("a")).status == 200
 
 
-def test_a_refused_write_leaves_no_trace(served):
+def test_a_throttled_write_has_no_effect(served):
     name = served.table(**units(5, 1))
     served.put(name, item("a", v="1"))
 
@@ -171,7 +171,7 @@ def test_every_read_takes_the_units_of_its_items(served, operation, members, ans
     assert reasons(answer) == [("TableReadProvisionedThroughputExceeded", name)]
 
 
-def test_a_page_is_paid_when_it_is_read_and_the_next_one_waits_for_it(served):
+def test_a_page_takes_its_units_after_it_is_read_and_the_next_page_waits(served):
     name = served.table("pk:S", "sk:S", **units(4, 100))
     for number in range(10):
         served.wire("PutItem", {"TableName": name, "Item": item("a", 8_000, sk=f"{number}")})
@@ -181,7 +181,7 @@ def test_a_page_is_paid_when_it_is_read_and_the_next_one_waits_for_it(served):
         "ExpressionAttributeValues": {":pk": {"S": "a"}},
     }
 
-    # 80,000 bytes are 20 blocks, half a unit each, of the 4 available ones.
+    # The page has 80,000 bytes: 20 blocks of half a unit, although only 4 units were left.
     assert served.wire("Query", query)["Count"] == 10
     served.clock.step(1)
     assert served.wire.send("Query", query).status == 400
@@ -210,7 +210,7 @@ def test_a_scan_of_several_partitions_takes_units_of_each():
         name = served.table(**units(4, 40))
         assert served.wire("Scan", {"TableName": name, "ConsistentRead": True})["Count"] == 0
 
-        # A unit of each: no partition has one to lend.
+        # The scan took one unit of each partition, and each had only one.
         keys = [f"{number}" for number in range(40)]
         gets = [
             served.wire.send("GetItem", {"TableName": name, "Key": item(pk)}).status for pk in keys
@@ -219,12 +219,12 @@ def test_a_scan_of_several_partitions_takes_units_of_each():
     assert gets == [400] * 40
 
 
-def test_a_scan_ends_before_a_partition_that_has_nothing_left_and_continues_from_there():
+def test_a_scan_ends_before_a_partition_without_units_and_continues_there_later():
     with capacity_server("--partitions-per-table", "4") as served:
         name = served.table(**units(4, 400))
         for number in range(40):
             served.put(name, item(f"{number}"))
-        # The last one of a scan is in the last partition.
+        # The last item of a scan is in the last partition.
         *_, last = (found["pk"]["S"] for found in scanned(served, name))
         served.clock.step(1)
         get = {"TableName": name, "Key": item(last), "ConsistentRead": True}
@@ -249,7 +249,7 @@ def test_a_statement_with_several_keys_returns_the_items_before_the_refused_one(
         for number in range(40):
             served.put(name, item(f"{number}"))
         order = [found["pk"]["S"] for found in scanned(served, name)]
-        # From the first partition and the last; the statement reads them in this order.
+        # The statement reads the item of the first partition before the item of the last one.
         first, last = min(order[:5]), max(order[-5:])
         served.clock.step(1)
         get = {"TableName": name, "Key": item(last), "ConsistentRead": True}
@@ -268,7 +268,7 @@ def test_a_statement_with_several_keys_returns_the_items_before_the_refused_one(
 
 
 def scanned(served: CapacityServer, name: str) -> list[dict[str, Any]]:
-    """All items, in the order of a scan."""
+    """All items in the order of a scan."""
     found: list[dict[str, Any]] = served.wire("Scan", {"TableName": name})["Items"]
     return found
 
@@ -285,8 +285,8 @@ def test_a_failed_condition_still_takes_the_units_of_the_item(served):
     assert served.metrics("consumed_write_capacity_units", name) == {("",): 6}
 
 
-def test_a_failed_condition_takes_the_units_of_the_larger_item_that_would_have_come(served):
-    """The guide's example: an item of 300 KB, a new one of 310 KB, 310 KB are paid."""
+def test_a_failed_condition_takes_the_units_of_the_larger_of_old_and_new_item(served):
+    """The example of the guide: replacing an item of 300 KB by one of 310 KB costs 310 KB."""
     name = served.table(**units(5, 2_000))
     served.put(name, item("a", 300 * 1_024))
     for pk in "ab":
@@ -307,7 +307,7 @@ def test_expired_items_are_deleted_without_units(served):
     consumed = served.metrics("consumed_write_capacity_units", name)
 
     served.clock.step(3)
-    # The debt lasts longer than that.
+    # The table's balance is still negative.
     assert served.put(name, item("e")).status == 400
     while served.metrics("time_to_live_deleted_item_count", name) != {(): 3}:
         assert served.metrics("consumed_write_capacity_units", name) == consumed
@@ -322,7 +322,7 @@ def writes(*keys: str, size_bytes: int = 0) -> list[dict[str, Any]]:
     return [{"PutRequest": {"Item": item(pk, size_bytes)}} for pk in keys]
 
 
-def test_a_batch_gives_back_the_writes_for_which_nothing_was_left(served):
+def test_a_batch_returns_throttled_writes_as_unprocessed(served):
     name, other = served.table(**units(5, 3)), served.table(**units(5, 5))
     request = {name: writes("a", "b", "c", "d", "e"), other: writes("a")}
 
@@ -335,7 +335,7 @@ def test_a_batch_gives_back_the_writes_for_which_nothing_was_left(served):
     }
 
 
-def test_a_batch_fails_if_nothing_was_written(served):
+def test_a_batch_fails_if_all_writes_are_throttled(served):
     name, other = served.table(**units(5, 1)), served.table(**units(5, 1))
     for each in (name, other):
         served.put(each, item("a", 3_000))
@@ -348,7 +348,7 @@ def test_a_batch_fails_if_nothing_was_written(served):
     assert served.metrics("throttled_requests", name) == {("BatchWriteItem",): 1}
 
 
-def test_a_batch_gives_back_the_keys_for_which_nothing_was_left(served):
+def test_a_batch_returns_throttled_keys_as_unprocessed(served):
     name, other = served.table(**units(2, 5)), served.table(**units(2, 5))
     asked = {"Keys": [item(pk) for pk in "abcde"], "ConsistentRead": True}
     request = {name: asked, other: {"Keys": [item("a")]}}
@@ -366,7 +366,7 @@ def test_a_batch_gives_back_the_keys_for_which_nothing_was_left(served):
     assert served.metrics("consumed_read_capacity_units", name) == {("",): 2}
 
 
-def test_a_batch_fails_if_nothing_was_read(served):
+def test_a_batch_fails_if_all_reads_are_throttled(served):
     name = served.table(**units(1, 5))
     request = {"RequestItems": {name: {"Keys": [item("a"), item("b")], "ConsistentRead": True}}}
     assert served.wire("BatchGetItem", request)["UnprocessedKeys"][name]["Keys"] == [item("b")]
@@ -381,7 +381,7 @@ def test_a_batch_fails_if_nothing_was_read(served):
 # -- modes ----------------------------------------------------------------------------------
 
 
-def test_an_on_demand_table_is_observed_and_possible_refusals_are_counted(served):
+def test_by_default_an_on_demand_table_is_observed_and_its_throttle_events_are_counted(served):
     name = served.table(**bounded(2))
 
     assert [served.put(name, item("a")).status for _ in range(5)] == [200] * 5
@@ -393,7 +393,7 @@ def test_an_on_demand_table_is_observed_and_possible_refusals_are_counted(served
     assert served.metrics("consumed_write_capacity_units", name) == {("",): 5}
 
 
-def test_an_on_demand_table_is_enforced_where_its_tag_says_so(served):
+def test_a_tag_enforces_the_limits_of_an_on_demand_table(served):
     name = served.table(**bounded(2), **tagged("enforce"))
 
     assert served.puts_until_refused(name) == 2
@@ -408,7 +408,7 @@ def test_an_on_demand_table_is_enforced_where_its_tag_says_so(served):
     }
 
 
-def test_a_tag_switches_throttling_while_the_table_is_used(served):
+def test_a_tag_switches_throttling_of_a_table_in_use(served):
     name = served.table(**units(1, 1))
     served.put(name, item("a"))
     resource = {"ResourceArn": ARN + name}
@@ -423,7 +423,7 @@ def test_a_tag_switches_throttling_while_the_table_is_used(served):
     assert sum(served.metrics("observed_throttle_events", name).values()) == 1
 
 
-def test_a_tag_that_says_nothing_is_refused(served):
+def test_a_tag_with_an_unknown_throttling_mode_is_refused(served):
     request = definition("pk:S", **tagged("enforced"))
 
     refusal = served.wire.refused("CreateTable", request)
@@ -435,7 +435,7 @@ def test_a_tag_that_says_nothing_is_refused(served):
 @pytest.mark.parametrize(
     ("mode", "status", "observed"), [("off", 200, 0), ("observe", 200, 2), ("enforce", 400, 0)]
 )
-def test_the_server_is_set_for_all_tables_whose_tags_say_nothing(mode, status, observed):
+def test_the_servers_mode_applies_to_tables_without_a_tag(mode, status, observed):
     with capacity_server("--throttling", mode) as served:
         for name in (served.table(**units(1, 1)), served.table(**bounded(1))):
             statuses = [served.put(name, item("a")).status for _ in range(3)]
@@ -466,7 +466,7 @@ def test_a_table_at_the_accounts_quota_answers_with_request_limit_exceeded():
 # -- changes of throughput ------------------------------------------------------------------
 
 
-def test_new_units_hold_with_the_answer_to_update_table(served):
+def test_new_units_are_valid_when_update_table_is_answered(served):
     name = served.table(**units(1, 1))
     served.puts_until_refused(name)
     served.wire("UpdateTable", {"TableName": name, "ProvisionedThroughput": throughput(1, 20)})
@@ -479,7 +479,7 @@ def test_new_units_hold_with_the_answer_to_update_table(served):
     assert served.puts_until_refused(name) == 2
 
 
-def test_units_were_saved_at_the_old_rate(served):
+def test_units_before_a_change_were_saved_at_the_old_rate(served):
     name = served.table(**units(1, 1))
     served.clock.step(100)
     served.wire("UpdateTable", {"TableName": name, "ProvisionedThroughput": throughput(1, 50)})
@@ -487,7 +487,7 @@ def test_units_were_saved_at_the_old_rate(served):
     assert served.puts_until_refused(name) == 101
 
 
-def test_a_table_that_becomes_on_demand_is_refused_nothing_any_more(served):
+def test_a_table_that_becomes_on_demand_is_no_longer_throttled(served):
     name = served.table(**units(1, 1))
     served.puts_until_refused(name)
 
@@ -500,7 +500,7 @@ def lowered(name: str, write: int) -> dict[str, Any]:
     return {"TableName": name, "ProvisionedThroughput": throughput(1, write)}
 
 
-def test_units_are_lowered_four_times_a_day_and_then_once_an_hour():
+def test_units_can_be_lowered_four_times_a_day_and_then_once_an_hour():
     with capacity_server() as served:
         name = served.table(**units(1, 99))
         left = iter(range(98, 0, -1))
@@ -519,7 +519,7 @@ def test_units_are_lowered_four_times_a_day_and_then_once_an_hour():
             served.clock.step(3_600)
         described = served.wire("DescribeTable", {"TableName": name})["Table"]
         served.wire("UpdateTable", {"TableName": name, "ProvisionedThroughput": throughput(2, 99)})
-        # The next day.
+        # Advance the clock to the next day.
         served.clock.step(86_400)
         for write in (98, 97, 96, 95):
             served.wire("UpdateTable", lowered(name, write))
@@ -535,7 +535,7 @@ def test_units_are_lowered_four_times_a_day_and_then_once_an_hour():
     assert described["ProvisionedThroughput"]["NumberOfDecreasesToday"] == 27
 
 
-def test_an_index_has_decreases_of_its_own_and_one_too_many_refuses_all():
+def test_decreases_of_an_index_count_separately_and_one_too_many_refuses_the_request():
     with capacity_server() as served:
         index = global_index("by-v", "v", ProvisionedThroughput=throughput(1, 20))
         name = served.table(
@@ -561,7 +561,7 @@ def one_key() -> dict[str, Any]:
     return {"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}]}
 
 
-def test_how_often_units_may_be_lowered_is_an_option():
+def test_an_option_sets_how_often_units_can_be_lowered():
     with capacity_server("--throughput-decreases-per-day", "1") as served:
         name = served.table(**units(1, 9))
         served.wire("UpdateTable", lowered(name, 8))
@@ -591,7 +591,7 @@ def test_metrics_show_consumed_and_refused_units_of_table_and_index(served):
     assert served.metrics("throttled_requests", name) == {("PutItem",): 1}
 
 
-def test_after_a_restart_an_on_demand_table_takes_what_its_partitions_can(tmp_path):
+def test_after_a_restart_an_on_demand_table_has_the_capacity_of_its_partitions(tmp_path):
     options = ("--partitions-per-table", "8")
     with capacity_server(*options, data_dir=tmp_path) as served:
         name = served.table(**tagged("enforce"))
@@ -606,6 +606,6 @@ def test_after_a_restart_an_on_demand_table_takes_what_its_partitions_can(tmp_pa
 
 
 def units_of_a_second(served: CapacityServer, name: str) -> int:
-    """A table's immediate units for many keys, in writes of 400 units."""
+    """The units that a table accepts within one second, in writes of 400 units to many keys."""
     accepted = [served.put(name, item(f"{key}", 400 * 1_024 - 100)).status for key in range(80)]
     return 400 * accepted.count(200)

@@ -1,4 +1,4 @@
-"""Tools that the wire tests need besides their server: node, for the JavaScript SDK."""
+"""Skips the tests of the JavaScript SDK on a machine without node and npm."""
 
 from __future__ import annotations
 

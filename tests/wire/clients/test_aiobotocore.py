@@ -1,4 +1,4 @@
-"""aiobotocore: many requests in flight on one client."""
+"""aiobotocore with many concurrent requests on one client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def open_client(endpoint: str) -> AsyncIterator[Any]:
         yield client
 
 
-async def test_a_table_lives_and_dies(endpoint: str):
+async def test_a_table_is_created_used_and_deleted(endpoint: str):
     name = unique_name()
     async with open_client(endpoint) as client:
         await client.create_table(**definition("pk:S", name=name))
@@ -37,7 +37,7 @@ async def test_a_table_lives_and_dies(endpoint: str):
         await client.delete_table(TableName=name)
 
 
-async def test_increments_in_flight_together_all_count(endpoint: str, simple: str, pk: str):
+async def test_all_concurrent_increments_are_counted(endpoint: str, simple: str, pk: str):
     async with open_client(endpoint) as client:
 
         async def increment() -> int:
@@ -51,11 +51,13 @@ async def test_increments_in_flight_together_all_count(endpoint: str, simple: st
             return int(answer["Attributes"]["n"]["N"])
 
         totals = await asyncio.gather(*(increment() for _ in range(100)))
-        # Each sees its own sum, because writes to an item are serialized.
+        # Each increment returns a different sum, because writes to an item are serialized.
         assert sorted(totals) == list(range(1, 101))
 
 
-async def test_one_of_many_conditional_puts_in_flight_wins(endpoint: str, simple: str, pk: str):
+async def test_one_of_many_concurrent_conditional_puts_succeeds(
+    endpoint: str, simple: str, pk: str
+):
     async with open_client(endpoint) as client:
 
         async def claim(owner: int) -> bool:
@@ -106,7 +108,7 @@ async def test_segments_are_scanned_in_parallel(endpoint: str, composite: str, p
         assert sorted(found) == sorted(f"{pk}-{number}" for number in range(50))
 
 
-async def test_an_error_is_the_clients_exception(endpoint: str):
+async def test_an_error_raises_the_clients_exception(endpoint: str):
     async with open_client(endpoint) as client:
         with pytest.raises(client.exceptions.ResourceNotFoundException):
             await client.get_item(TableName="no-such-table-anywhere", Key={"pk": {"S": "a"}})

@@ -1,4 +1,4 @@
-"""boto3 as users use it: client and resource, paginators, waiters, batches, conditions."""
+"""boto3 as users call it: client, resource, paginators, waiters, batches and conditions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def songs(resource: Any) -> Iterator[Any]:
     songs.wait_until_not_exists()
 
 
-def test_an_item_comes_back_in_pythons_types(songs: Any):
+def test_an_item_is_returned_in_python_types(songs: Any):
     item = {
         "artist": "types",
         "song": "one",
@@ -62,7 +62,7 @@ def test_an_item_comes_back_in_pythons_types(songs: Any):
     songs.delete_item(Key={"artist": "types", "song": "one"})
 
 
-def test_a_query_with_conditions_as_objects(songs: Any):
+def test_a_query_takes_conditions_as_objects(songs: Any):
     answer = songs.query(
         KeyConditionExpression=Key("artist").eq("Nina") & Key("song").begins_with("song 1"),
         FilterExpression=Attr("tags").contains("jazz") & Attr("awards[0].won").eq(value=True),
@@ -71,7 +71,7 @@ def test_a_query_with_conditions_as_objects(songs: Any):
     assert [item["song"] for item in answer["Items"]] == [f"song 1{n}" for n in (0, 2, 4, 6, 8)]
 
 
-def test_an_index_query_comes_in_its_order(songs: Any):
+def test_a_query_of_an_index_returns_items_in_the_order_of_the_index(songs: Any):
     answer = songs.query(
         IndexName="by-year",
         KeyConditionExpression=Key("artist").eq("Ella") & Key("year").between(1955, 1960),
@@ -80,7 +80,7 @@ def test_an_index_query_comes_in_its_order(songs: Any):
     assert [int(item["year"]) for item in answer["Items"]] == [1960, 1959, 1958, 1957, 1956, 1955]
 
 
-def test_a_conditional_update_counts(songs: Any):
+def test_a_conditional_update_increments_a_counter(songs: Any):
     key = {"artist": "counter", "song": "one"}
     for expected in (1, 2, 3):
         answer = songs.update_item(
@@ -94,7 +94,7 @@ def test_a_conditional_update_counts(songs: Any):
     songs.delete_item(Key=key)
 
 
-def test_a_failed_condition_is_its_own_exception(songs: Any):
+def test_a_failed_condition_raises_its_own_exception(songs: Any):
     with pytest.raises(songs.meta.client.exceptions.ConditionalCheckFailedException) as failure:
         songs.put_item(
             Item={"artist": "Ella", "song": "song 00"},
@@ -105,7 +105,7 @@ def test_a_failed_condition_is_its_own_exception(songs: Any):
     assert failure.value.response["Item"]["year"] == {"N": "1950"}
 
 
-def test_an_unknown_table_is_its_own_exception(client: Any):
+def test_an_unknown_table_raises_its_own_exception(client: Any):
     with pytest.raises(client.exceptions.ResourceNotFoundException):
         client.describe_table(TableName="no-such-table-anywhere")
 
@@ -119,7 +119,7 @@ def test_a_validation_error_has_its_code(client: Any, simple: str):
 
 
 @pytest.mark.parametrize("page_size", [1, 7, 100])
-def test_the_scan_paginator_gives_everything(client: Any, songs: Any, page_size: int):
+def test_the_scan_paginator_returns_all_items(client: Any, songs: Any, page_size: int):
     pages = client.get_paginator("scan").paginate(
         TableName=songs.name, PaginationConfig={"PageSize": page_size}
     )
@@ -147,7 +147,7 @@ def test_the_list_tables_paginator_finds_the_table(client: Any, songs: Any):
     assert songs.name in [name for page in pages for name in page["TableNames"]]
 
 
-def test_waiters_see_a_table_come_and_go(client: Any):
+def test_waiters_wait_for_a_table_to_exist_and_to_be_deleted(client: Any):
     name = unique_name()
     client.create_table(**definition("pk:S", name=name))
     quick = {"Delay": 1, "MaxAttempts": 30}

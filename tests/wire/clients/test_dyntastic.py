@@ -1,4 +1,4 @@
-"""dyntastic, unmodified: pydantic models, and transactions on them."""
+"""The unmodified library dyntastic: pydantic models, and transactions on them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_transaction_writes_all_its_actions(name: str) -> None:
         Order.get(name, 1)
 
 
-def test_a_failed_condition_cancels_all_of_it(name: str) -> None:
+def test_a_failed_condition_cancels_the_whole_transaction(name: str) -> None:
     Product(name=name, stock=0).save()
     with pytest.raises(ClientError) as caught, transaction():  # noqa: PT012 - it fails at its end
         order(name, 1).save()

@@ -1,4 +1,4 @@
-"""The JavaScript SDK v3, unmodified; ``javascript/smoke.mjs`` has the behaviors."""
+"""The unmodified JavaScript SDK v3; ``javascript/smoke.mjs`` has the requests and checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SOURCES = Path(__file__).parent / "javascript"
 
 @pytest.fixture(scope="module")
 def project(pytestconfig: pytest.Config) -> Path:
-    """A folder with the SDK, kept between runs, so npm uses the registry only once."""
+    """A folder with the SDK that is kept between runs, so npm fetches the SDK only once."""
     folder = pytestconfig.rootpath / ".pytest_cache" / "javascript"
     folder.mkdir(parents=True, exist_ok=True)
     wanted = (_SOURCES / "package.json").read_text()

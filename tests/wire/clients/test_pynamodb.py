@@ -1,4 +1,4 @@
-"""PynamoDB 6, unmodified: models with a local index, conditions, updates, batches, pages."""
+"""The unmodified PynamoDB 6: models with a local index, conditions, updates, batches, pages."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Document(Model):
 
 @pytest.fixture(scope="module", autouse=True)
 def tables(endpoint: str) -> Iterator[None]:
-    """The models' tables, created by PynamoDB itself."""
+    """The tables of the models, which PynamoDB creates."""
     for model in (Thread, Document):
         model.Meta.host = endpoint  # type: ignore[attr-defined]
         model.create_table(wait=True)
@@ -92,7 +92,7 @@ def forum() -> str:
     return unique_name("forum")
 
 
-def test_a_model_saves_and_loads(forum: str):
+def test_a_model_can_be_saved_and_loaded(forum: str):
     posted = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     thread = Thread(
         forum,
@@ -116,12 +116,12 @@ def test_a_model_saves_and_loads(forum: str):
     assert loaded.extra == {"nested": [1, 2, {"x": None}]}
 
 
-def test_a_missing_item_does_not_exist(forum: str):
+def test_a_missing_item_raises_does_not_exist(forum: str):
     with pytest.raises(DoesNotExist):
         Thread.get(forum, "nothing")
 
 
-def test_conditions_guard_saves_and_deletes(forum: str):
+def test_saves_and_deletes_can_have_conditions(forum: str):
     thread = Thread(forum, "guarded")
     thread.save(Thread.subject.does_not_exist())
     with pytest.raises(PutError) as failure:
@@ -178,7 +178,7 @@ def test_queries_filter_order_and_page(forum: str):
     assert Thread.count(forum, Thread.subject.startswith("s3")) == 10
 
 
-def test_an_index_is_queried_in_its_order(forum: str):
+def test_a_query_of_an_index_returns_items_in_the_order_of_the_index(forum: str):
     with Thread.batch_write() as batch:
         for number in range(20):
             batch.save(Thread(forum, f"s{number:02}", replies=(number * 7) % 20))
@@ -187,7 +187,7 @@ def test_an_index_is_queried_in_its_order(forum: str):
     assert Thread.by_replies.count(forum) == 20
 
 
-def test_pages_resume_where_they_ended(forum: str):
+def test_a_query_continues_after_the_last_evaluated_key(forum: str):
     with Thread.batch_write() as batch:
         for number in range(10):
             batch.save(Thread(forum, f"s{number}"))
@@ -229,7 +229,7 @@ def test_versions_refuse_a_stale_writer(forum: str):
     assert (mine.text, mine.version) == ("mine", 2)
 
 
-def test_an_unknown_table_does_not_exist(endpoint: str):
+def test_an_unknown_table_raises_table_does_not_exist(endpoint: str):
     class Missing(Model):
         class Meta:
             table_name = unique_name("missing")

@@ -1,4 +1,4 @@
-"""PynamoDB 6's transactions, unmodified."""
+"""Transactions of the unmodified PynamoDB 6."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_cancelled_transaction_explains_its_reasons(connection: Connection, ow
     with pytest.raises(TransactWriteError) as caught:
         transaction._commit()
     assert caught.value.cause_response_code == "TransactionCanceledException"
-    # PynamoDB has its own order of kinds.
+    # PynamoDB sends the actions grouped by kind, so only one reason is checked.
     reasons = caught.value.cancellation_reasons
     failed = [reason for reason in reasons if reason is not None]
     assert [reason.code for reason in failed] == ["ConditionalCheckFailed"]
@@ -110,7 +110,9 @@ def test_a_cancelled_transaction_explains_its_reasons(connection: Connection, ow
     assert Statement.count(owner) == 0
 
 
-def test_a_version_guards_a_model(connection: Connection, owner: str) -> None:
+def test_a_transaction_with_an_old_version_of_a_model_is_refused(
+    connection: Connection, owner: str
+) -> None:
     first = Statement(owner, 1, text="a")
     first.save()
     stale = Statement.get(owner, 1)
@@ -125,7 +127,9 @@ def test_a_version_guards_a_model(connection: Connection, owner: str) -> None:
     assert Statement.count(owner) == 0
 
 
-def test_a_token_makes_it_happen_once(connection: Connection, owner: str) -> None:
+def test_a_transaction_with_a_client_token_is_applied_once(
+    connection: Connection, owner: str
+) -> None:
     Account(owner, balance=0).save()
     for _ in range(3):
         with TransactWrite(

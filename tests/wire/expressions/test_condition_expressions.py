@@ -1,4 +1,4 @@
-"""Condition expressions: their results on an item, and invalid ones."""
+"""Condition expressions: results for one item, and errors of invalid expressions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.tables.tables import table
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
-# The item of every condition below.
+# Every condition below is evaluated on this item.
 ITEM: dict[str, Any] = {
     "pk": {"S": "item"},
     "s": {"S": "hello"},
@@ -72,20 +72,20 @@ VALUES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def asked(wire: WireClient) -> Iterator[str]:
-    """A table with the item."""
+    """A table with the item ``ITEM``."""
     with table(wire, "pk:S") as name:
         wire("PutItem", {"TableName": name, "Item": ITEM})
         yield name
 
 
 def placeholders(text: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The given placeholders that a text uses."""
+    """The placeholders that occur in the text."""
     words = "".join(c if c.isalnum() or c in ":#_" else " " for c in text).split()
     return {name: value for name, value in given.items() if name in words}
 
 
 def is_true(wire: WireClient, asked: str, condition: str, **members: Any) -> bool:
-    """Evaluate the condition with an update that changes nothing."""
+    """Evaluate the condition by an update that changes nothing."""
     request = {
         "TableName": asked,
         "Key": {"pk": ITEM["pk"]},
@@ -275,13 +275,13 @@ def test_a_condition_is_false(wire: WireClient, asked: str, condition: str):
         ("attribute_exists(#s) AND #s = :hello", {"#s": "s"}),
     ],
 )
-def test_a_placeholder_may_stand_for_a_name(
+def test_a_placeholder_may_replace_a_name(
     wire: WireClient, asked: str, condition: str, names: dict[str, str]
 ):
     assert is_true(wire, asked, condition, ExpressionAttributeNames=names)
 
 
-def test_a_condition_may_ask_the_key(wire: WireClient, asked: str):
+def test_a_condition_may_use_key_attributes(wire: WireClient, asked: str):
     request = {
         "TableName": asked,
         "Key": {"pk": ITEM["pk"]},
@@ -291,12 +291,12 @@ def test_a_condition_may_ask_the_key(wire: WireClient, asked: str):
     wire("UpdateItem", request)
 
 
-def test_in_takes_100_operands(wire: WireClient, asked: str):
+def test_in_accepts_100_operands(wire: WireClient, asked: str):
     operands = ", ".join(["nothing"] * 99 + [":hello"])
     assert is_true(wire, asked, f"s IN ({operands})")
 
 
-def test_an_expression_of_4096_bytes_with_300_operators_is_taken(wire: WireClient, asked: str):
+def test_an_expression_of_4096_bytes_with_300_operators_is_accepted(wire: WireClient, asked: str):
     many = " OR ".join(["s=:hello"] * 150)
     assert is_true(wire, asked, many)
     assert is_true(wire, asked, "s = :hello".ljust(4096))
@@ -586,7 +586,7 @@ def test_a_condition_is_refused(wire: WireClient, asked: str, condition: str, me
     )
 
 
-def test_a_filter_names_itself_in_its_messages(wire: WireClient, asked: str):
+def test_errors_of_a_filter_name_the_filter_expression(wire: WireClient, asked: str):
     assert wire.refused("Scan", {"TableName": asked, "FilterExpression": "((s = n))"}) == (
         "ValidationException",
         "Invalid FilterExpression: The expression has redundant parentheses;",

@@ -1,4 +1,4 @@
-"""Limits of expressions: depth of paths, length of placeholders, bytes of names and values."""
+"""Limits of expressions: depth of paths, length of placeholders, sizes of names and values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def path(levels: int) -> str:
         {"ProjectionExpression": "#n", "ExpressionAttributeNames": {"#n": "n" * 65_535}},
     ],
 )
-def test_an_expression_at_its_limit_is_taken(wire: WireClient, simple: str, members: Any):
+def test_an_expression_at_the_limit_is_accepted(wire: WireClient, simple: str, members: Any):
     wire("Scan", {"TableName": simple, **members})
 
 
@@ -76,7 +76,7 @@ def test_an_expression_at_its_limit_is_taken(wire: WireClient, simple: str, memb
         ),
     ],
 )
-def test_an_expression_over_its_limit_is_refused(
+def test_an_expression_over_the_limit_is_refused(
     wire: WireClient, simple: str, members: Any, message: str
 ):
     refusal = wire.refused("Scan", {"TableName": simple, **members})

@@ -1,4 +1,4 @@
-"""Placeholders of names and values: defined, used, and only allowed with expressions."""
+"""Placeholders of names and values must be defined, be used, and come with an expression."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ KEY = {"pk": {"S": "k"}}
         ),
     ],
 )
-def test_placeholders_are_refused(
+def test_invalid_placeholders_are_refused(
     wire: WireClient, simple: str, operation: str, members: Any, message: str
 ):
     place = {"Item": KEY} if operation == "PutItem" else {} if operation == "Scan" else {"Key": KEY}
@@ -178,7 +178,7 @@ def test_placeholders_are_refused(
         ),
     ],
 )
-def test_expressions_and_legacy_parameters_do_not_mix(
+def test_expressions_with_legacy_parameters_are_refused(
     wire: WireClient, simple: str, operation: str, legacy: Any, expressions: Any
 ):
     place = {"Item": KEY} if operation == "PutItem" else {} if operation == "Scan" else {"Key": KEY}
@@ -194,7 +194,7 @@ def test_expressions_and_legacy_parameters_do_not_mix(
     )
 
 
-def test_unused_values_are_an_error_even_where_the_condition_fails(wire: WireClient, simple: str):
+def test_unused_values_are_refused_even_if_the_condition_is_false(wire: WireClient, simple: str):
     request = {
         "TableName": simple,
         "Key": KEY,
@@ -204,7 +204,9 @@ def test_unused_values_are_an_error_even_where_the_condition_fails(wire: WireCli
     assert wire.refused("DeleteItem", request).type == "ValidationException"
 
 
-def test_a_filter_is_checked_even_where_nothing_matches(wire: WireClient, simple: str, pk: str):
+def test_a_filter_is_validated_even_if_no_item_matches_the_key(
+    wire: WireClient, simple: str, pk: str
+):
     request = {
         "TableName": simple,
         "KeyConditionExpression": "pk = :pk",
@@ -220,7 +222,7 @@ def test_a_filter_is_checked_even_where_nothing_matches(wire: WireClient, simple
     )
 
 
-def test_one_placeholder_may_serve_several_expressions(wire: WireClient, simple: str, pk: str):
+def test_several_expressions_may_use_one_placeholder(wire: WireClient, simple: str, pk: str):
     request = {
         "TableName": simple,
         "Key": {"pk": {"S": pk}},

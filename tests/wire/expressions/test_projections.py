@@ -1,4 +1,4 @@
-"""Projections: the returned parts of an item, and the four values of Select."""
+"""Projection expressions, and the four values of Select."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def key(wire: WireClient, composite: str) -> dict[str, Any]:
         ("  s  ,  m.x  ", None, {"s": {"S": "text"}, "m": {"M": {"x": {"N": "1"}}}}),
     ],
 )
-def test_a_projection_gives_its_paths(
+def test_a_projection_returns_the_selected_paths(
     wire: WireClient,
     composite: str,
     key: dict[str, Any],
@@ -123,7 +123,9 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize(("projection", "message"), REFUSED)
-def test_a_projection_is_refused(wire: WireClient, composite: str, projection: str, message: str):
+def test_an_invalid_projection_is_refused(
+    wire: WireClient, composite: str, projection: str, message: str
+):
     request = {"TableName": composite, "ProjectionExpression": projection}
     assert wire.refused("Scan", request) == (
         "ValidationException",
@@ -168,7 +170,7 @@ def test_a_projection_is_refused(wire: WireClient, composite: str, projection: s
     ],
 )
 @pytest.mark.parametrize("operation", ["Query", "Scan"])
-def test_select_and_projection_must_agree(
+def test_contradictory_select_and_projection_are_refused(
     wire: WireClient, indexed: str, operation: str, members: Any, message: str
 ):
     request: dict[str, Any] = {"TableName": indexed, **members}
@@ -192,7 +194,7 @@ def test_select_and_projection_must_agree(
         ("ALL_PROJECTED_ATTRIBUTES", {"pk", "sk", "b", "x"}),
     ],
 )
-def test_select_chooses_what_an_index_gives(
+def test_select_determines_the_attributes_that_an_index_query_returns(
     wire: WireClient, indexed: str, pk: str, select: str, expected: set[str]
 ):
     item = {
@@ -213,7 +215,7 @@ def test_select_chooses_what_an_index_gives(
     assert wire("Query", request)["Items"][0].keys() == expected
 
 
-def test_specific_attributes_are_those_of_the_projection(
+def test_specific_attributes_returns_the_attributes_of_the_projection(
     wire: WireClient, composite: str, key: dict[str, Any]
 ):
     request = {

@@ -1,4 +1,4 @@
-"""Update expressions: their effect on an item, and invalid ones."""
+"""Update expressions: effects on an item, and errors of invalid expressions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def update_request(table: str, pk: str, expression: str, **members: Any) -> dict
 def updated(
     wire: WireClient, table: str, expression: str, before: dict[str, Any], **members: Any
 ) -> dict[str, Any]:
-    """The result of an update on an item, without its key."""
+    """Put an item, update it, and return the new item without its key."""
     pk = unique_name("pk")
     wire("PutItem", {"TableName": table, "Item": {"pk": {"S": pk}, **before}})
     wire("UpdateItem", update_request(table, pk, expression, **members))
@@ -165,7 +165,7 @@ def test_an_update_changes_an_item(
 
 
 def sorted_sets(value: Any) -> Any:
-    """The order of a set's members is unspecified."""
+    """A copy with sorted sets, because the order of a set's members is unspecified."""
     ((type_name, content),) = value.items()
     return {type_name: sorted(content)} if type_name in ("SS", "NS", "BS") else value
 
@@ -370,7 +370,7 @@ SYNTAX: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("expression", "message"), SYNTAX, ids=[case[0][:40] for case in SYNTAX])
-def test_an_update_expression_is_refused(
+def test_an_invalid_update_expression_is_refused(
     wire: WireClient, simple: str, expression: str, message: str
 ):
     refusal = wire.refused("UpdateItem", update_request(simple, "refused", expression))
@@ -452,12 +452,12 @@ KEY_PART = (
                 marks=differs_from_dynamodb_local("other words"),
             )
             for expression in (
-                # A result of more than 38 digits,
+                # Results with more than 38 digits.
                 "SET n = huge + :one",
                 "SET n = huge - :one",
                 "SET n = :one - huge",
                 "ADD huge :one",
-                # and one out of range.
+                # A result out of range.
                 "SET n = :big + :big",
             )
         ],

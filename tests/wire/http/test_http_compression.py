@@ -26,7 +26,7 @@ BODY = b'{"Limit":0}'
         ("GZIP", gzip.compress(BODY)),
         ("deflate", zlib.compress(BODY)),
         ("identity", BODY),
-        # Followed by uncompressed bytes.
+        # The compressed data is followed by other bytes.
         ("gzip", gzip.compress(BODY) + b"junk"),
         ("gzip", gzip.compress(BODY) + b"\0" * 1000),
     ],
@@ -45,14 +45,14 @@ def test_two_gzip_members_in_a_row_are_one_body(wire: WireClient):
     assert b"at 'limit'" in answer.body
 
 
-# gzip writes the time into its output, so ids keep the tests' names equal in every process.
+# Ids, because gzip's output contains the time, and workers need equal test names.
 @pytest.mark.parametrize(
     "body",
     [b"", b"{}", b"\x1f\x8b\x08", gzip.compress(b"{}")[:-4], zlib.compress(b"{}")[2:]],
     ids=["empty", "not packed", "a magic number", "cut short", "no zlib"],
 )
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, deflate"])
-def test_a_body_that_only_says_it_is_compressed_is_refused(
+def test_a_body_that_is_not_compressed_as_its_header_says_is_refused(
     wire: WireClient, coding: str, body: bytes
 ):
     answer = wire.send("ListTables", body, {"Content-Encoding": coding})
@@ -70,7 +70,7 @@ def test_a_body_that_inflates_over_16_mb_is_refused(wire: WireClient):
 
 LARGE = 100_000
 PLAIN_LANE = dict([TO_FULL_LANE.split(": ")])
-# For any header, with an answer over 4 KB.
+# For each Accept-Encoding, the expected encoding of an answer over 4 KB.
 CHOICES = [
     ("gzip", "gzip"),
     ("deflate", "deflate"),
@@ -103,7 +103,7 @@ def decompressed(body: bytes, coding: str | None) -> bytes:
 
 
 @pytest.mark.parametrize(("accept_encoding", "coding"), CHOICES)
-def test_a_large_answer_is_compressed_as_its_client_asks(
+def test_a_large_answer_is_compressed_as_the_client_requests(
     wire: WireClient,
     simple: str,
     pk: str,

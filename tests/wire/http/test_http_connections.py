@@ -1,4 +1,4 @@
-"""Data on one connection: pieces, several requests, too much, too slow, cut off."""
+"""Requests on one connection: in pieces, pipelined, too large, slow, or cut off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIB = 1024 * 1024
 
 @contextmanager
 def connection(wire: WireClient) -> Iterator[socket.socket]:
-    """A bare connection to the server under test."""
+    """A socket connected to the server under test."""
     with socket.create_connection((wire.host, wire.port), timeout=30) as bare:
         bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield bare
@@ -78,7 +78,7 @@ def test_a_request_may_come_byte_by_byte(wire: WireClient):
 
 
 @pytest.mark.differs_from_dynamodb_local("its message for the limit is another")
-def test_requests_sent_ahead_are_answered_in_their_order(wire: WireClient):
+def test_pipelined_requests_are_answered_in_order(wire: WireClient):
     limits = [0, 1, -1, 2, -2]
     with connection(wire) as bare:
         request = b""
@@ -118,7 +118,7 @@ def test_each_pipelined_request_sees_the_writes_before_it(wire: WireClient, simp
 
 
 def answer_of(reader: BinaryIO) -> tuple[bytes, bytes]:
-    """The status line and the body of the next one of several answers."""
+    """Read the next answer; return its status line and its body."""
     status_line = reader.readline()
     length = 0
     while (line := reader.readline()) != b"\r\n":
@@ -137,7 +137,7 @@ def test_an_http_1_0_client_is_answered_and_disconnected(wire: WireClient):
         assert re.match(rb"HTTP/1\.[01] 200", received)
 
 
-def test_header_names_have_no_case(wire: WireClient):
+def test_header_names_are_case_insensitive(wire: WireClient):
     with connection(wire) as bare:
         first, *lines = head(wire, 2).split(b"\r\n")
         split = [line.partition(b":") for line in lines]
@@ -172,20 +172,20 @@ def test_connection_close_is_honored(wire: WireClient):
         assert received.startswith(b"HTTP/1.1 200")
 
 
-def test_a_request_cut_off_in_its_head_affects_no_other(wire: WireClient):
+def test_a_request_cut_off_in_its_head_does_not_affect_others(wire: WireClient):
     with connection(wire) as bare:
         bare.sendall(head(wire, 2)[:40])
     assert is_alive(wire)
 
 
-def test_a_write_cut_off_in_its_body_is_not_made(wire: WireClient, simple: str, pk: str):
+def test_a_write_cut_off_in_its_body_is_not_executed(wire: WireClient, simple: str, pk: str):
     body = b'{"TableName":"%s","Item":{"pk":{"S":"%s"}}}' % (simple.encode(), pk.encode())
     with connection(wire) as bare:
         bare.sendall(head(wire, len(body) + 1, operation="PutItem") + body)
     assert wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}}) == {}
 
 
-def test_a_client_that_disconnects_before_its_answer_affects_no_other(wire: WireClient):
+def test_a_client_that_disconnects_before_its_answer_does_not_affect_others(wire: WireClient):
     for _ in range(20):
         with connection(wire) as bare:
             bare.sendall(head(wire, 2) + b"{}")
@@ -216,7 +216,7 @@ def test_a_body_of_17_mb_is_refused(wire: WireClient):
         try:
             bare.sendall(body)
         except (BrokenPipeError, ConnectionResetError):
-            # The answer may come before the whole body was sent.
+            # The server may answer and close before the whole body is sent.
             pass
         else:
             assert response(bare)[0] == 413
@@ -247,7 +247,7 @@ def test_a_body_just_under_16_mb_is_read(wire: WireClient):
         ),
     ],
 )
-def test_bytes_other_than_http_are_refused_and_affect_no_other(
+def test_bytes_other_than_http_are_refused_and_do_not_affect_others(
     wire: WireClient, request_bytes: bytes
 ):
     with connection(wire) as bare:

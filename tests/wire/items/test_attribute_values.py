@@ -1,4 +1,4 @@
-"""Values of all ten types as stored and returned, and refused ones."""
+"""Attribute values of all ten types: storing and returning them, and invalid values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEVERAL = (
 
 
 def kept(wire: WireClient, table: str, value: Any) -> Any:
-    """A value after it was written and read."""
+    """Write a value, read it, and return the read value."""
     key = {"pk": {"S": unique_name("pk")}}
     wire("PutItem", {"TableName": table, "Item": {**key, "v": value}})
     return wire("GetItem", {"TableName": table, "Key": key})["Item"]["v"]
@@ -67,7 +67,7 @@ def nested(levels: int, value: dict[str, Any] | None = None) -> dict[str, Any]:
         {"M": {"set": {"SS": ["x"]}, "bytes": {"B": "/w=="}}},
     ],
 )
-def test_a_value_of_any_type_comes_back_as_it_was(wire: WireClient, simple: str, value: Any):
+def test_a_value_of_any_type_is_returned_unchanged(wire: WireClient, simple: str, value: Any):
     assert kept(wire, simple, value) == value
 
 
@@ -178,9 +178,7 @@ def test_a_number_inside_a_document_is_kept_in_plain_decimal_too(
         ],
     ],
 )  # fmt: skip
-def test_a_number_out_of_range_or_none_at_all_is_refused(
-    wire: WireClient, simple: str, text: str, message: str
-):
+def test_an_invalid_number_is_refused(wire: WireClient, simple: str, text: str, message: str):
     refusal = ("ValidationException", enveloped(message))
     assert refused(wire, simple, {"N": text}) == refusal
     assert refused(wire, simple, {"NS": ["1", text]}) == refusal
@@ -223,9 +221,7 @@ def test_an_invalid_value_is_refused(wire: WireClient, simple: str, value: Any, 
 
 
 @differs_from_dynamodb_local("other words")
-def test_a_fault_of_the_content_is_reported_before_the_number_of_types(
-    wire: WireClient, simple: str
-):
+def test_invalid_content_is_reported_before_the_number_of_types(wire: WireClient, simple: str):
     assert refused(wire, simple, {"S": "a", "N": "x"}).message == enveloped(
         "The parameter cannot be converted to a numeric value: x"
     )
@@ -288,14 +284,14 @@ def test_a_value_of_the_wrong_json_type_is_a_serialization_error(
         [],
     ],
 )
-def test_json_that_fits_no_value_is_a_serialization_error(
+def test_json_that_is_no_attribute_value_is_a_serialization_error(
     wire: WireClient, simple: str, value: Any
 ):
     assert refused(wire, simple, value)[0] == "SerializationException"
 
 
 def test_values_nest_to_32_levels(wire: WireClient, simple: str):
-    # The value's own attribute is the first level.
+    # The attribute is the first level, so 31 lists and maps make 32 levels.
     value = nested(31)
     assert kept(wire, simple, value) == value
 
@@ -311,7 +307,7 @@ def test_values_nested_deeper_are_refused(wire: WireClient, simple: str, levels:
     )
 
 
-def test_base64_is_kept_by_its_bytes(wire: WireClient, simple: str):
+def test_base64_is_returned_in_canonical_form(wire: WireClient, simple: str):
     for raw in (b"", b"\x00", b"\xff\xfe", bytes(range(256))):
         value = {"B": base64.b64encode(raw).decode()}
         assert kept(wire, simple, value) == value
@@ -321,7 +317,7 @@ def test_unknown_types_beside_a_known_one_are_ignored(wire: WireClient, simple: 
     assert kept(wire, simple, {"S": "a", "NoSuchType": 1}) == {"S": "a"}
 
 
-def test_a_type_given_as_null_is_a_type_left_out(wire: WireClient, simple: str):
+def test_a_type_with_null_counts_as_missing(wire: WireClient, simple: str):
     assert kept(wire, simple, {"S": "a", "N": None}) == {"S": "a"}
 
 
@@ -360,7 +356,7 @@ LONG_NAME = "n" * 65_536
 
 
 @differs_from_dynamodb_local("fails on names that are so long")
-def test_a_name_is_shorter_than_64_kb_in_every_place(wire: WireClient, simple: str):
+def test_names_of_64_kb_are_refused_in_every_parameter(wire: WireClient, simple: str):
     too_large = (
         "ValidationException",
         enveloped(f"{INVALID}Attribute name is too large, must be less than 65536 bytes"),
@@ -376,7 +372,7 @@ def test_a_name_is_shorter_than_64_kb_in_every_place(wire: WireClient, simple: s
     kept(wire, simple, {"M": {LONG_NAME[1:]: {"S": "a"}}})
 
 
-def test_an_empty_name_is_not_asked_for(wire: WireClient, simple: str):
+def test_an_empty_name_in_attributes_to_get_is_refused(wire: WireClient, simple: str):
     key = {"pk": {"S": "a"}}
     request = {"TableName": simple, "Key": key, "AttributesToGet": ["v", ""]}
     assert wire.refused("GetItem", request) == NAMELESS

@@ -1,4 +1,4 @@
-"""BatchGetItem: many items of many tables, partially if they are too large together."""
+"""BatchGetItem: items of several tables, and unprocessed keys if the items are too large."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def key(pk: str, sort: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def ten(wire: WireClient, composite: str) -> str:
-    """A partition of ten items, ``0`` to ``9``."""
+    """A partition key with ten items, ``0`` to ``9``."""
     pk = unique_name("ten")
     puts = [{"PutRequest": {"Item": {**key(pk, str(n)), "n": {"N": str(n)}}}} for n in range(10)]
     wire("BatchWriteItem", {"RequestItems": {composite: puts}})
     return pk
 
 
-def test_the_items_that_are_there_come_back(wire: WireClient, composite: str, ten: str):
+def test_existing_items_are_returned(wire: WireClient, composite: str, ten: str):
     keys = [key(ten, sort) for sort in ("3", "7", "missing")]
     answer = wire("BatchGetItem", {"RequestItems": {composite: {"Keys": keys}}})
     found = {item["sk"]["S"]: item for item in answer["Responses"][composite]}
@@ -36,7 +36,9 @@ def test_the_items_that_are_there_come_back(wire: WireClient, composite: str, te
     assert answer["UnprocessedKeys"] == {}
 
 
-def test_items_of_several_tables_come_back(wire: WireClient, composite: str, simple: str, ten: str):
+def test_items_of_several_tables_are_returned(
+    wire: WireClient, composite: str, simple: str, ten: str
+):
     wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": ten}}})
     request = {
         simple: {"Keys": [{"pk": {"S": ten}}]},
@@ -74,7 +76,7 @@ def test_attributes_to_get_are_a_projection_too(wire: WireClient, composite: str
     assert answer["Responses"][composite] == [{"n": {"N": "5"}}]
 
 
-def test_a_hundred_keys_are_taken(wire: WireClient, composite: str, ten: str):
+def test_a_hundred_keys_are_accepted(wire: WireClient, composite: str, ten: str):
     keys = [key(ten, str(sort)) for sort in range(100)]
     answer = wire("BatchGetItem", {"RequestItems": {composite: {"Keys": keys}}})
     assert len(answer["Responses"][composite]) == 10
@@ -102,7 +104,7 @@ def heavy(wire: WireClient) -> Iterator[str]:
         yield name
 
 
-def test_an_answer_has_at_most_16_mb_and_its_rest_can_be_sent_as_it_is(
+def test_an_answer_has_at_most_16_mb_and_unprocessed_keys_can_be_sent_again(
     wire: WireClient, heavy: str
 ):
     asked: dict[str, Any] = {
@@ -139,13 +141,13 @@ def heavy_partition(wire: WireClient, composite: str) -> Iterator[str]:
 
 
 @differs_from_dynamodb_local("it has no partitions")
-def test_keys_are_unprocessed_from_the_first_that_would_pass_1_mb_of_a_partition(
+def test_keys_beyond_1_mb_of_one_partition_are_unprocessed(
     wire: WireClient, lanes: LanesClient, composite: str, simple: str, heavy_partition: str
 ):
     wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": heavy_partition}}})
     asked: dict[str, Any] = {
         "Keys": [key(heavy_partition, sort) for sort in "012345"],
-        # The items' sizes count, rather than those of the returned parts.
+        # The whole items count, although a projection returns only a part of each.
         "ProjectionExpression": "sk",
     }
     request = {composite: asked, simple: {"Keys": [{"pk": {"S": heavy_partition}}]}}
@@ -159,7 +161,7 @@ def test_keys_are_unprocessed_from_the_first_that_would_pass_1_mb_of_a_partition
             ("".join(item["sk"]["S"] for item in answer["Responses"][composite]), consumed)
         )
         request = answer["UnprocessedKeys"]
-        # The small item is unprocessed, too, because it follows one that did not fit.
+        # The small item is unprocessed, too, because it comes after an item that did not fit.
         assert [each["sk"]["S"] for each in request.get(composite, {}).get("Keys", [])] == list(
             "012345"[sum(len(found) for found, _ in rounds) :]
         )
@@ -244,12 +246,12 @@ def test_an_explanation_counts_the_items_that_were_returned(
         ),
     ],
 )
-def test_a_batch_is_refused(wire: WireClient, composite: str, entry: Any, message: str):
+def test_an_invalid_batch_is_refused(wire: WireClient, composite: str, entry: Any, message: str):
     refusal = wire.refused("BatchGetItem", {"RequestItems": {composite: entry}})
     assert refusal == ("ValidationException", message)
 
 
-def test_an_item_whose_key_is_spelled_in_two_ways_comes_once(
+def test_an_item_whose_key_is_written_in_two_ways_is_returned_once(
     wire: WireClient, lanes: LanesClient, numeric: str, pk: str
 ):
     wire("PutItem", {"TableName": numeric, "Item": {"pk": {"S": pk}, "sk": {"N": "1"}}})

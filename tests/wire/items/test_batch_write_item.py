@@ -1,4 +1,4 @@
-"""BatchWriteItem: up to 25 puts and deletes, all checked before any is done."""
+"""BatchWriteItem: up to 25 puts and deletes, all validated before the first is executed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def partition(wire: WireClient, table: str, pk: str) -> list[dict[str, Any]]:
     return items
 
 
-def test_puts_and_deletes_are_made(wire: WireClient, composite: str, pk: str):
+def test_puts_and_deletes_are_executed(wire: WireClient, composite: str, pk: str):
     wire("PutItem", {"TableName": composite, "Item": key(pk, "gone")})
     wire("PutItem", {"TableName": composite, "Item": {**key(pk, "new"), "old": {"N": "1"}}})
     requests = [
@@ -52,7 +52,7 @@ def test_puts_and_deletes_are_made(wire: WireClient, composite: str, pk: str):
     assert partition(wire, composite, pk) == [{**key(pk, "new"), "n": {"N": "1"}}]
 
 
-def test_25_requests_over_several_tables_are_made(
+def test_25_requests_on_several_tables_are_executed(
     wire: WireClient, composite: str, simple: str, pk: str
 ):
     request = {

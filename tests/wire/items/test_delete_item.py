@@ -1,4 +1,4 @@
-"""DeleteItem: deletes an item, or does nothing."""
+"""DeleteItem: deleting existing and missing items, return values and conditions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_true_condition_deletes(wire: WireClient, simple: str, pk: str):
     assert wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}}) == {}
 
 
-def test_a_deleted_item_leaves_its_indexes(wire: WireClient, indexed: str, pk: str):
+def test_deleting_an_item_deletes_its_index_entries(wire: WireClient, indexed: str, pk: str):
     key = {"pk": {"S": pk}, "sk": {"S": "s"}}
     wire("PutItem", {"TableName": indexed, "Item": {**key, "a": {"S": "a"}, "k": {"N": "1"}}})
     wire("DeleteItem", {"TableName": indexed, "Key": key})

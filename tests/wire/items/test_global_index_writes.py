@@ -60,7 +60,9 @@ FAULTS = [
 
 @differs_from_dynamodb_local("it cuts some messages off")
 @pytest.mark.parametrize(("attributes", "message"), FAULTS)
-def test_a_put_is_refused(wire: WireClient, indexed_twice: str, *, attributes: Any, message: str):
+def test_a_put_with_an_invalid_index_key_is_refused(
+    wire: WireClient, indexed_twice: str, *, attributes: Any, message: str
+):
     item = {**KEY, **attributes}
     request = {"TableName": indexed_twice, "Item": item}
     assert wire.refused("PutItem", request) == ("ValidationException", message)
@@ -69,7 +71,7 @@ def test_a_put_is_refused(wire: WireClient, indexed_twice: str, *, attributes: A
 
 
 @pytest.mark.parametrize(("attributes", "message"), FAULTS)
-def test_a_put_is_a_validation_error(
+def test_a_put_with_an_invalid_index_key_is_a_validation_error(
     wire: WireClient, indexed_twice: str, *, attributes: Any, message: str
 ):
     request = {"TableName": indexed_twice, "Item": {**KEY, **attributes}}
@@ -78,7 +80,7 @@ def test_a_put_is_a_validation_error(
     assert message
 
 
-def test_an_item_without_an_index_key_is_taken(wire: WireClient, indexed_twice: str):
+def test_an_item_without_an_index_key_is_accepted(wire: WireClient, indexed_twice: str):
     for item in (KEY, {**KEY, "a": {"S": "1"}}, {**KEY, "n": {"N": "1"}}):
         wire("PutItem", {"TableName": indexed_twice, "Item": item})
 
@@ -114,7 +116,7 @@ UNSUPPORTED = (
         ),
     ],
 )
-def test_an_update_is_refused(
+def test_an_update_to_an_invalid_index_key_is_refused(
     wire: WireClient, indexed_twice: str, *, expression: str, value: Any, message: str
 ):
     request = update(indexed_twice, expression, value)
@@ -131,7 +133,7 @@ def test_a_value_of_the_wrong_type_is_reported_before_the_condition(
 
 
 @differs_from_dynamodb_local("it takes legacy updates as they are")
-def test_a_legacy_update_is_refused(wire: WireClient, indexed_twice: str):
+def test_a_legacy_update_to_an_invalid_index_key_is_refused(wire: WireClient, indexed_twice: str):
     request = {
         "TableName": indexed_twice,
         "Key": KEY,
@@ -164,7 +166,7 @@ def test_paths_into_an_index_key_are_refused(wire: WireClient, indexed_twice: st
         ("SET a = x + :one", {":one": {"N": "1"}}, ("a", "S", "N", "by-a")),
         ("SET b = :one - x", {":one": {"N": "1"}}, ("b", "B", "N", "by-b")),
         ("SET n = list_append(x, y)", {}, ("n", "N", "L", "by-a")),
-        # Reported before a path into the same attribute is.
+        # The wrong type is reported before the path into the same attribute.
         ("SET e = a[1], a = x + :one", {":one": {"N": "1"}}, ("a", "S", "N", "by-a")),
     ],
 )

@@ -1,4 +1,4 @@
-"""The 400 KB limit of an item by DynamoDB's rules, and the sizes of keys and names."""
+"""The limit of 400 KB for an item, and the limits for keys and names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOO_LARGE_TO_UPDATE = (
 
 
 def item_of(size_bytes: int, **attributes: Any) -> dict[str, Any]:
-    """An item whose key and filler have ``size_bytes``, before other attributes."""
+    """An item of ``size_bytes`` without ``attributes``."""
     filler = size_bytes - len("pk") - 1 - len("v")
     return {"pk": {"S": "k"}, "v": {"S": "x" * filler}} | attributes
 
@@ -30,7 +30,7 @@ def test_an_item_of_400_kb_is_kept(wire: WireClient, simple: str):
     wire("PutItem", {"TableName": simple, "Item": item_of(ITEM_BYTES)})
 
 
-def test_an_item_of_one_byte_more_is_refused(wire: WireClient, simple: str):
+def test_an_item_over_400_kb_is_refused(wire: WireClient, simple: str):
     request = {"TableName": simple, "Item": item_of(ITEM_BYTES + 1)}
     assert wire.refused("PutItem", request) == TOO_LARGE
 
@@ -55,7 +55,7 @@ def test_an_item_of_one_byte_more_is_refused(wire: WireClient, simple: str):
     ],
 )
 @differs_from_dynamodb_local("its sizes of numbers and documents are its own")
-def test_every_type_counts_as_the_developer_guide_says(
+def test_every_type_has_the_size_of_the_developer_guide(
     wire: WireClient, simple: str, value: Any, size_bytes: int
 ):
     name_bytes = 1
@@ -89,7 +89,7 @@ def test_an_update_that_grows_an_item_over_400_kb_is_refused_and_changes_nothing
     assert "w" not in wire("GetItem", {"TableName": simple, "Key": key})["Item"]
 
 
-# The name b, 3 bytes for the expression, and 19 for SET.
+# DynamoDB adds the name b, 3 bytes for the expression, and 19 bytes for SET.
 LARGEST_SET_BYTES = ITEM_BYTES - 1 - 3 - 19
 
 
@@ -103,7 +103,7 @@ def set_b(table: str, pk: str, size_bytes: int) -> dict[str, Any]:
 
 
 @differs_from_dynamodb_local("it counts the finished item alone")
-def test_an_update_expression_counts_with_19_bytes_for_each_set(lanes: LanesClient, simple: str):
+def test_an_update_expression_adds_19_bytes_for_each_set(lanes: LanesClient, simple: str):
     assert LARGEST_SET_BYTES == 409_577
     lanes("UpdateItem", set_b(simple, "Q", LARGEST_SET_BYTES))
     refusal = lanes.refused("UpdateItem", set_b(simple, "Q", LARGEST_SET_BYTES + 1))
@@ -112,7 +112,7 @@ def test_an_update_expression_counts_with_19_bytes_for_each_set(lanes: LanesClie
     assert len(found["b"]["S"]) == LARGEST_SET_BYTES
 
 
-def test_the_finished_item_counts_where_it_is_larger(wire: WireClient, simple: str):
+def test_the_size_of_the_new_item_counts_if_it_is_larger(wire: WireClient, simple: str):
     pk = "p" * 100
     largest = ITEM_BYTES - len("pk") - len(pk) - len("b")
     wire("UpdateItem", set_b(simple, pk, largest))
@@ -130,7 +130,7 @@ def test_the_finished_item_counts_where_it_is_larger(wire: WireClient, simple: s
         ("SET b = if_not_exists(abc, :pad)", {}, 3),
     ],
 )
-def test_each_action_that_sets_or_adds_counts(
+def test_each_set_and_add_action_adds_to_the_size(
     wire: WireClient, simple: str, *, expression: str, others: Any, more_bytes: int
 ):
     def request(size_bytes: int) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def test_each_action_that_sets_or_adds_counts(
     wire("UpdateItem", request(largest))
 
 
-def test_other_updates_count_the_finished_item_alone(wire: WireClient, simple: str):
+def test_for_other_updates_only_the_size_of_the_new_item_counts(wire: WireClient, simple: str):
     key = {"pk": {"S": "Q"}}
     largest = ITEM_BYTES - len("pkQb")
     by_expression = set_b(simple, "Q", largest)
@@ -219,7 +219,7 @@ def test_a_name_of_65535_bytes_is_kept(wire: WireClient, simple: str):
 
 
 @differs_from_dynamodb_local("it answers 500")
-def test_a_longer_name_is_refused(wire: WireClient, simple: str):
+def test_a_name_over_65535_bytes_is_refused(wire: WireClient, simple: str):
     item = {"pk": {"S": "k"}, "n" * 65_536: {"S": "a"}}
     refusal = wire.refused("PutItem", {"TableName": simple, "Item": item})
     assert refusal.type == "ValidationException"

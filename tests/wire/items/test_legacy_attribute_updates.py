@@ -134,7 +134,7 @@ def test_a_delete_alone_creates_no_item(wire: WireClient, simple: str, pk: str):
         ),
     ],
 )
-def test_an_update_is_refused_and_changes_nothing(
+def test_an_invalid_update_is_refused_and_changes_nothing(
     wire: WireClient, simple: str, pk: str, *, updates: Any, message: str
 ):
     check_refused(wire, simple, pk, updates, enveloped(message))

@@ -1,4 +1,4 @@
-"""The legacy parameter Expected: conditions before expressions."""
+"""The legacy parameter Expected, which has conditions without expressions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ITEM: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def asked(wire: WireClient) -> Iterator[str]:
-    """A table with the item."""
+    """A table with the item ``ITEM``."""
     with table(wire, "pk:S") as name:
         wire("PutItem", {"TableName": name, "Item": ITEM})
         yield name
@@ -107,7 +107,9 @@ def number(value: str) -> dict[str, str]:
         ({}, True),
     ],
 )
-def test_expected_asks_the_item(wire: WireClient, asked: str, expected: Any, answer: bool):
+def test_expected_is_evaluated_on_the_item(
+    wire: WireClient, asked: str, expected: Any, answer: bool
+):
     assert is_true(wire, asked, expected) is answer
 
 
@@ -117,14 +119,14 @@ def test_not_contains_on_a_missing_attribute_is_false(wire: WireClient, asked: s
 
 
 @pytest.mark.parametrize(("operator", "answer"), [("AND", False), ("OR", True)])
-def test_the_conditional_operator_joins_them(
+def test_the_conditional_operator_combines_the_conditions(
     wire: WireClient, asked: str, operator: str, answer: bool
 ):
     expected = {"s": {"Value": text("hello")}, "n": {"Value": number("11")}}
     assert is_true(wire, asked, expected, ConditionalOperator=operator) is answer
 
 
-def test_every_write_knows_expected(wire: WireClient, simple: str, pk: str):
+def test_every_write_accepts_expected(wire: WireClient, simple: str, pk: str):
     key = {"pk": {"S": pk}}
     absent = {"Expected": {"pk": {"Exists": False}}}
     wire("PutItem", {"TableName": simple, "Item": {**key, "v": {"N": "1"}}, **absent})
@@ -217,13 +219,15 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize(("expected", "message"), REFUSED)
-def test_expected_is_refused(wire: WireClient, asked: str, expected: Any, message: str):
+def test_an_invalid_expected_is_refused(wire: WireClient, asked: str, expected: Any, message: str):
     request = {"TableName": asked, "Key": {"pk": ITEM["pk"]}, "Expected": expected}
     assert wire.refused("DeleteItem", request) == ("ValidationException", enveloped(message))
 
 
 @pytest.mark.parametrize("members", [{}, {"Expected": {}}])
-def test_a_conditional_operator_needs_something_to_join(wire: WireClient, asked: str, members: Any):
+def test_a_conditional_operator_without_conditions_is_refused(
+    wire: WireClient, asked: str, members: Any
+):
     request = {
         "TableName": asked,
         "Key": {"pk": ITEM["pk"]},

@@ -14,7 +14,7 @@ differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 KEY = {"pk": {"S": "refused"}, "sk": {"S": "s"}}
 
 
-def test_an_item_put_is_the_item_got(wire: WireClient, composite: str, pk: str):
+def test_a_put_item_can_be_read(wire: WireClient, composite: str, pk: str):
     item = {"pk": {"S": pk}, "sk": {"S": "s"}, "n": {"N": "1"}}
     assert wire("PutItem", {"TableName": composite, "Item": item}) == {}
     key = {"pk": {"S": pk}, "sk": {"S": "s"}}
@@ -98,7 +98,7 @@ def test_an_unknown_table_is_not_found(wire: WireClient):
 
 
 @differs_from_dynamodb_local("other words")
-def test_an_unknown_table_is_not_found_in_these_words(wire: WireClient):
+def test_the_error_for_an_unknown_table_has_dynamodbs_message(wire: WireClient):
     request = {"TableName": "no-such-table-anywhere", "Item": KEY}
     assert wire.refused("PutItem", request).message == "Requested resource not found"
 
@@ -173,7 +173,7 @@ def test_only_all_old_or_none_may_be_returned(wire: WireClient, composite: str, 
     )
 
 
-def test_all_that_can_be_returned_is_returned_together(wire: WireClient, indexed: str, pk: str):
+def test_all_optional_results_can_be_returned_together(wire: WireClient, indexed: str, pk: str):
     item = {"pk": {"S": pk}, "sk": {"S": "s"}, "a": {"S": "a"}}
     wire("PutItem", {"TableName": indexed, "Item": item})
     request = {
@@ -230,7 +230,7 @@ def test_attribute_names_may_be_anything(wire: WireClient, simple: str, pk: str)
     assert wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}})["Item"] == item
 
 
-def test_a_put_is_seen_at_once_by_reads_of_every_kind(wire: WireClient, simple: str, pk: str):
+def test_every_kind_of_read_returns_a_put_item_at_once(wire: WireClient, simple: str, pk: str):
     key = {"pk": {"S": pk}}
     for number in range(20):
         item = {**key, "n": {"N": str(number)}}

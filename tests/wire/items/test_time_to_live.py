@@ -35,7 +35,7 @@ def refused(client: Any, name: str, attribute_name: str, *, enabled: bool) -> tu
     return error["Code"], error["Message"]
 
 
-def test_it_is_enabled_and_described(client, wire: WireClient):
+def test_time_to_live_is_enabled_and_described(client, wire: WireClient):
     with table(wire, "pk:S") as name:
         answer = client.update_time_to_live(
             TableName=name, TimeToLiveSpecification=specification("expires")
@@ -46,7 +46,7 @@ def test_it_is_enabled_and_described(client, wire: WireClient):
 
 
 @pytest.mark.ours_alone("the interval between two changes is a setting only here")
-def test_it_is_enabled_and_off_at_once():
+def test_time_to_live_is_enabled_and_disabled_at_once():
     with (
         running_server("--ttl-change-interval-seconds", "0") as server,
         closing(WireClient(server.endpoint)) as wire,
@@ -137,7 +137,7 @@ def test_a_broken_specification_is_refused_before_the_table_is_searched(
     )
 
 
-def test_expired_items_go_and_others_stay(wire: WireClient):
+def test_expired_items_are_deleted_and_others_kept(wire: WireClient):
     with table(wire, "pk:S") as name:
         now = int(time.time())
         before = [{"pk": {"S": "before"}, "expires": {"N": str(now - 60)}}]
@@ -157,7 +157,7 @@ def test_expired_items_go_and_others_stay(wire: WireClient):
 
 @pytest.fixture(scope="module")
 def clocked() -> Iterator[Clocked]:
-    """A server with slow transitions, so that states can be seen."""
+    """A server with slow transitions, so that tests can see the transitional states."""
     options = (
         *("--ttl-delay-seconds", "0", "--ttl-transition-seconds", "1"),
         *("--table-transition-seconds", "0.3", "--copy-messages"),
@@ -179,8 +179,8 @@ def described(wire: WireClient, name: str) -> dict[str, str]:
 
 
 @pytest.mark.ours_alone("no other server has a clock to set")
-def test_its_states_are_shown_and_allow_the_documented_changes(tmp_path: Path):
-    """One server holds the transition, and the next one ends it."""
+def test_the_states_of_time_to_live_are_shown_and_allow_the_documented_changes(tmp_path: Path):
+    """The transitions of the first server never end; the next server ends them."""
 
     @contextmanager
     def served(seconds: str) -> Iterator[tuple[Clocked, WireClient, Any]]:
@@ -198,7 +198,7 @@ def test_its_states_are_shown_and_allow_the_documented_changes(tmp_path: Path):
         wire("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": asked})
 
     def wait_swept(wire: WireClient) -> None:
-        """Wait until an expired item is deleted; then the transition is over."""
+        """Wait until an expired item is deleted, because then the transition has ended."""
         key = {"pk": {"S": unique_name("expired")}}
         put_all(wire, name, key | {"expires": {"N": str(START - HOUR)}})
         wait_until(lambda: found(wire, name, key) is None)
@@ -231,7 +231,7 @@ def test_its_states_are_shown_and_allow_the_documented_changes(tmp_path: Path):
 
 
 @pytest.mark.ours_alone("no other server has a clock to set")
-def test_nothing_goes_once_it_is_disabled(clocked: Clocked, there: WireClient):
+def test_no_item_is_deleted_once_time_to_live_is_disabled(clocked: Clocked, there: WireClient):
     with table(there, "pk:S") as name, table(there, "pk:S") as other:
         switch(there, name, "expires")
         switch(there, other, "expires")
@@ -248,7 +248,7 @@ def test_nothing_goes_once_it_is_disabled(clocked: Clocked, there: WireClient):
 
 
 @pytest.mark.ours_alone("states of tables last as long as its options say")
-def test_a_table_that_is_made_or_deleted_is_in_use(tmp_path: Path):
+def test_a_table_that_is_being_created_or_deleted_is_in_use(tmp_path: Path):
     in_use = (
         "ResourceInUseException",
         "Time to live cannot be configured when table is in CREATING or DELETING state",
@@ -258,7 +258,7 @@ def test_a_table_that_is_made_or_deleted_is_in_use(tmp_path: Path):
         wire("CreateTable", definition("pk:S", name="before"))
         wait_until_active(wire, "before")
         assert server.stop() == 0, server.log
-    # No transition ends there.
+    # On this server, no transition ends during the test.
     options = ("--table-transition-seconds", "3600")
     with (
         running_server(*options, data_dir=tmp_path) as server,

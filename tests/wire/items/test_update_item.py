@@ -1,4 +1,4 @@
-"""UpdateItem: its five ReturnValues, its condition, its key."""
+"""UpdateItem: the five ReturnValues, conditions and keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 def returned(
     wire: WireClient, table: str, pk: str, expression: str, return_values: str, **values: Any
 ) -> Any:
-    """The Attributes of the answer, or None if there is no such member."""
+    """Update an item; return ``Attributes`` of the answer, or None without that member."""
     request = {
         "TableName": table,
         "Key": {"pk": {"S": pk}},
@@ -158,7 +158,7 @@ def test_a_false_condition_changes_nothing(wire: WireClient, simple: str, pk: st
     assert wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}})["Item"] == item
 
 
-def test_the_condition_is_asked_before_the_update_is_applied(
+def test_the_condition_is_evaluated_on_the_item_before_the_update(
     wire: WireClient, simple: str, pk: str
 ):
     request = {
@@ -183,7 +183,7 @@ def test_the_condition_is_asked_before_the_update_is_applied(
     ],
 )
 @pytest.mark.parametrize("operation", ["UpdateItem", "GetItem", "DeleteItem"])
-def test_a_key_that_is_not_the_tables_is_refused(
+def test_a_key_with_other_attributes_than_the_tables_key_is_refused(
     wire: WireClient, simple: str, operation: str, key: Any
 ):
     assert wire.refused(operation, {"TableName": simple, "Key": key}) == (
@@ -217,7 +217,7 @@ def test_an_empty_key_is_refused(wire: WireClient, simple: str, operation: str):
     ],
 )
 @differs_from_dynamodb_local("it lets wrong types of index keys pass in updates")
-def test_a_value_that_is_no_index_key_refuses_the_update(
+def test_an_update_that_makes_an_index_key_invalid_is_refused(
     wire: WireClient, indexed: str, pk: str, expression: str
 ):
     key = {"pk": {"S": pk}, "sk": {"S": "s"}}

@@ -1,4 +1,4 @@
-"""The violation detector, as a command against a running server (S188, S190)."""
+"""The violation detector: the command ``dynactor violations`` (S188, S190)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.servers.server import PROJECT
 from tests.support.tables.tables import table, wait_until_active
 
 LONG = "x" * 2049
-# Invalid keys: score must be a number, name a string.
+# Items that violate the index key: ``score`` must be a number and ``name`` a string.
 VIOLATIONS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "string": ("score", {"S": "12"}, "S", "wrong type"),
     "list": ("score", {"L": [{"N": "1"}]}, "L", "wrong type"),
@@ -33,7 +33,7 @@ VIOLATIONS: dict[str, tuple[str, dict[str, Any], str, str]] = {
 
 
 def run(endpoint: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """``dynactor violations`` with these arguments, to its end, in this process."""
+    """Run ``dynactor violations`` with these arguments in this process."""
     command = ["violations", "--endpoint", endpoint, *arguments]
     stdout, stderr = io.StringIO(), io.StringIO()
     with redirect_stdout(stdout), redirect_stderr(stderr):
@@ -42,7 +42,7 @@ def run(endpoint: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_process(endpoint: str, *arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]:
-    """The same in a separate process."""
+    """Run ``dynactor violations`` with these arguments in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "dynactor", "violations", "--endpoint", endpoint, *arguments],
         cwd=PROJECT,
@@ -55,7 +55,7 @@ def run_process(endpoint: str, *arguments: str, **streams: Any) -> subprocess.Co
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, str]]:
-    # A line contains the whole value.
+    # A line contains the whole value, which is longer than csv's default limit.
     csv.field_size_limit(1_000_000)
     return list(csv.DictReader(io.StringIO(done.stdout)))
 
@@ -69,7 +69,7 @@ def put(wire: WireClient, table_name: str, pk: str, /, **attributes: Any) -> Non
 
 
 def items(wire: WireClient, name: str) -> dict[str, dict[str, Any]]:
-    """All items by their key, without it."""
+    """All items without their keys, by key."""
     found = wire("Scan", {"TableName": name})["Items"]
     return {item.pop("pk")["S"]: item for item in found}
 
@@ -149,7 +149,9 @@ def test_a_partition_key_may_be_longer_than_a_sort_key(endpoint: str, wire: Wire
         assert len(lines(both)) == 2
 
 
-def test_attributes_that_share_a_part_share_its_limit(endpoint: str, wire: WireClient):
+def test_the_attributes_of_a_multi_attribute_key_share_its_size_limit(
+    endpoint: str, wire: WireClient
+):
     with table(wire, "pk:S") as name:
         put(wire, name, "fits", a={"S": "x" * 1000}, b={"S": "x" * 1048})
         put(wire, name, "does not", a={"S": "x" * 1000}, b={"S": "x" * 1049})
@@ -168,7 +170,7 @@ def test_a_large_table_is_read_to_its_end(endpoint: str, wire: WireClient):
     assert done.stderr == "12 violations in 12 items\n"
 
 
-def test_fix_delete_removes_the_attribute_and_no_more(endpoint: str, wire: WireClient, scores: str):
+def test_fix_delete_removes_only_the_attribute(endpoint: str, wire: WireClient, scores: str):
     before = items(wire, scores)
     done = run(endpoint, "--table", scores, *OF_INDEX, "--fix", "delete")
     assert done.returncode == 0
@@ -186,7 +188,9 @@ def test_fix_delete_removes_the_attribute_and_no_more(endpoint: str, wire: WireC
     assert run(endpoint, "--table", scores, *OF_INDEX).returncode == 0
 
 
-def test_fix_rewrite_puts_the_given_values_alone(endpoint: str, wire: WireClient, scores: str):
+def test_fix_rewrite_changes_only_attributes_with_a_given_value(
+    endpoint: str, wire: WireClient, scores: str
+):
     done = run(endpoint, "--table", scores, *OF_INDEX, "--fix", "rewrite", "--value", "score=-7.50")
     # Violations of name remain, because no value is given for it.
     assert done.returncode == 1
@@ -198,7 +202,7 @@ def test_fix_rewrite_puts_the_given_values_alone(endpoint: str, wire: WireClient
     assert found["bare"] == {}
 
 
-def test_fix_convert_makes_a_number_of_a_string_that_is_one(
+def test_fix_convert_converts_a_numeric_string_to_a_number(
     endpoint: str, wire: WireClient, scores: str
 ):
     put(wire, scores, "word", score={"S": "many"})
@@ -219,7 +223,7 @@ def test_fix_convert_makes_a_number_of_a_string_that_is_one(
     }
 
 
-def test_a_violation_in_the_items_own_key_is_reported_and_left(endpoint: str, wire: WireClient):
+def test_a_violation_in_the_primary_key_is_reported_and_not_fixed(endpoint: str, wire: WireClient):
     with table(wire, "pk:S") as name:
         put(wire, name, "y" * 1025)
         done = run(
@@ -232,7 +236,7 @@ def test_a_violation_in_the_items_own_key_is_reported_and_left(endpoint: str, wi
     assert line["outcome"] == "not corrected: the attribute is part of the item's primary key"
 
 
-# -- how much is looked at --------------------------------------------------------------------
+# -- limits of a search -----------------------------------------------------------------------
 
 
 def test_a_search_stops_after_the_maximum_of_violations(endpoint: str, scores: str):
@@ -281,7 +285,7 @@ def corrected(
     return str(path)
 
 
-def test_an_edited_report_makes_its_corrections(
+def test_the_corrections_of_an_edited_report_are_applied(
     endpoint: str, wire: WireClient, scores: str, tmp_path: Path
 ):
     before = items(wire, scores)
@@ -301,7 +305,7 @@ def test_an_edited_report_makes_its_corrections(
     assert found["string"] == before["string"] | {"score": {"N": "12.5"}}
     assert found["list"] == {"name": {"S": "ann"}}
     assert found["empty"] == before["empty"] | {"name": {"S": "bob"}}
-    # Changed since, and without a correction.
+    # One item was changed after the report, and one has no correction.
     assert found["null"]["score"] == {"N": "9"}
     assert found["long"] == before["long"]
     outcomes = {msgspec.json.decode(line["key"])["pk"]["S"]: line for line in lines(done)}
@@ -315,7 +319,7 @@ def test_an_edited_report_makes_its_corrections(
     assert (done.returncode, done.stderr) == (1, "5 violations in 5 items, 3 of them corrected\n")
 
 
-def test_corrections_come_as_json_too(endpoint: str, wire: WireClient, scores: str, tmp_path: Path):
+def test_corrections_may_be_json(endpoint: str, wire: WireClient, scores: str, tmp_path: Path):
     path = tmp_path / "edited.json"
     as_json = ("--table", scores, *OF_INDEX, "--format", "json")
     report = run(endpoint, *as_json).stdout
@@ -418,7 +422,7 @@ def test_the_exit_code_shows_the_result(endpoint: str, wire: WireClient):
         assert run_process(endpoint).returncode == 2
 
 
-def test_a_reader_that_has_enough_is_no_error(endpoint: str, wire: WireClient):
+def test_a_closed_output_pipe_is_no_error(endpoint: str, wire: WireClient):
     with table(wire, "pk:S") as name:
         put(wire, name, "x", score={"S": "x"})
         reading, writing = os.pipe()
@@ -429,7 +433,9 @@ def test_a_reader_that_has_enough_is_no_error(endpoint: str, wire: WireClient):
     assert (done.returncode, done.stderr) == (2, "")
 
 
-def test_a_progress_bar_is_on_a_terminal_alone(endpoint: str, wire: WireClient, tmp_path: Path):
+def test_a_progress_bar_is_printed_only_on_a_terminal(
+    endpoint: str, wire: WireClient, tmp_path: Path
+):
     with table(wire, "pk:S") as name:
         put(wire, name, "x", score={"S": "x"})
         arguments = ("--table", name, "--partition-key", "score:N", "--output", str(tmp_path / "x"))
@@ -443,8 +449,8 @@ def test_a_progress_bar_is_on_a_terminal_alone(endpoint: str, wire: WireClient, 
 
 
 @pytest.mark.differs_from_dynamodb_local("an index over violations ends in InternalFailure there")
-def test_the_violations_of_an_index_that_exists(endpoint: str, wire: WireClient):
-    """A12: the detector lists exactly what the backfill of an added index leaves out."""
+def test_the_violations_of_an_existing_index_are_listed(endpoint: str, wire: WireClient):
+    """A12: the detector lists exactly the items that the backfill of an added index leaves out."""
     with table(wire, "pk:S") as name:
         put(wire, name, "sound", score={"N": "1"}, name={"S": "ann"})
         for pk, (attribute, value, _, _) in VIOLATIONS.items():

@@ -1,4 +1,4 @@
-"""BatchExecuteStatement: reads of one item each, or writes, each with its own outcome."""
+"""BatchExecuteStatement: either reads of single items or writes, each with its own outcome."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_columns_of_reads_are_named_as_elsewhere(wire: WireClient, simple: str, 
         "$indexed.\"by-all\" WHERE pk = 'a' AND sk = 'a'",
     ],
 )
-def test_a_read_names_the_whole_key_and_nothing_else(
+def test_a_read_must_name_exactly_the_whole_key(
     wire: WireClient, simple: str, composite: str, indexed: str, rest: str
 ) -> None:
     tables = {"$composite": f'"{composite}"', "$indexed": f'"{indexed}"'}
@@ -114,7 +114,7 @@ def test_a_read_names_the_whole_key_and_nothing_else(
     assert "TableName" not in failed
 
 
-def test_writes_are_carried_out_each_on_its_own(wire: WireClient, simple: str, pk: str) -> None:
+def test_writes_are_executed_independently(wire: WireClient, simple: str, pk: str) -> None:
     batch(wire, *[insert(simple, f"{pk}{number}", v=1) for number in range(4)])
     responses = batch(
         wire,
@@ -152,7 +152,7 @@ def test_a_failed_condition_shows_the_item_on_request(
     assert "Item" not in silent["Error"]
 
 
-def test_a_fault_of_one_statement_leaves_the_others_alone(
+def test_a_fault_of_one_statement_does_not_affect_others(
     wire: WireClient, simple: str, pk: str
 ) -> None:
     responses = batch(
@@ -196,7 +196,7 @@ def refused(wire: WireClient, *statements: dict[str, Any]) -> tuple[str, str | N
     return wire.refused("BatchExecuteStatement", {"Statements": list(statements)})
 
 
-def test_reads_and_writes_don_t_mix(wire: WireClient, simple: str, pk: str) -> None:
+def test_a_batch_of_reads_and_writes_is_refused(wire: WireClient, simple: str, pk: str) -> None:
     assert refused(wire, insert(simple, pk), select(simple, "a")) == (
         "ValidationException",
         "Read and write requests together in the same batch is not supported.",
@@ -213,7 +213,7 @@ def test_reads_and_writes_don_t_mix(wire: WireClient, simple: str, pk: str) -> N
         "INSERT INTO some_table VALUE [1]",
     ],
 )
-def test_a_write_that_is_at_fault_does_not_mix_with_reads_either(
+def test_a_batch_of_reads_and_an_invalid_write_is_refused(
     wire: WireClient, simple: str, faulty: str
 ) -> None:
     assert refused(wire, select(simple, "a"), {"Statement": faulty}) == (
@@ -228,18 +228,18 @@ def test_an_invalid_statement_is_neither_read_nor_write(wire: WireClient, simple
     assert error_of(fault)[0] == "ValidationError"
 
 
-def test_a_key_may_be_said_twice(wire: WireClient, simple: str, pk: str) -> None:
+def test_a_statement_may_name_its_key_twice(wire: WireClient, simple: str, pk: str) -> None:
     batch(wire, insert(simple, pk))
     text = f'SELECT * FROM "{simple}" WHERE pk = ? AND pk = ?'
     assert item_of(*batch(wire, statement(text, pk, pk))) == {"pk": pk}
     assert error_of(*batch(wire, statement(text, pk, "b")))[0] == "ValidationError"
 
 
-def test_no_item_is_repeated(wire: WireClient, simple: str, pk: str) -> None:
+def test_a_repeated_item_is_refused(wire: WireClient, simple: str, pk: str) -> None:
     refusal = ("ValidationException", "Provided list of item keys contains duplicates")
     assert refused(wire, select(simple, pk), select(simple, pk, "v")) == refusal
     assert refused(wire, insert(simple, pk), insert(simple, pk, v=1)) == refusal
-    # A statement that names an item counts, even with other faults.
+    # A statement that repeats an item is refused even if it has another fault.
     faulty = statement(f"UPDATE \"{simple}\" SET pk = 'b' WHERE pk = ?", pk)
     assert refused(wire, insert(simple, pk), faulty) == refusal
 
@@ -258,7 +258,7 @@ def test_an_error_names_the_table_of_a_statement_with_a_key(
     assert [one.get("TableName") for one in (begun, unbegun, keyless)] == [simple, None, simple]
 
 
-def test_a_column_may_look_into_a_key_where_one_item_is_got(
+def test_a_column_may_be_a_path_into_a_key_in_reads_of_one_item(
     wire: WireClient, simple: str, pk: str
 ) -> None:
     batch(wire, insert(simple, pk))
@@ -279,7 +279,7 @@ def test_the_same_key_in_two_tables_is_no_duplicate(
     assert [item_of(one) for one in batch(wire, select(simple, pk), other)] == [None, None]
 
 
-def test_a_batch_holds_25_statements(wire: WireClient, simple: str, pk: str) -> None:
+def test_a_batch_has_at_most_25_statements(wire: WireClient, simple: str, pk: str) -> None:
     reads = [select(simple, f"{pk}{number}") for number in range(26)]
     assert len(batch(wire, *reads[:25])) == 25
     assert refused(wire, *reads)[0] == "ValidationException"

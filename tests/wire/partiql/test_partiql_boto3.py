@@ -1,4 +1,4 @@
-"""PartiQL through boto3: the client, and a resource's client."""
+"""PartiQL with boto3: with a client, and with the client of a resource."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_client_writes_and_reads_by_statements(client: Any, simple: str, pk: s
 
 
 @pytest.mark.differs_from_dynamodb_local("calls it DuplicateItem")
-def test_a_client_knows_the_error_of_a_second_insert(client: Any, simple: str, pk: str) -> None:
+def test_a_second_insert_raises_the_clients_exception(client: Any, simple: str, pk: str) -> None:
     insert = f"INSERT INTO \"{simple}\" VALUE {{'pk': '{pk}'}}"
     client.execute_statement(Statement=insert)
     with pytest.raises(client.exceptions.DuplicateItemException):
@@ -69,7 +69,7 @@ def test_pages_follow_the_next_token(client: Any, composite: str, pk: str) -> No
     assert "".join(found) == "abcde"
 
 
-def test_a_transaction_of_statements(client: Any, simple: str, pk: str) -> None:
+def test_boto3_executes_a_transaction_of_statements(client: Any, simple: str, pk: str) -> None:
     insert = f"INSERT INTO \"{simple}\" VALUE {{'pk': '{pk}'}}"
     client.execute_transaction(TransactStatements=[{"Statement": insert}])
     select = f"SELECT * FROM \"{simple}\" WHERE pk = '{pk}'"

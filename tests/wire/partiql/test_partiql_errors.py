@@ -1,6 +1,6 @@
-"""Refused statements, and their errors.
+"""Refused statements and their errors.
 
-Most of them are in ``partiql/errors.txt``.
+``errors.txt`` has most of the statements.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_a_statement_is_refused_as_its_script_says(
         expected = f"Statement wasn't well formed, can't be processed: {reason}"
     if not re.match(r"[A-Za-z]+Exception: ", expected):
         expected = f"ValidationException: {expected}"
-    # Positions in messages are relative to the end of the first table's name.
+    # In the script, positions are relative to the end of the first table's name.
     behind = text.find(f'"{simple}"') + len(simple) + 2
     expected = _PLACE_BEHIND_TABLE.sub(lambda match: str(behind + int(match[1])), expected)
     refusal = lanes.refused("ExecuteStatement", {"Statement": text})
@@ -82,7 +82,7 @@ def test_a_statement_of_8192_characters_is_read(wire: WireClient, simple: str) -
 
 
 @differs_from_dynamodb_local("takes more than 50")
-def test_in_takes_50_partition_keys_and_100_other_values(wire: WireClient, simple: str) -> None:
+def test_in_accepts_50_partition_keys_and_100_other_values(wire: WireClient, simple: str) -> None:
     def refused(attribute: str, count: int) -> bool:
         values = ", ".join(f"'{number}'" for number in range(count))
         text = f'SELECT * FROM "{simple}" WHERE {attribute} IN [{values}]'
@@ -122,7 +122,7 @@ def test_in_takes_50_partition_keys_and_100_other_values(wire: WireClient, simpl
         *("lists", "sets", "maps", "path", "queries"),
     ],
 )
-def test_expressions_are_bounded(wire: WireClient, simple: str, text: str) -> None:
+def test_the_size_of_expressions_is_limited(wire: WireClient, simple: str, text: str) -> None:
     statement = f'SELECT * FROM "{simple}" WHERE {text}'
     refusal = wire.refused("ExecuteStatement", {"Statement": statement})
     assert refusal.type == "ValidationException"
@@ -165,7 +165,7 @@ def test_documents_nest_32_levels(
         ),
     ],
 )
-def test_items_and_keys_have_their_greatest_sizes(
+def test_items_and_keys_over_their_maximum_sizes_are_refused(
     wire: WireClient, simple: str, text: str, value: str, message: str
 ) -> None:
     wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": "small"}}})

@@ -1,4 +1,4 @@
-"""Pages of a SELECT: Limit, NextToken, and the use of a token."""
+"""Pages of a SELECT: Limit and NextToken."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.support.tables.tables import unique_name
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
 KEYS = ("a", "b", "c", "d", "e")
-# A quarter of a page.
+# A quarter of the page size of 1 MB.
 FILLING = "x" * 262_144
 
 
 @pytest.fixture(scope="module")
 def letters(wire: WireClient, composite: str) -> str:
-    """Three partitions with five items each; the partition keys are this text with 1, 2 or 3."""
+    """Three partition keys with 5 items each; the keys are the returned text with 1, 2 or 3."""
     pk = unique_name("letters")
     for partition in "123":
         for sort in KEYS:
@@ -33,7 +33,7 @@ def letters(wire: WireClient, composite: str) -> str:
 
 @pytest.fixture(scope="module")
 def large(wire: WireClient, composite: str) -> Iterator[str]:
-    """Four partitions with two items each of a quarter of a page."""
+    """Four partition keys with 2 items each; an item has a quarter of the page size."""
     pk = unique_name("large")
     for partition in "1234":
         for sort in "ab":
@@ -101,7 +101,7 @@ def test_a_scan_is_read_page_by_page(
 
 
 @differs_from_dynamodb_local("scans where a filter names a key")
-def test_a_limit_counts_the_items_read_instead_of_those_found(
+def test_a_limit_counts_the_items_that_are_read_before_the_filter(
     wire: WireClient, composite: str, letters: str
 ) -> None:
     text = select(composite, f"pk = '{letters}1' AND NOT sk IN ['a', 'b', 'd']")
@@ -118,7 +118,7 @@ def test_parameters_stay_the_same_from_page_to_page(
 
 
 @differs_from_dynamodb_local("shows no last key")
-def test_the_last_key_is_shown_beside_the_token(
+def test_an_answer_with_a_token_has_the_last_evaluated_key(
     wire: WireClient, composite: str, letters: str
 ) -> None:
     first, *_, last = pages(wire, select(composite, of_all(letters)), Limit=7)
@@ -139,7 +139,9 @@ def test_a_page_ends_after_a_megabyte_of_one_partition_or_several(
 
 
 @differs_from_dynamodb_local("tells no consumed capacity")
-def test_each_page_costs_its_own_reads(wire: WireClient, composite: str, large: str) -> None:
+def test_each_page_reports_the_units_of_its_own_reads(
+    wire: WireClient, composite: str, large: str
+) -> None:
     partitions = ", ".join(f"'{large}{partition}'" for partition in "1234")
     text = f'SELECT * FROM "{composite}" WHERE pk IN [{partitions}]'
     members = {"ReturnConsumedCapacity": "TOTAL", "ConsistentRead": True}
@@ -166,7 +168,7 @@ def token_of(wire: WireClient, text: str, *parameters: Any) -> str:
 
 
 @differs_from_dynamodb_local("goes on with any statement")
-def test_a_token_is_good_for_its_own_statement_alone(
+def test_a_token_is_valid_only_for_its_own_statement(
     wire: WireClient, composite: str, letters: str
 ) -> None:
     text = select(composite, "pk = ?")
@@ -179,7 +181,7 @@ def test_a_token_is_good_for_its_own_statement_alone(
     ):
         request = statement(other, parameter, NextToken=token)
         assert wire.refused("ExecuteStatement", request) == refusal
-    # Other members may change from page to page.
+    # Other members of the request may change from page to page.
     members = {"NextToken": token, "Limit": 2, "ConsistentRead": True}
     answer = wire("ExecuteStatement", statement(text, f"{letters}1", **members))
     assert places(answer) == ["1b", "1c"]
@@ -220,6 +222,6 @@ def test_a_token_that_was_changed_is_refused(
     assert refusal == ("ValidationException", "Invalid NextToken")
 
 
-def test_a_token_means_nothing_to_a_write(wire: WireClient, simple: str, pk: str) -> None:
+def test_a_write_ignores_a_token(wire: WireClient, simple: str, pk: str) -> None:
     text = f"INSERT INTO \"{simple}\" VALUE {{'pk': '{pk}'}}"
     assert wire("ExecuteStatement", statement(text, NextToken="abc", Limit=1)) == {"Items": []}

@@ -1,6 +1,6 @@
-"""SELECT: its results, and that a Query or Scan finds the same for the same cost.
+"""SELECT returns the same items for the same units as an equivalent Query or Scan.
 
-The statements are in ``partiql/where.txt``, ``from.txt`` and ``columns.txt``.
+The statements are in ``where.txt``, ``from.txt`` and ``columns.txt``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS = scripted(SCRIPTS / "columns.txt")
 class Other(NamedTuple):
     """A Query or Scan equivalent to a SELECT.
 
-    A SELECT's filter on keys has no equivalent in a Query, whose results are ``wider`` then.
+    A Query can't filter on keys. If the SELECT does, the Query is ``wider``: it returns more items.
     """
 
     operation: str
@@ -48,7 +48,7 @@ def text_of(case: Scripted, songs: str) -> str:
 
 
 def others_of(case: Scripted, songs: str) -> list[Other]:
-    """The requests that a script names: ``Query artist = 'Acme' | filter … | backward``."""
+    """The equivalent requests in a script: ``Query artist = 'Acme' | filter … | backward``."""
     others = []
     for line in case.outcome:
         operation, _, rest = line.removeprefix("part of ").partition(" ")
@@ -82,7 +82,7 @@ def places(items: list[dict[str, Any]]) -> list[str]:
 
 
 def in_order(found: list[str], others: list[Other]) -> list[str]:
-    """Places in order; those of a Scan, whose order is irrelevant, sorted."""
+    """The places in order; if one request is a Scan, sorted, because its order is unspecified."""
     return sorted(found) if others[0].operation == "Scan" else found
 
 
@@ -127,7 +127,7 @@ def test_a_select_costs_the_same_as_a_query_or_scan(
 
 
 @pytest.mark.parametrize("case", COLUMNS)
-def test_columns_are_named_by_the_ends_of_their_paths(
+def test_columns_are_named_by_the_last_parts_of_their_paths(
     wire: WireClient, songs: str, case: Scripted
 ) -> None:
     key = "artist = 'Acme' AND song = 'Alpha'"
@@ -137,13 +137,13 @@ def test_columns_are_named_by_the_ends_of_their_paths(
     assert [plain(item) for item in answer["Items"]] == [literal_eval(case.part("projected") or "")]
 
 
-def test_a_star_is_the_whole_item(wire: WireClient, songs: str) -> None:
+def test_a_star_selects_the_whole_item(wire: WireClient, songs: str) -> None:
     answer = wire("ExecuteStatement", statement(f'SELECT * FROM "{songs}"'))
     assert answer["Items"] == wire("Scan", {"TableName": songs})["Items"]
     assert len(answer["Items"]) == len(SONGS)
 
 
-def test_binary_keys_come_by_parameters(wire: WireClient, binary: str, pk: str) -> None:
+def test_binary_keys_are_given_as_parameters(wire: WireClient, binary: str, pk: str) -> None:
     keys = [pk.encode() + end for end in (b"\x00", b"\x7f", b"\xff")]
     for key in keys:
         for sort in (b"\x01", b"\xfe"):
@@ -154,9 +154,7 @@ def test_binary_keys_come_by_parameters(wire: WireClient, binary: str, pk: str) 
     assert found == [{"pk": key, "sk": b"\xfe"} for key in keys]
 
 
-def test_numbers_in_keys_are_the_same_in_any_spelling(
-    wire: WireClient, numeric: str, pk: str
-) -> None:
+def test_numbers_in_keys_are_equal_in_any_notation(wire: WireClient, numeric: str, pk: str) -> None:
     for number in ("1.50", "-2", "1e3"):
         text = f"INSERT INTO \"{numeric}\" VALUE {{'pk': '{pk}', 'sk': {number}}}"
         execute(wire, text)
@@ -192,7 +190,7 @@ SEVERAL_KEY_ATTRIBUTES = (
         ("team:HASH", "city:HASH", "year_of:RANGE", "place:RANGE"),
     ],
 )
-def test_an_index_of_several_key_attributes_is_no_source(
+def test_an_index_with_a_multi_attribute_key_cannot_be_selected_from(
     wire: WireClient, keys: tuple[str, ...]
 ) -> None:
     attributes = ("id:S", "team:S", "city:S", "year_of:N", "place:N")
@@ -221,7 +219,9 @@ def test_an_index_of_several_key_attributes_is_no_source(
 
 
 @differs_from_dynamodb_local("filters whole items")
-def test_a_key_within_an_or_lets_a_filter_name_any_attribute(wire: WireClient, songs: str) -> None:
+def test_with_a_key_within_an_or_a_filter_may_name_any_attribute(
+    wire: WireClient, songs: str
+) -> None:
     source = f'"{songs}"."by-genre-keys"'
     where = "(genre = 'rock' AND album = 'One') OR genre = 'jazz'"
     found = execute(wire, f"SELECT artist, song FROM {source} WHERE {where}")

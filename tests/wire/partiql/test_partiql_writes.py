@@ -1,6 +1,6 @@
-"""INSERT, UPDATE and DELETE: their effects and results.
+"""The effects and results of INSERT, UPDATE and DELETE.
 
-The statements are in ``partiql/writes.txt``.
+The statements are in ``writes.txt``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ONE_TYPE = "must contain exactly one of the supported datatypes"
 
 
 def values_of(text: str) -> dict[str, Any] | None:
-    """Attributes in a script's notation, with decimals for numbers; None for no item."""
+    """Parse attributes of a script; numbers become decimals, and a missing item None."""
     return None if text == "nothing" else exact(literal_eval(text))
 
 

@@ -1,7 +1,7 @@
-"""Broken constraints of members: the layer that reports them, with its messages and order.
+"""Violated constraints of members: messages and their order in both request layers of AWS.
 
-PutItem, UpdateItem, DeleteItem, GetItem, BatchGetItem and Query answer from AWS's newer request
-layer, all others from the older one. Captured on the service, May to October 2026.
+AWS's newer request layer answers PutItem, UpdateItem, DeleteItem, GetItem, BatchGetItem and Query;
+the older layer answers all other operations. Measured on AWS, May to October 2026.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def test_the_older_layer_shows_values_of_every_type(lanes: LanesClient, value: A
     )
 
 
-def test_a_value_nested_too_deep_is_cut_off(lanes: LanesClient):
+def test_a_value_nested_too_deep_is_truncated_in_the_message(lanes: LanesClient):
     value: dict[str, Any] = {"S": "x"}
     for _ in range(150):
         value = {"L": [value]}
@@ -274,7 +274,7 @@ def test_a_value_nested_too_deep_is_cut_off(lanes: LanesClient):
         ),
     ],
 )
-def test_a_map_of_wrong_table_names_is_shown_whole(
+def test_a_map_of_wrong_table_names_is_shown_in_full(
     lanes: LanesClient, operation: str, items: Any, shown: str
 ):
     assert lanes.refused(operation, {"RequestItems": items}) == invalid(
@@ -340,7 +340,7 @@ def test_the_newer_layer_reports_limits_before_enumerations(lanes: LanesClient):
         ),
     ],
 )
-def test_update_item_lists_all_that_is_wrong_beside_a_missing_member(
+def test_update_item_lists_all_violations_besides_a_missing_member(
     lanes: LanesClient, members: dict[str, str], places: list[str]
 ):
     kind, message = lanes.refused("UpdateItem", members)

@@ -1,7 +1,7 @@
 """With two faults in one request, the server reports the one that DynamoDB checks first.
 
-Each operation's faults are listed in DynamoDB's order. First, each fault is sent alone. Then every
-two of them are put into one request, and the refusal must be the earlier one's.
+The faults of each operation are listed in DynamoDB's order. A test sends two faults of an operation
+in one request, and the error must be that of the earlier fault.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def default(name: str, value: Any) -> Fault:
 ENUM = member("ReturnConsumedCapacity", "ALL")
 NO_TABLE = member("TableName", "no-such-table-anywhere")
 
-# The last one of each list is a false condition, or an update that the item does not allow.
+# The last fault of each list is a false condition, or an update that is impossible on the item.
 ORDERS: dict[str, tuple[Request, dict[str, Fault]]] = {
     "PutItem": (
         {"Item": KEY},
@@ -189,5 +189,5 @@ def test_the_earlier_fault_is_reported(
 
 
 def told(refusal: Refusal) -> tuple[str, str | None]:
-    """A refusal without the list of the request's parameters, which includes the second fault."""
+    """A refusal without the list of parameters, which may include the second fault."""
     return refusal.type, refusal.message and refusal.message.partition("Expression parameters")[0]

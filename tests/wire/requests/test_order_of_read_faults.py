@@ -1,6 +1,7 @@
-"""The reported one of two faults in a Query or Scan.
+"""Which of two faults in a Query or Scan is reported.
 
-``test_faults_together`` tests the order of the stages; these are faults of the same stage.
+Here both faults are of one validation stage; ``test_faults_together`` tests the order of the
+stages.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def compare(operator: str, *values: dict[str, Any]) -> dict[str, Any]:
 
 KEYED = {"KeyConditions": {"pk": compare("EQ", {"S": "p"})}}
 
-# Faults of legacy parameters, which are reported before a start key's values.
+# Faults of legacy parameters that are reported before faults in the start key.
 LEGACY_FAULTS = [
     (compare("EQ", {}), "Supplied AttributeValue is empty, must contain exactly one of the"),
     (compare("EQ"), f"{INVALID}Invalid number of argument(s) for the EQ ComparisonOperator"),
@@ -95,7 +96,7 @@ def test_attributes_to_get_are_checked_before_the_values_of_a_start_key(
 
 
 @pytest.mark.parametrize(("condition", "message"), LEGACY_FAULTS)
-def test_a_query_filter_is_checked_before_the_key_condition_is_missed(
+def test_a_query_filter_is_checked_before_a_missing_key_condition(
     lanes: LanesClient, composite: str, condition: Any, message: str
 ):
     request: dict[str, Any] = {"TableName": composite, "QueryFilter": {"v": condition}}
@@ -131,7 +132,7 @@ def test_a_key_condition_is_parsed_before_a_filter(
     ],
 )
 @pytest.mark.parametrize("missed", ["sk = :v", "pk = :v AND v = :v", "pk > :v"])
-def test_a_start_key_meets_the_schema_before_the_key_condition_does(
+def test_a_start_key_is_compared_with_the_schema_before_the_key_condition(
     lanes: LanesClient, composite: str, missed: str, start: Any, message: str
 ):
     request = {

@@ -1,7 +1,8 @@
-"""Faults of the request alone: in an envelope for single writes, bare for all others.
+"""Messages of faults that the request alone shows, without the table.
 
-Captured on the service, May to October 2026: PutItem, UpdateItem and DeleteItem report them as ``1
-validation error detected: …``. Faults that depend on the table have no envelope.
+PutItem, UpdateItem and DeleteItem report these as ``1 validation error detected: …``: the envelope.
+Other operations, and faults that depend on the table, have no envelope. Measured on AWS, May to
+October 2026.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ UNDERFLOW = (
 KEY = {"pk": {"S": "envelope"}}
 CONDITION = {"ConditionExpression": "a = :v"}
 
-# The places of a value in a request of each operation of the newer layer; TableName is added.
+# Members of a request that contain the value; ``check_everywhere`` adds TableName.
 Places = dict[str, Any]
 
 
@@ -116,7 +117,7 @@ def in_older_layer(table: str, value: Any) -> dict[str, tuple[str, Places]]:
 def check_everywhere(
     lanes: LanesClient, table: str, value: Any, newer: str, older: str | None = None
 ) -> None:
-    """Check a bad value's messages: the newer layer's, and optionally the older layer's."""
+    """Check the messages for an invalid value in the newer and optionally the older layer."""
     for place, (operation, request) in in_writes(value).items():
         refusal = lanes.refused(operation, {"TableName": table, **request})
         assert refusal == ("ValidationException", ONE + newer), place
@@ -307,7 +308,9 @@ def test_a_fault_that_depends_on_the_table_has_no_envelope(
 
 @pytest.mark.parametrize("operation", ["PutItem", "DeleteItem", "UpdateItem"])
 @pytest.mark.parametrize("value", ["23", True, 23, 34.56])
-def test_an_expected_value_of_a_wrong_json_type(lanes: LanesClient, operation: str, value: Any):
+def test_an_expected_value_of_a_wrong_json_type_is_reported(
+    lanes: LanesClient, operation: str, value: Any
+):
     request = {"TableName": "abc", **SINGLE_WRITES[operation], "Expected": {"a": {"Value": value}}}
     refusal = Refusal("SerializationException", "Unexpected field type")
     assert lanes.refused(operation, request) == refusal
@@ -316,7 +319,7 @@ def test_an_expected_value_of_a_wrong_json_type(lanes: LanesClient, operation: s
         assert lanes.refused(operation, request) == refusal
 
 
-def test_an_index_to_create_is_named_as_its_own_class(lanes: LanesClient):
+def test_a_wrong_json_type_of_an_index_to_create_names_its_class(lanes: LanesClient):
     request = {"TableName": "abc", "GlobalSecondaryIndexUpdates": [{"Create": []}]}
     assert lanes.refused("UpdateTable", request) == (
         "SerializationException",
@@ -328,7 +331,7 @@ def test_an_index_to_create_is_named_as_its_own_class(lanes: LanesClient):
 
 
 @pytest.mark.parametrize("text", ["=+/=", "+/+=", "ab==cd=="])
-def test_misplaced_padding_of_base64(lanes: LanesClient, simple: str, text: str):
+def test_misplaced_padding_of_base64_is_reported(lanes: LanesClient, simple: str, text: str):
     for operation, request in (
         ("PutItem", {"TableName": simple, "Item": KEY | {"b": {"B": text}}}),
         ("GetItem", {"TableName": simple, "Key": {"pk": {"B": text}}}),

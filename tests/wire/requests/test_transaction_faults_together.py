@@ -1,4 +1,4 @@
-"""The reported one of two faults in one action of a transaction."""
+"""Which of two faults in one action of a transaction is reported."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Constraints of the service model, reported together as DynamoDB does.
+"""Violated constraints of the service model are reported together, as in DynamoDB.
 
-The words, the order of the constraints and the order of enumerations are those that dynalite's
-authors collected from the service.
+dynalite's authors collected the messages, the order of the constraints and the order of
+enumerations from the service.
 """
 
 from __future__ import annotations
@@ -263,14 +263,14 @@ def test_several_broken_rules_are_reported_together(
     assert set(violations.split("; ")) == expected
 
 
-def test_the_models_rules_come_before_the_values(wire: WireClient):
+def test_constraints_of_the_model_are_checked_before_values(wire: WireClient):
     item = {"v": {"N": "no number"}}
     request = {"TableName": "abc", "Item": item, "ReturnValues": "ALL"}
     message = wire.refused("PutItem", request).message
     assert message == enveloped(f"Failed to satisfy constraint: {RETURN_VALUES}")
 
 
-def test_json_types_come_before_the_models_rules(wire: WireClient):
+def test_json_types_are_checked_before_constraints_of_the_model(wire: WireClient):
     request = {"TableName": "abc", "Item": {"v": {"S": 1}}, "ReturnValues": "ALL"}
     assert wire.refused("PutItem", request) == (
         "SerializationException",
@@ -278,7 +278,7 @@ def test_json_types_come_before_the_models_rules(wire: WireClient):
     )
 
 
-def test_values_come_before_the_table(wire: WireClient):
+def test_values_are_checked_before_the_table(wire: WireClient):
     request = {"TableName": "no-such-table-anywhere", "Item": {"v": {"N": "x"}}}
     assert wire.refused("PutItem", request) == (
         "ValidationException",
@@ -286,7 +286,7 @@ def test_values_come_before_the_table(wire: WireClient):
     )
 
 
-def test_expressions_come_before_the_table(wire: WireClient):
+def test_expressions_are_checked_before_the_table(wire: WireClient):
     request = {"TableName": "no-such-table-anywhere", "Key": KEY, "UpdateExpression": "SET"}
     assert wire.refused("UpdateItem", request) == (
         "ValidationException",
@@ -294,12 +294,12 @@ def test_expressions_come_before_the_table(wire: WireClient):
     )
 
 
-def test_the_table_comes_before_the_key(wire: WireClient):
+def test_the_table_is_checked_before_the_key(wire: WireClient):
     request = {"TableName": "no-such-table-anywhere", "Key": {}}
     assert wire.refused("GetItem", request).type == "ResourceNotFoundException"
 
 
-def test_the_key_comes_before_the_condition(wire: WireClient, simple: str):
+def test_the_key_is_checked_before_the_condition(wire: WireClient, simple: str):
     request = {
         "TableName": simple,
         "Key": {"sk": {"S": "s"}},
@@ -348,7 +348,7 @@ def test_a_member_of_the_wrong_json_type_is_a_serialization_error(
         {"ScanFilter": {"a": "b"}},
     ],
 )
-def test_json_that_fits_no_member_is_a_serialization_error(
+def test_json_of_another_shape_is_a_serialization_error(
     wire: WireClient, simple: str, members: Any
 ):
     refusal = wire.refused("Scan", {"TableName": simple, **members})

@@ -1,7 +1,7 @@
-"""A table built from another one's stream finally equals it, while shards roll.
+"""A replica that is built from a table's stream finally equals the table, while shards roll.
 
-The replica must equal the old image of each next record, so every change must be there once, and in
-the order of its item's changes.
+The old image of each record must equal the replica's item. So the stream must have every change of
+an item once and in order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Item = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def rolling_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server whose shards roll continuously; on disk, where a commit takes time."""
+    """A server whose shards roll continuously. Its data is on disk, so that commits take time."""
     data_dir = tmp_path_factory.mktemp("data")
     options = ("--shard-roll-seconds", "0.1", "--keep-streams-seconds", "0.02")
     with running_server(*options, "--partitions-per-table", "2", data_dir=data_dir) as server:
@@ -49,7 +49,7 @@ def key_of(at: int) -> Item:
 
 
 def random_write(source: random.Random, table: str) -> tuple[str, dict[str, Any]]:
-    """A boto3 operation and its members; some change nothing."""
+    """A boto3 operation and its members; some writes change nothing."""
     key = key_of(source.randrange(KEYS))
     value = {"N": str(source.randrange(3))}
     match source.randrange(4):
@@ -67,7 +67,7 @@ def random_write(source: random.Random, table: str) -> tuple[str, dict[str, Any]
 
 
 class Replica:
-    """The result of the records."""
+    """The items that result from the records."""
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], Item] = {}
@@ -138,7 +138,7 @@ def test_boto3_follows_a_stream_into_another_table(rolling_endpoint: str):
         waiting = [
             shard["ShardId"] for shard in described["Shards"] if "ParentShardId" not in shard
         ]
-        # Shard by shard, parents first, like a simple consumer.
+        # Read shard by shard, parents before children, as a simple consumer does.
         while waiting:
             shard_id = waiting.pop(0)
             read.add(shard_id)

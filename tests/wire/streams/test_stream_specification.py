@@ -28,7 +28,7 @@ DISABLED = {"StreamSpecification": {"StreamEnabled": False}}
 
 
 def update(wire: WireClient, name: str, members: dict[str, Any]) -> dict[str, Any]:
-    """The answer's description, once the change is over."""
+    """Change the table, wait until the change is complete, and return the answer's description."""
     description: dict[str, Any] = wire("UpdateTable", {"TableName": name, **members})[
         "TableDescription"
     ]
@@ -46,7 +46,7 @@ def check_stream(description: dict[str, Any], view_type: str) -> str:
 
 
 @pytest.mark.parametrize("view_type", VIEW_TYPES)
-def test_a_table_is_made_with_a_stream(wire: WireClient, view_type: str):
+def test_a_table_is_created_with_a_stream(wire: WireClient, view_type: str):
     with table(wire, "pk:S", **enabled(view_type)) as name:
         check_stream(wire("DescribeTable", {"TableName": name})["Table"], view_type)
 
@@ -115,7 +115,7 @@ def test_a_stream_that_is_not_enabled_is_not_disabled(wire: WireClient, simple: 
         ),
     ],
 )
-def test_a_view_type_goes_with_an_enabled_stream_alone(
+def test_a_view_type_without_an_enabled_stream_is_refused(
     lanes: LanesClient, simple: str, specification: Any, of_new_table: str, of_table: str
 ):
     members = {"StreamSpecification": specification}
@@ -127,13 +127,13 @@ def test_a_view_type_goes_with_an_enabled_stream_alone(
         assert lanes.refused(operation, request) == ("ValidationException", message)
 
 
-def test_throughput_and_stream_do_not_change_together(wire: WireClient, simple: str):
+def test_a_change_of_both_throughput_and_stream_is_refused(wire: WireClient, simple: str):
     throughput = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     request = {"TableName": simple, "ProvisionedThroughput": throughput, **enabled()}
     assert wire.refused("UpdateTable", request).type == "ValidationException"
 
 
-def test_a_deleted_table_leaves_no_stream_to_the_next_of_its_name(wire: WireClient):
+def test_a_recreated_table_does_not_have_the_stream_of_the_deleted_one(wire: WireClient):
     request = definition("pk:S", **enabled())
     name = request["TableName"]
     labels = set()

@@ -19,7 +19,7 @@ ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/"
 
 @pytest.fixture(scope="module")
 def kafka_wire() -> Iterator[WireClient]:
-    """A server whose broker does not exist: port 1 has no listener."""
+    """A server whose broker does not exist, because port 1 has no listener."""
     with (
         running_server("--kafka-bootstrap-servers", "127.0.0.1:1", "--copy-messages") as server,
         closing(WireClient(server.endpoint)) as client,
@@ -55,7 +55,7 @@ def test_a_table_without_a_destination_has_none_to_describe(kafka_wire: WireClie
     assert destinations(kafka_wire, published) == []
 
 
-def test_a_destination_is_enabling_until_its_broker_is_there(
+def test_a_destination_is_enabling_until_the_broker_is_reachable(
     kafka_wire: WireClient, published: str
 ):
     assert enable(kafka_wire, published, "threads") == {
@@ -68,7 +68,7 @@ def test_a_destination_is_enabling_until_its_broker_is_there(
     }
     while "DestinationStatusDescription" not in (found := destinations(kafka_wire, published))[0]:
         pass
-    # The reason for the delay.
+    # The description says why the destination is not ACTIVE.
     assert found[0].pop("DestinationStatusDescription").startswith("127.0.0.1:1: ")
     assert found == [
         {
@@ -94,7 +94,7 @@ def test_a_table_has_one_destination_at_a_time(kafka_wire: WireClient, published
         )
 
 
-def test_a_destination_that_was_disabled_stays_visible_until_it_is_on_again(
+def test_a_disabled_destination_is_listed_until_it_is_enabled_again(
     kafka_wire: WireClient, published: str
 ):
     configuration = {"ApproximateCreationDateTimePrecision": "MICROSECOND"}
@@ -112,7 +112,7 @@ def test_a_destination_that_was_disabled_stays_visible_until_it_is_on_again(
 
 
 @pytest.mark.parametrize("topic", ["threads", "others"])
-def test_a_destination_that_is_not_enabled_can_not_be_disabled(
+def test_a_destination_that_is_not_enabled_cannot_be_disabled(
     kafka_wire: WireClient, published: str, topic: str
 ):
     if topic == "others":
@@ -197,7 +197,7 @@ def test_a_table_that_is_missing_has_no_destinations(kafka_wire: WireClient, ope
     )
 
 
-def test_a_table_with_a_destination_can_be_deleted_and_made_again(
+def test_a_table_with_a_destination_can_be_deleted_and_recreated(
     kafka_wire: WireClient,
 ):
     name = unique_name()
@@ -207,7 +207,9 @@ def test_a_table_with_a_destination_can_be_deleted_and_made_again(
         assert destinations(kafka_wire, name) == []
 
 
-def test_boto3_sees_its_own_shapes(kafka_wire: WireClient, published: str):
+def test_the_answers_have_the_shapes_of_boto3s_service_model(
+    kafka_wire: WireClient, published: str
+):
     endpoint = f"http://{kafka_wire.host}:{kafka_wire.port}"
     with closing(boto3_client(endpoint)) as client:
         named = {"TableName": published, "StreamArn": ARN + "threads"}
@@ -221,7 +223,7 @@ def test_boto3_sees_its_own_shapes(kafka_wire: WireClient, published: str):
         )
 
 
-def test_without_kafka_nothing_can_be_enabled(wire: WireClient, simple: str):
+def test_without_kafka_no_destination_can_be_enabled(wire: WireClient, simple: str):
     request = {"TableName": simple, "StreamArn": ARN + "threads"}
     assert wire.refused("EnableKinesisStreamingDestination", request) == (
         "ValidationException",

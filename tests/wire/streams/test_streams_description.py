@@ -99,7 +99,9 @@ def test_the_shard_named_as_start_need_not_exist(
         assert streams_wire("DescribeStream", request)["StreamDescription"]["Shards"] == expected
 
 
-def test_a_shard_without_children_has_none(streams_wire: WireClient, streamed: tuple[str, str]):
+def test_the_child_shards_of_an_open_shard_are_empty(
+    streams_wire: WireClient, streamed: tuple[str, str]
+):
     _, arn = streamed
     for shard_id in (shards_of(streams_wire, arn)[0]["ShardId"], NO_SUCH_SHARD):
         request = {
@@ -145,7 +147,7 @@ def test_a_wrong_request_to_describe_is_refused(
 
 
 @pytest.mark.differs_from_dynamodb_local("it answers no shards")
-def test_a_filter_for_child_shards_names_their_parent(endpoint: str, streamed: tuple[str, str]):
+def test_a_filter_for_child_shards_must_name_the_parent(endpoint: str, streamed: tuple[str, str]):
     _, arn = streamed
     request = {"StreamArn": arn, "ShardFilter": {"Type": "CHILD_SHARDS"}}
     with closing(LanesClient(endpoint, STREAMS_TARGET_PREFIX)) as lanes:
@@ -156,7 +158,7 @@ def test_a_filter_for_child_shards_names_their_parent(endpoint: str, streamed: t
 
 
 @pytest.mark.differs_from_dynamodb_local("it takes an unknown type for none")
-def test_the_only_shard_filter_is_for_children(streams_wire: WireClient, streamed: tuple[str, str]):
+def test_an_unknown_shard_filter_is_refused(streams_wire: WireClient, streamed: tuple[str, str]):
     _, arn = streamed
     refusal = streams_wire.refused(
         "DescribeStream", {"StreamArn": arn, "ShardFilter": {"Type": "OTHER"}}
@@ -285,7 +287,7 @@ def test_a_stream_that_was_disabled_and_enabled_again_stays_readable(
         assert sorted(stream["StreamArn"] for stream in listed) == [first, second]
 
 
-def test_the_stream_of_a_deleted_table_stays(wire: WireClient, streams_wire: WireClient):
+def test_the_stream_of_a_deleted_table_is_kept(wire: WireClient, streams_wire: WireClient):
     with streamed_table(wire, "pk:S") as (name, arn):
         pass
     listed = streams_wire("ListStreams", {"TableName": name})["Streams"]
@@ -294,7 +296,9 @@ def test_the_stream_of_a_deleted_table_stays(wire: WireClient, streams_wire: Wir
     assert description["StreamStatus"] == "DISABLED"
 
 
-def test_the_operations_are_those_of_another_service(wire: WireClient, streams_wire: WireClient):
+def test_operations_of_streams_need_the_target_of_dynamodb_streams(
+    wire: WireClient, streams_wire: WireClient
+):
     assert wire.refused("ListStreams", {}).type == "UnknownOperationException"
     assert streams_wire.refused("ListTables", {}).type == "UnknownOperationException"
 

@@ -40,12 +40,12 @@ def values(streams_wire: WireClient, iterator: str) -> str:
     return "".join(record["dynamodb"]["NewImage"]["n"]["N"] for record in records)
 
 
-def test_from_the_horizon_all_is_read(streams_wire: WireClient, written: Written):
+def test_an_iterator_at_trim_horizon_reads_all_records(streams_wire: WireClient, written: Written):
     iterator = iterator_of(streams_wire, written.arn, written.shard_id)
     assert values(streams_wire, iterator) == "1234"
 
 
-def test_numbers_rise_from_the_one_that_the_shard_starts_with(written: Written):
+def test_sequence_numbers_rise_from_the_starting_number_of_the_shard(written: Written):
     assert written.numbers == sorted(written.numbers)
     assert len(set(written.numbers)) == 4
     assert written.starting <= written.numbers[0]
@@ -58,7 +58,7 @@ def test_numbers_rise_from_the_one_that_the_shard_starts_with(written: Written):
         ("AFTER_SEQUENCE_NUMBER", ["234", "34", "4", ""]),
     ],
 )
-def test_a_number_leads_to_its_record(
+def test_an_iterator_at_a_sequence_number_reads_from_its_record(
     streams_wire: WireClient, written: Written, kind: str, expected: list[str]
 ):
     read = [
@@ -71,7 +71,7 @@ def test_a_number_leads_to_its_record(
     assert read == expected
 
 
-def test_latest_shows_new_records(wire: WireClient, streams_wire: WireClient):
+def test_an_iterator_at_latest_reads_only_new_records(wire: WireClient, streams_wire: WireClient):
     with streamed_table(wire, "pk:S") as (name, arn):
         wire("PutItem", {"TableName": name, "Item": {"pk": {"S": "a"}, "n": {"N": "1"}}})
         iterators = [
@@ -83,7 +83,7 @@ def test_latest_shows_new_records(wire: WireClient, streams_wire: WireClient):
 
 
 @pytest.mark.differs_from_dynamodb_local("it knows no times, and answers 500")
-def test_a_time_leads_to_later_records(streams_wire: WireClient, written: Written):
+def test_an_iterator_at_a_timestamp_reads_later_records(streams_wire: WireClient, written: Written):
     iterator = iterator_of(
         streams_wire, written.arn, written.shard_id, "AT_TIMESTAMP", Timestamp=1_500_000_000.5
     )
@@ -99,7 +99,9 @@ def asked(written: Written, kind: str, **members: Any) -> dict[str, Any]:
     }
 
 
-def test_a_number_is_refused_where_none_is_used(streams_wire: WireClient, written: Written):
+def test_a_sequence_number_is_refused_for_types_without_one(
+    streams_wire: WireClient, written: Written
+):
     for kind in ("TRIM_HORIZON", "LATEST"):
         request = asked(written, kind, SequenceNumber=written.numbers[0])
         assert streams_wire.refused("GetShardIterator", request) == (
@@ -109,7 +111,7 @@ def test_a_number_is_refused_where_none_is_used(streams_wire: WireClient, writte
 
 
 @pytest.mark.parametrize("kind", ["AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER"])
-def test_a_number_is_asked_for_where_one_is_used(
+def test_a_missing_sequence_number_is_refused_for_types_that_need_one(
     streams_wire: WireClient, written: Written, kind: str
 ):
     assert streams_wire.refused("GetShardIterator", asked(written, kind)) == (
@@ -119,7 +121,7 @@ def test_a_number_is_asked_for_where_one_is_used(
 
 
 @pytest.mark.differs_from_dynamodb_local("it answers 500")
-def test_an_invalid_number_is_refused(streams_wire: WireClient, written: Written):
+def test_an_invalid_sequence_number_is_refused(streams_wire: WireClient, written: Written):
     request = asked(written, "AT_SEQUENCE_NUMBER", SequenceNumber="x" * 21)
     assert streams_wire.refused("GetShardIterator", request) == (
         "ValidationException",
@@ -129,7 +131,7 @@ def test_an_invalid_number_is_refused(streams_wire: WireClient, written: Written
 
 @pytest.mark.differs_from_dynamodb_local("it answers 500 to numbers behind the last")
 @pytest.mark.parametrize("kind", ["AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER"])
-def test_a_number_out_of_the_shard_is_refused(
+def test_a_sequence_number_outside_of_the_shard_is_refused(
     streams_wire: WireClient, written: Written, kind: str
 ):
     before = str(int(written.starting) - 1).zfill(21)
@@ -143,7 +145,7 @@ def test_a_number_out_of_the_shard_is_refused(
         )
 
 
-def test_the_length_of_a_number_is_checked(streams_wire: WireClient, written: Written):
+def test_the_length_of_a_sequence_number_is_checked(streams_wire: WireClient, written: Written):
     for number, bound in (
         ("1", "greater than or equal to 21"),
         ("1" * 41, "less than or equal to 40"),
@@ -191,7 +193,7 @@ def test_a_wrong_time_is_refused(
 
 @pytest.mark.differs_from_dynamodb_local("it knows no times, and answers 500")
 @pytest.mark.parametrize("time", [10**400, -(10**400), -1])
-def test_a_time_of_any_size_is_understood(streams_wire: WireClient, written: Written, time: int):
+def test_a_timestamp_of_any_size_is_accepted(streams_wire: WireClient, written: Written, time: int):
     answer = streams_wire.send("GetShardIterator", asked(written, "AT_TIMESTAMP", Timestamp=time))
     assert answer.status == (400 if time > 0 else 200)
 

@@ -1,4 +1,4 @@
-"""GetRecords: the writes that leave a record, and its content."""
+"""GetRecords: which writes leave a record, and the content of records."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def n(value: int) -> dict[str, Any]:
     return {"n": {"N": str(value)}}
 
 
-def test_a_life_of_an_item(item: Follower):
+def test_each_change_of_an_item_has_a_record(item: Follower):
     key = item.key
     item.call("PutItem", Item=key | n(1))
     item.call(
@@ -84,7 +84,7 @@ def test_a_life_of_an_item(item: Follower):
     ]
 
 
-def test_a_record_in_full(item: Follower):
+def test_a_record_has_all_documented_members(item: Follower):
     item.call("PutItem", Item=item.key | {"é": {"S": 'ü"\\\n'}, "b": {"B": "AP8="}})
     (record,) = item.records()
     body = record["dynamodb"]
@@ -172,7 +172,7 @@ def test_writes_of_a_batch_leave_a_record_each(wire: WireClient, item: Follower)
         ("NEW_AND_OLD_IMAGES", {"NewImage", "OldImage"}),
     ],
 )
-def test_a_view_type_shows_its_images(
+def test_records_have_the_images_of_the_view_type(
     wire: WireClient, streams_wire: WireClient, view_type: str, shown: set[str]
 ):
     with streamed_table(wire, "pk:S", view_type=view_type) as (name, arn):
@@ -205,7 +205,7 @@ def test_pages_follow_one_another(wire: WireClient, streams_wire: WireClient):
             by_three, following = drained(streams_wire, iterator, Limit=3)
             at_once, _ = drained(streams_wire, iterator)
             assert one_by_one == by_three == at_once
-            # An open shard continues after any number of empty pages.
+            # An open shard has a next iterator even after empty pages.
             assert following is not None
             assert drained(streams_wire, following)[0] == []
         seen = [value for _, _, (*_, value) in images(at_once)] if at_once else []
@@ -224,7 +224,7 @@ def test_an_open_shard_with_nothing_new_answers_an_iterator(
             iterator = answer["NextShardIterator"]
 
 
-def test_a_closed_shard_ends(wire: WireClient, streams_wire: WireClient):
+def test_a_closed_shard_has_no_next_iterator_at_its_end(wire: WireClient, streams_wire: WireClient):
     with streamed_table(wire, "pk:S") as (name, arn):
         wire("PutItem", {"TableName": name, "Item": {"pk": {"S": "a"}}})
     read = []
@@ -236,7 +236,7 @@ def test_a_closed_shard_ends(wire: WireClient, streams_wire: WireClient):
 
 
 @pytest.mark.differs_from_dynamodb_local("it has one shard")
-def test_an_item_stays_in_its_shard(wire: WireClient, streams_wire: WireClient):
+def test_all_records_of_an_item_are_in_one_shard(wire: WireClient, streams_wire: WireClient):
     with streamed_table(wire, "pk:S") as (name, arn):
         for value in range(3):
             for pk in "abcdefgh":
@@ -304,7 +304,7 @@ def test_an_iterator_that_was_changed_is_refused(
 
 
 @pytest.mark.differs_from_dynamodb_local("it takes an iterator that is missing for a wrong one")
-def test_an_iterator_is_asked_for(streams_wire: WireClient):
+def test_a_missing_iterator_is_refused(streams_wire: WireClient):
     refusal = streams_wire.refused("GetRecords", {})
     assert refusal.message == (
         "1 validation error detected: Value null at 'shardIterator' failed to satisfy "

@@ -1,4 +1,4 @@
-"""Operations on the account and on settings: limits, endpoints, backups, TTL."""
+"""Operations on the account and on settings: limits, endpoints, continuous backups, policies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_limits_are_numbers(wire: WireClient):
 
 
 @differs_from_dynamodb_local("it names a host of AWS")
-def test_the_endpoint_is_the_host_that_was_asked(wire: WireClient):
+def test_the_endpoint_is_the_host_of_the_request(wire: WireClient):
     answer = wire.send("DescribeEndpoints", {}, {"Host": "localhost:8123"})
     assert answer.json == {
         "Endpoints": [{"Address": "localhost:8123", "CachePeriodInMinutes": 1440}]
@@ -55,14 +55,14 @@ def test_the_backups_of_an_unknown_table_are_not_found(wire: WireClient):
 
 
 @differs_from_dynamodb_local("it knows no backups")
-def test_continuous_backups_that_are_off_are_disabled(wire: WireClient, simple: str):
+def test_continuous_backups_can_be_disabled(wire: WireClient, simple: str):
     off = {"TableName": simple, "PointInTimeRecoverySpecification": recovery(enabled=False)}
     answer = wire("UpdateContinuousBackups", off)
     assert answer == wire("DescribeContinuousBackups", {"TableName": simple})
 
 
 @pytest.mark.ours_alone("AWS takes backups")
-def test_continuous_backups_can_not_be_enabled(wire: WireClient, simple: str):
+def test_continuous_backups_cannot_be_enabled(wire: WireClient, simple: str):
     on = {"TableName": simple, "PointInTimeRecoverySpecification": recovery(enabled=True)}
     refusal = wire.refused("UpdateContinuousBackups", on)
     assert refusal == ("ValidationException", "Point-in-time recovery is not supported yet")
@@ -150,7 +150,7 @@ def test_unsupported_resources_are_listed_as_empty(wire: WireClient, operation: 
         ("ListGlobalTables", {"ExclusiveStartGlobalTableName": "no table"}),
     ],
 )
-def test_nothing_is_listed_where_nothing_can_be_asked_so(
+def test_invalid_requests_for_unsupported_resources_are_refused(
     wire: WireClient, operation: str, members: dict[str, Any]
 ):
     assert wire.refused(operation, members).type == "ValidationException"
@@ -185,7 +185,7 @@ IMPLEMENTED = frozenset({
 
 
 def operations_of_the_model() -> list[str]:
-    """Every operation that botocore knows."""
+    """Every operation in botocore's service model."""
     model = Path(botocore.__file__).parent / "data/dynamodb/2012-08-10/service-2.json.gz"
     return sorted(json.loads(gzip.decompress(model.read_bytes()))["operations"])
 
@@ -194,7 +194,7 @@ def operations_of_the_model() -> list[str]:
 @pytest.mark.parametrize(
     "operation", [name for name in operations_of_the_model() if name not in IMPLEMENTED]
 )
-def test_a_missing_operation_says_so(wire: WireClient, operation: str):
+def test_an_operation_that_is_not_implemented_is_reported(wire: WireClient, operation: str):
     answer = wire.send(operation, {})
     assert answer.status in (400, 501)
     assert "not implemented" in answer.json["message"].lower()

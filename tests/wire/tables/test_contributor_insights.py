@@ -1,4 +1,4 @@
-"""Contributor Insights: enabled, described, listed; for tables and global indexes."""
+"""Enabling, describing and listing Contributor Insights of tables and global indexes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ THROTTLED = "THROTTLED_KEYS"
 
 @pytest.fixture
 def name(wire: WireClient) -> Iterator[str]:
-    """A table with a sort key, and with a global index without one."""
+    """A table with a sort key, and with a global index that has no sort key."""
     index = global_index(BY_STATUS, "status")
     with table(wire, "pk:S", "sk:S", "status:S", GlobalSecondaryIndexes=[index]) as name:
         yield name
 
 
 def settled(client: Any, name: str, **index: str) -> dict[str, Any]:
-    """The description after all transitions."""
+    """Wait until all transitions have ended; return the description."""
     while True:
         shown = client.describe_contributor_insights(TableName=name, **index)
         del shown["ResponseMetadata"]
@@ -56,7 +56,7 @@ def kinds(shown: dict[str, Any]) -> list[str]:
     return [rule.split("-")[1] for rule in shown["ContributorInsightsRuleList"]]
 
 
-def test_a_table_begins_without_it(client, name):
+def test_contributor_insights_of_a_new_table_are_disabled(client, name):
     assert settled(client, name) == {
         "TableName": name,
         "ContributorInsightsRuleList": [],
@@ -67,7 +67,7 @@ def test_a_table_begins_without_it(client, name):
     assert summaries == []
 
 
-def test_it_is_enabled_and_off(client, name):
+def test_contributor_insights_are_enabled_and_disabled(client, name):
     began = time.time()
 
     switched = update(client, name, "ENABLE")
@@ -96,19 +96,19 @@ def test_it_is_enabled_and_off(client, name):
     assert off["LastUpdateDateTime"] >= on["LastUpdateDateTime"]
 
 
-def test_an_index_has_its_own(client, name):
+def test_contributor_insights_of_an_index_are_separate(client, name):
     switched = update(client, name, "ENABLE", IndexName=BY_STATUS)
 
     assert switched["IndexName"] == BY_STATUS
     on = settled(client, name, IndexName=BY_STATUS)
     assert (on["TableName"], on["IndexName"]) == (name, BY_STATUS)
     assert on["ContributorInsightsStatus"] == "ENABLED"
-    # The index has no sort key.
+    # The index has no sort key, so there are no rules for items.
     assert kinds(on) == ["PKC", "PKT"]
     assert settled(client, name)["ContributorInsightsStatus"] == "DISABLED"
 
 
-def test_throttled_keys_alone_may_be_recorded(client, name):
+def test_insights_can_be_limited_to_throttled_keys(client, name):
     switched = update(client, name, "ENABLE", ContributorInsightsMode=THROTTLED)
 
     assert switched["ContributorInsightsMode"] == THROTTLED
@@ -240,7 +240,7 @@ def test_a_missing_index_is_reported(wire, name, operation, members):
         ("ListContributorInsights", {"NextToken": "x"}, "NextToken is not one of"),
     ],
 )
-def test_a_faulty_request_is_refused(wire, name, operation, members, words):
+def test_an_invalid_request_is_refused(wire, name, operation, members, words):
     refused = wire.refused(operation, {"TableName": name, **members})
 
     assert refused.type == "ValidationException"
@@ -248,7 +248,7 @@ def test_a_faulty_request_is_refused(wire, name, operation, members, words):
 
 
 @pytest.mark.ours_alone("the server is started and ended here")
-def test_it_is_on_after_a_crash(tmp_path: Path):
+def test_contributor_insights_are_still_enabled_after_a_crash(tmp_path: Path):
     index = global_index(BY_STATUS, "status")
     request = definition("pk:S", "status:S", GlobalSecondaryIndexes=[index], name="kept")
     request["KeySchema"] = [{"AttributeName": "pk", "KeyType": "HASH"}]
@@ -268,7 +268,7 @@ def test_it_is_on_after_a_crash(tmp_path: Path):
 
 
 @pytest.mark.ours_alone("no other server's tables change so slowly")
-def test_a_change_takes_as_long_as_changes_of_tables_do(tmp_path: Path):
+def test_a_change_of_insights_takes_the_transition_time_of_tables(tmp_path: Path):
     on = {"TableName": "slow", "ContributorInsightsAction": "ENABLE"}
 
     def served(seconds: str) -> AbstractContextManager[Server]:

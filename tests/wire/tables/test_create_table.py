@@ -1,4 +1,4 @@
-"""CreateTable: its answer, and refused definitions."""
+"""CreateTable: the answer, and refused definitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INVALID = "One or more parameter values were invalid: "
 
 
 def created(wire: WireClient, request: dict[str, Any]) -> dict[str, Any]:
-    """The description in the answer, of a table that is deleted afterwards."""
+    """Create a table, delete it, and return the description in the answer to CreateTable."""
     description: dict[str, Any] = wire("CreateTable", request)["TableDescription"]
     wait_until_active(wire, request["TableName"])
     wire("DeleteTable", {"TableName": request["TableName"]})
@@ -116,7 +116,7 @@ def test_local_indexes_are_described(wire: WireClient):
     assert sorted(by_name["by-c"]["Projection"]["NonKeyAttributes"]) == ["x", "y"]
 
 
-def test_an_index_on_the_tables_own_sort_key_is_taken(wire: WireClient):
+def test_an_index_on_the_tables_own_sort_key_is_accepted(wire: WireClient):
     request = definition("pk:S", "sk:S", indexes=(local_index("again", "pk", "sk"),))
     assert created(wire, request)["LocalSecondaryIndexes"][0]["IndexName"] == "again"
 
@@ -127,7 +127,7 @@ def test_the_order_of_attribute_definitions_does_not_matter(wire: WireClient):
 
 
 @differs_from_dynamodb_local("other words")
-def test_a_name_that_is_taken_is_refused(wire: WireClient, simple: str):
+def test_the_name_of_an_existing_table_is_refused(wire: WireClient, simple: str):
     request = definition("pk:S", name=simple)
     assert wire.refused("CreateTable", request) == (
         "ResourceInUseException",
@@ -135,18 +135,20 @@ def test_a_name_that_is_taken_is_refused(wire: WireClient, simple: str):
     )
 
 
-def test_a_name_that_is_taken_is_in_use(wire: WireClient, simple: str):
+def test_the_error_for_the_name_of_an_existing_table_is_resource_in_use(
+    wire: WireClient, simple: str
+):
     request = definition("pk:N", name=simple)
     assert wire.refused("CreateTable", request).type == "ResourceInUseException"
 
 
-def test_names_of_3_and_of_255_characters_are_taken(wire: WireClient):
+def test_names_of_3_and_of_255_characters_are_accepted(wire: WireClient):
     for name in (unique_name("n").ljust(255, "x"), unique_name()[-3:].replace("-", ".")):
         assert created(wire, definition("pk:S", name=name))["TableName"] == name
 
 
 @ours_alone("on AWS such tables are billed")
-def test_settings_are_shown_back(wire: WireClient):
+def test_settings_are_described(wire: WireClient):
     members = {
         "DeletionProtectionEnabled": False,
         "TableClass": "STANDARD_INFREQUENT_ACCESS",
@@ -321,7 +323,7 @@ def with_keys(*names: str, defined: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_definition_is_refused(wire: WireClient, members: Any, message: str):
+def test_an_invalid_definition_is_refused(wire: WireClient, members: Any, message: str):
     request = {
         name: value for name, value in (definition("pk:S") | members).items() if value is not None
     }
@@ -329,7 +331,7 @@ def test_a_definition_is_refused(wire: WireClient, members: Any, message: str):
 
 
 @differs_from_dynamodb_local("other words")
-def test_an_attribute_is_defined_once(lanes: LanesClient):
+def test_an_attribute_defined_twice_is_refused(lanes: LanesClient):
     request = definition("pk:S") | with_keys("pk", defined="pk xyz xyz")
     assert lanes.refused("CreateTable", request) == (
         "ValidationException",
@@ -363,7 +365,7 @@ def test_a_fault_of_a_global_index_is_reported_before_that_of_a_local_one(lanes:
         with_keys("pk", defined="pk pk"),
     ],
 )
-def test_a_definition_is_a_validation_error(wire: WireClient, members: Any):
+def test_an_invalid_definition_is_a_validation_error(wire: WireClient, members: Any):
     assert wire.refused("CreateTable", definition("pk:S") | members).type == "ValidationException"
 
 

@@ -106,7 +106,7 @@ def test_a_key_may_have_several_attributes_of_each_kind(wire: WireClient):
         ] == [tuple(key.split(":")) for key in keys]
 
 
-def test_local_and_global_indexes_stand_together(wire: WireClient):
+def test_a_table_may_have_local_and_global_indexes(wire: WireClient):
     members = {
         "indexes": (local_index("by-a", "pk", "a"),),
         "GlobalSecondaryIndexes": [global_index("by-sk", "sk")],
@@ -158,7 +158,7 @@ def test_local_and_global_indexes_stand_together(wire: WireClient):
         ),
     ],
 )
-def test_a_definition_is_refused(lanes: LanesClient, members: Any, message: str):
+def test_an_invalid_definition_is_refused(lanes: LanesClient, members: Any, message: str):
     request = definition("pk:S", "a:S", KeySchema=key_schema("pk")) | members
     assert lanes.refused("CreateTable", request) == ("ValidationException", message)
 
@@ -172,7 +172,7 @@ def test_a_definition_is_refused(lanes: LanesClient, members: Any, message: str)
         ("a:HASH", "a:RANGE", "b:RANGE", "c:RANGE", "d:RANGE"),
     ],
 )
-def test_a_key_with_too_many_attributes_or_in_disorder_is_refused(wire: WireClient, keys: Any):
+def test_a_key_with_too_many_attributes_or_in_a_wrong_order_is_refused(wire: WireClient, keys: Any):
     names = ("pk:S", "a:S", "b:S", "c:S", "d:S", "e:S")
     members = {
         "KeySchema": key_schema("pk"),

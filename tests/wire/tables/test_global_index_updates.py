@@ -37,7 +37,7 @@ CHANGING_INDEXES = (
         "being created, updated, or deleted."
     ),
 )
-# An index stays in a phase until the tests end.
+# With this option an index stays in a phase until the tests end.
 FOR_EVER = "3600"
 OK = 200
 
@@ -50,7 +50,7 @@ PROVISIONED = {"BillingMode": "PROVISIONED", **units(5, 5)}
 
 
 def create(name: str, *keys: str, **members: Any) -> dict[str, Any]:
-    """A request's part that adds an index on strings."""
+    """The members of an UpdateTable that adds an index on string attributes."""
     index = global_index(name, *keys, **members)
     attributes = [element["AttributeName"] for element in index["KeySchema"]]
     return {
@@ -122,7 +122,7 @@ def keys_in(wire: WireClient, name: str, index: str) -> list[str]:
 # -- the life of an index ---------------------------------------------------------------------
 
 
-def test_an_added_index_holds_the_items_that_were_there(wire: WireClient):
+def test_an_added_index_has_entries_for_existing_items(wire: WireClient):
     with a_table(wire) as name:
         for number in range(30):
             put(wire, name, f"{number:02}", a={"S": "x"})
@@ -140,7 +140,7 @@ def test_an_added_index_holds_the_items_that_were_there(wire: WireClient):
 
 
 @differs_from_dynamodb_local("its index takes all of them")
-def test_items_that_break_the_key_are_left_out_and_may_be_updated(wire: WireClient):
+def test_items_that_violate_the_index_key_have_no_entry_and_may_be_updated(wire: WireClient):
     with a_table(wire) as name:
         put(wire, name, "good", a={"S": "x"})
         put(wire, name, "wrong type", a={"N": "1"})
@@ -157,7 +157,7 @@ def test_items_that_break_the_key_are_left_out_and_may_be_updated(wire: WireClie
 
 
 def setting(wire: WireClient, name: str, pk: str, attribute: str, value: Any) -> str | None:
-    """Set an attribute; returns the error's type if refused."""
+    """Set an attribute; return the type of the error if the update is refused."""
     request = {
         "TableName": name,
         "Key": {"pk": {"S": pk}},
@@ -168,7 +168,7 @@ def setting(wire: WireClient, name: str, pk: str, attribute: str, value: Any) ->
     return None if answer.status == OK else refusal_of(answer).type
 
 
-def test_a_deleted_index_is_gone_with_its_definitions(wire: WireClient):
+def test_a_deleted_index_is_removed_with_its_attribute_definitions(wire: WireClient):
     with a_table(wire, "one", "two") as name:
         put(wire, name, "1", **{"of-one": {"S": "x"}})
         deleting = update(wire, name, **changes(delete("one")))
@@ -185,14 +185,15 @@ def test_a_deleted_index_is_gone_with_its_definitions(wire: WireClient):
 
 
 @differs_from_dynamodb_local("it answers 500 then")
-def test_an_index_made_again_has_nothing_of_the_old_one(wire: WireClient):
+def test_a_recreated_index_has_no_entries_of_the_old_one(wire: WireClient):
     with a_table(wire, "one") as name:
         put(wire, name, "1", **{"of-one": {"S": "x"}})
         while keys_in(wire, name, "one") != ["1"]:
             pass
         update(wire, name, **changes(delete("one")))
         wait_until_indexes_active(wire, name)
-        # Another type than before, because the definition was deleted with the index.
+        # The new index key may have another type, because its definition was deleted with the
+        # index.
         put(wire, name, "2", **{"of-one": {"N": "1"}})
         again = create("one", "of-one")
         again["AttributeDefinitions"][0]["AttributeType"] = "N"
@@ -201,7 +202,7 @@ def test_an_index_made_again_has_nothing_of_the_old_one(wire: WireClient):
         assert keys_in(wire, name, "one") == ["2"]
 
 
-def test_definitions_of_indexes_that_come_next_may_be_given(wire: WireClient):
+def test_attribute_definitions_of_future_indexes_are_accepted(wire: WireClient):
     with a_table(wire) as name:
         request = create("by-a", "a")
         request["AttributeDefinitions"] += [
@@ -239,7 +240,7 @@ def test_an_index_that_is_updating_has_its_old_units_and_an_active_table(wire: W
 
 
 @differs_from_dynamodb_local("it refuses the request")
-def test_an_attribute_keeps_its_type_whatever_the_request_defines(wire: WireClient):
+def test_an_attribute_keeps_its_type_if_a_request_defines_another(wire: WireClient):
     with a_table(wire) as name:
         request = create("by-a", "a")
         request["AttributeDefinitions"].append({"AttributeName": "pk", "AttributeType": "N"})
@@ -260,7 +261,7 @@ def test_an_attribute_keeps_its_type_whatever_the_request_defines(wire: WireClie
 
 
 @differs_from_dynamodb_local("it answers 500 to some")
-def test_indexes_follow_the_tables_mode(wire: WireClient):
+def test_indexes_have_the_billing_mode_of_the_table(wire: WireClient):
     with a_table(wire, "one", "two") as name:
         assert refused(wire, name, **PROVISIONED) == (
             "ValidationException",
@@ -357,7 +358,9 @@ def test_indexes_follow_the_tables_mode(wire: WireClient):
         ),
     ],
 )
-def test_a_change_is_refused(lanes: LanesClient, provisioned: str, members: Any, refusal: Any):
+def test_an_invalid_change_is_refused(
+    lanes: LanesClient, provisioned: str, members: Any, refusal: Any
+):
     assert refused(lanes, provisioned, **members) == refusal
 
 
@@ -399,7 +402,7 @@ def test_an_index_is_not_added_or_deleted_with_other_changes(
 
 
 @differs_from_dynamodb_local("other words")
-def test_a_twenty_first_index_is_refused(wire: WireClient):
+def test_a_21st_index_is_refused(wire: WireClient):
     with a_table(wire, *[f"index-{number}" for number in range(20)]) as name:
         assert refused(wire, name, **create("by-a", "a")) == (
             "LimitExceededException",
@@ -436,12 +439,12 @@ def test_more_than_one_index_at_a_time_is_refused(wire: WireClient, provisioned:
     assert refused(wire, provisioned, **both) == ("LimitExceededException", ONLY_ONE)
 
 
-# -- phases, held on a server of their own ------------------------------------------------------
+# -- phases that never end, on separate servers -------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def held_in_phase_1() -> Iterator[WireClient]:
-    """A server on which an added index never gets its resources."""
+    """A server on which an added index stays in the phase of resource allocation."""
     with (
         running_server("--index-allocation-seconds", FOR_EVER) as server,
         closing(WireClient(server.endpoint)) as wire,
@@ -553,7 +556,8 @@ def begin_to_fill(wire: WireClient, name: str) -> None:
     number = 0
     while True:
         update(wire, name, **create("added", "a", **units(1)))
-        # A write in each turn: one of them happens during the backfill, and the index waits for it.
+        # Write in a loop, so that one write happens during the backfill; the index then waits for
+        # it.
         while state(wire, name, "added") not in (("CREATING", True), ("ACTIVE", None)):
             put(wire, name, str(number), a={"S": "x"})
             number += 1
@@ -562,7 +566,7 @@ def begin_to_fill(wire: WireClient, name: str) -> None:
             number += 1
         if state(wire, name, "added") == ("CREATING", True):
             return
-        # None did: try again.
+        # No write happened during the backfill, so delete the index and try again.
         wait_until_indexes_active(wire, name)
         update(wire, name, **changes(delete("added")))
         wait_until_indexes_active(wire, name)

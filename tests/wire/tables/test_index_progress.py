@@ -17,7 +17,7 @@ from tests.support.tables.tables import (
 from tests.support.tables.ttl import put_all, wait_until
 
 START = 1_700_000_000
-# More than the index's initial units, those of 300 seconds.
+# More items than the burst of 300 units that the index has at first.
 ITEMS = 400
 FIRST_ENTRIES = 300
 STEP_SECONDS = 5
@@ -29,7 +29,7 @@ def throughput(units: int) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.ours_alone("no other server has a clock to set")
-def test_progress_rises_with_every_few_entries():
+def test_progress_rises_after_every_few_entries():
     request = definition("pk:S")
     name = request["TableName"]
     index = global_index("by-a", "a", **throughput(1))
@@ -37,7 +37,7 @@ def test_progress_rises_with_every_few_entries():
         "AttributeDefinitions": [{"AttributeName": "a", "AttributeType": "S"}],
         "GlobalSecondaryIndexUpdates": [{"Create": index}],
     }
-    # Units come in only when the clock is set.
+    # The index gets more units only when the test advances the clock.
     with (
         clocked_server(START, "--throttling", "enforce") as clocked,
         closing(WireClient(clocked.endpoint)) as wire,
@@ -53,7 +53,7 @@ def test_progress_rises_with_every_few_entries():
         wait_until_active(wire, name)
         wire("UpdateTable", {"TableName": name, **added})
         wait_until(lambda: metric("throttle_events_total") > 0)
-        # The last one of the first entries becomes durable after the throttle event.
+        # The last of the first entries may become durable after the throttle event.
         written_first = 100 * (FIRST_ENTRIES - 1) / ITEMS
         wait_until(lambda: metric("percentage_progress") >= written_first)
         progress = [metric("percentage_progress")]

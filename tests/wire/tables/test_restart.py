@@ -65,7 +65,7 @@ def is_whole(server: Server) -> None:
         assert found == sorted([100, *[-number for number in range(4, 50, 3)]])
 
 
-def test_everything_is_there_after_a_stop(tmp_path: Path):
+def test_all_data_exists_after_a_stop(tmp_path: Path):
     with running_server(data_dir=tmp_path) as server:
         fill(server)
         is_whole(server)
@@ -76,7 +76,7 @@ def test_everything_is_there_after_a_stop(tmp_path: Path):
             assert server.stop() == 0
 
 
-def test_everything_is_there_after_a_kill(tmp_path: Path):
+def test_all_data_exists_after_a_kill(tmp_path: Path):
     with running_server(data_dir=tmp_path) as server:
         fill(server)
         server.kill()
@@ -84,7 +84,7 @@ def test_everything_is_there_after_a_kill(tmp_path: Path):
         is_whole(server)
 
 
-def test_a_server_in_memory_forgets(tmp_path: Path):
+def test_a_server_in_memory_keeps_no_data_over_a_restart(tmp_path: Path):
     for _ in range(2):
         with running_server() as server, closing(WireClient(server.endpoint)) as wire:
             assert wire("ListTables", {}) == {"TableNames": []}
@@ -92,7 +92,7 @@ def test_a_server_in_memory_forgets(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_interrupt_stops_the_server_cleanly(tmp_path: Path):
+def test_sigint_stops_the_server_normally(tmp_path: Path):
     with running_server(data_dir=tmp_path) as server:
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(30) == 0

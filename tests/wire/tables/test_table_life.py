@@ -1,4 +1,4 @@
-"""Tables described, listed, deleted, and recreated."""
+"""Describing, listing, deleting and recreating tables."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_answer_to_delete_table_is_short(wire: WireClient):
     assert not missing & answer["TableDescription"].keys()
 
 
-def test_a_table_made_again_shows_nothing_of_the_old_one(wire: WireClient):
+def test_a_recreated_table_has_no_items_of_the_old_one(wire: WireClient):
     name = unique_name()
     for text in ("first", "second", "third"):
         request = definition("pk:S", "sk:S", "a:S", indexes=(local_index("by-a", "pk", "a"),))
@@ -109,7 +109,7 @@ def test_tables_are_listed_in_order_and_in_pages(wire: WireClient):
         wire("DeleteTable", {"TableName": name})
 
 
-def test_a_page_of_the_list_holds_100_names(wire: WireClient):
+def test_a_page_of_list_tables_has_at_most_100_names(wire: WireClient):
     prefix = unique_name("many")
     names = [f"{prefix}-{number:03}" for number in range(101)]
     for name in names:
@@ -137,7 +137,7 @@ def test_the_last_page_has_no_last_evaluated_table(wire: WireClient, simple: str
     assert everything == sorted(everything)
 
 
-def test_tables_come_and_go_in_a_row(wire: WireClient):
+def test_tables_can_be_created_and_deleted_repeatedly(wire: WireClient):
     for _ in range(50):
         with table(wire, "pk:S") as name:
             wire("PutItem", {"TableName": name, "Item": {"pk": {"S": "a"}}})

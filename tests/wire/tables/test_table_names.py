@@ -19,7 +19,7 @@ def arn(wire: WireClient, simple: str) -> str:
 @pytest.mark.parametrize(
     "operation", ["GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan"]
 )
-def test_every_operation_takes_an_arn(wire: WireClient, arn: str, operation: str):
+def test_every_operation_accepts_an_arn(wire: WireClient, arn: str, operation: str):
     members = {
         "PutItem": {"Item": KEY},
         "Query": {
@@ -58,7 +58,7 @@ def test_a_malformed_arn_is_a_validation_error(wire: WireClient, name: str):
 
 @pytest.mark.differs_from_dynamodb_local("other words")
 @pytest.mark.parametrize("name", ["foo:bar", "foo:bar:baz:0:table/films"])
-def test_a_name_with_a_colon_is_taken_for_an_arn(wire: WireClient, name: str):
+def test_a_name_with_a_colon_is_parsed_as_an_arn(wire: WireClient, name: str):
     assert wire.refused("GetItem", {"TableName": name, "Key": KEY}) == (
         "ValidationException",
         "ARNs must start with 'arn:'",
@@ -71,7 +71,7 @@ def test_an_arn_of_an_unknown_table_is_not_found(wire: WireClient, arn: str):
     assert wire.refused("GetItem", request).type == "ResourceNotFoundException"
 
 
-def test_an_index_on_an_unknown_table_is_a_missing_table(wire: WireClient):
+def test_a_query_of_an_index_of_an_unknown_table_reports_the_table(wire: WireClient):
     request = {
         "TableName": "no-such-table-anywhere",
         "IndexName": "no-such-index",

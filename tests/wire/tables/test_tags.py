@@ -35,7 +35,7 @@ def test_a_table_without_tags_lists_none(wire: WireClient, arn: str):
     assert tags(wire, arn) == {}
 
 
-def test_tags_are_added_changed_and_taken_away(wire: WireClient, arn: str):
+def test_tags_are_added_changed_and_removed(wire: WireClient, arn: str):
     wire("TagResource", {"ResourceArn": arn, "Tags": tag_list(a="1", b="2")})
     wire("TagResource", {"ResourceArn": arn, "Tags": tag_list(b="3", c="")})
     assert tags(wire, arn) == {"a": "1", "b": "3", "c": ""}
@@ -43,7 +43,7 @@ def test_tags_are_added_changed_and_taken_away(wire: WireClient, arn: str):
     assert tags(wire, arn) == {"b": "3", "c": ""}
 
 
-def test_the_answer_has_an_empty_body(wire: WireClient, arn: str):
+def test_the_answer_to_tag_resource_has_an_empty_body(wire: WireClient, arn: str):
     for operation, members in (
         ("TagResource", {"Tags": tag_list(a="1")}),
         ("UntagResource", {"TagKeys": ["a"]}),
@@ -54,7 +54,7 @@ def test_the_answer_has_an_empty_body(wire: WireClient, arn: str):
         assert answer.headers["x-amz-crc32"] == "0"
 
 
-def test_fifty_tags_are_taken_and_no_more(wire: WireClient, arn: str):
+def test_a_table_has_at_most_fifty_tags(wire: WireClient, arn: str):
     many = [{"Key": f"key{number}", "Value": str(number)} for number in range(50)]
     wire("TagResource", {"ResourceArn": arn, "Tags": many})
     collected: dict[str, str] = {}
@@ -70,7 +70,7 @@ def test_fifty_tags_are_taken_and_no_more(wire: WireClient, arn: str):
     assert refusal.type in ("ValidationException", "LimitExceededException")
 
 
-def test_limits_count_characters(wire: WireClient, arn: str):
+def test_length_limits_of_tags_count_characters(wire: WireClient, arn: str):
     key, value = "é" * 128, "漢" * 256
     wire("TagResource", {"ResourceArn": arn, "Tags": [{"Key": key, "Value": value}]})
     assert tags(wire, arn) == {key: value}
@@ -94,7 +94,7 @@ def test_a_bad_tag_is_refused(wire: WireClient, arn: str, tag: Any):
     assert tags(wire, arn) == {}
 
 
-def test_a_table_is_not_made_with_a_character_that_tags_do_not_have(lanes: LanesClient):
+def test_a_table_with_an_invalid_character_in_a_tag_is_not_created(lanes: LanesClient):
     request = definition("pk:S", Tags=[{"Key": "owner", "Value": "me!"}])
     assert lanes.refused("CreateTable", request) == (
         "ValidationException",
@@ -105,7 +105,7 @@ def test_a_table_is_not_made_with_a_character_that_tags_do_not_have(lanes: Lanes
     )
 
 
-def test_letters_digits_and_spaces_of_any_script_and_some_signs_are_taken(
+def test_tags_may_have_letters_digits_and_spaces_of_any_script_and_some_signs(
     wire: WireClient, arn: str
 ):
     key, value = "Ключ 1+-=._:/@", "値 ٣ é"
@@ -139,7 +139,7 @@ def test_an_unknown_table_is_not_found(wire: WireClient, arn: str):
         assert refusal.type == "ResourceNotFoundException"
 
 
-def test_a_table_made_again_has_none_of_the_old_tags(wire: WireClient):
+def test_a_recreated_table_has_no_tags_of_the_old_one(wire: WireClient):
     name = unique_name()
     with table(wire, "pk:S", name=name, Tags=tag_list(a="1")):
         pass

@@ -41,7 +41,7 @@ def slow(endpoint: str) -> Iterator[WireClient]:
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireClient]:
-    """A server on which no change of a table ends; two tables were created before."""
+    """A server on which changes of tables never complete; two tables were created before."""
     data_dir = tmp_path_factory.mktemp("data")
     with running_server(data_dir=data_dir) as server, closing(WireClient(server.endpoint)) as wire:
         for name in (TO_BE_UPDATED, TO_BE_DELETED):
@@ -65,7 +65,7 @@ def updating(name: str) -> dict[str, Any]:
     return {"TableName": name, "BillingMode": "PROVISIONED", "ProvisionedThroughput": throughput}
 
 
-def test_a_table_is_created_before_it_is_active(held: WireClient):
+def test_a_table_is_creating_before_it_is_active(held: WireClient):
     request = definition("pk:S")
     name = request["TableName"]
     created = held("CreateTable", request)["TableDescription"]
@@ -90,7 +90,7 @@ def test_a_table_that_is_not_active_is_in_use(held: WireClient):
         assert refusal.type == "ResourceInUseException"
 
 
-def test_a_table_is_deleted_before_it_is_gone(held: WireClient):
+def test_a_table_is_deleting_before_it_is_removed(held: WireClient):
     held("DeleteTable", {"TableName": TO_BE_DELETED})
     assert status(held, TO_BE_DELETED) == "DELETING"
     refusal = held.refused("GetItem", {"TableName": TO_BE_DELETED, "Key": KEY})
@@ -109,7 +109,7 @@ def test_an_updated_table_continues_serving(held: WireClient):
     assert status(held, TO_BE_UPDATED) == "UPDATING"
 
 
-def test_new_units_hold_when_the_update_is_over(slow: WireClient):
+def test_new_units_are_shown_when_the_update_is_complete(slow: WireClient):
     members = {
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "a")
@@ -152,7 +152,7 @@ CHANGE = {"Update": {"IndexName": "by-a", **units(3)}}
 CHANGE_AGAIN = {"Update": {"IndexName": "by-a", **units(4)}}
 
 
-def test_every_change_comes_to_its_end(slow: WireClient):
+def test_every_change_is_completed(slow: WireClient):
     request = definition("pk:S")
     name = request["TableName"]
     created = slow("CreateTable", request)["TableDescription"]
@@ -172,7 +172,7 @@ def test_every_change_comes_to_its_end(slow: WireClient):
     assert name not in slow("ListTables", {})["TableNames"]
 
 
-def test_boto3s_waiters_wait(endpoint: str):
+def test_boto3s_waiters_wait_for_transitions(endpoint: str):
     with closing(boto3_client(endpoint)) as client:
         name = unique_name()
         client.create_table(**definition("pk:S", name=name))

@@ -1,4 +1,4 @@
-"""UpdateTable: billing mode, throughput, protection, class, and the returned settings."""
+"""UpdateTable: billing mode, throughput, deletion protection, table class, and the answer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_table_that_is_updating_has_its_old_units(wire: WireClient):
         ),
     ],
 )
-def test_protection_and_class_change_alone(
+def test_protection_and_class_can_be_changed_without_other_settings(
     lanes: LanesClient, simple: str, members: dict[str, Any], message: str
 ):
     before = lanes("DescribeTable", {"TableName": simple})
@@ -115,7 +115,7 @@ def test_the_time_of_the_switch_to_on_demand_is_shown_after_the_update(wire: Wir
         wait_until_active(wire, name)
 
 
-def test_a_table_goes_on_demand_and_back(wire: WireClient):
+def test_a_table_can_become_on_demand_and_provisioned_again(wire: WireClient):
     with table(wire, "pk:S", **PROVISIONED) as name:
         described = updated(wire, name, BillingMode="PAY_PER_REQUEST")
         assert described["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
@@ -161,7 +161,7 @@ def test_a_protected_table_is_not_deleted(wire: WireClient):
         ),
     ],
 )
-def test_settings_are_shown_back(
+def test_settings_are_described(
     wire: WireClient, members: dict[str, Any], shown: tuple[str, str, Any]
 ):
     outer, inner, value = shown
@@ -216,12 +216,12 @@ def test_throughput_that_changes_nothing_is_refused(wire: WireClient):
         ),
     ],
 )
-def test_an_update_is_refused(wire: WireClient, simple: str, members: Any, message: str):
+def test_an_invalid_update_is_refused(wire: WireClient, simple: str, members: Any, message: str):
     refusal = wire.refused("UpdateTable", {"TableName": simple, **members})
     assert refusal == ("ValidationException", message)
 
 
-def test_an_update_of_nothing_is_refused(wire: WireClient, simple: str):
+def test_an_update_without_changes_is_refused(wire: WireClient, simple: str):
     assert wire.refused("UpdateTable", {"TableName": simple}).type == "ValidationException"
 
 

@@ -1,4 +1,4 @@
-"""The effects of a day, immediately visible on a virtual clock, which never goes back."""
+"""On a virtual clock the effects of a day are visible at once, and time never goes back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.tables.tables import definition, table
 
 pytestmark = pytest.mark.ours_alone("no other server has a clock to set")
 
-# In the distant past, so that real times are never mistaken for it.
+# A time in the distant past, so that the test can't confuse it with real time.
 START = "2001-02-03T04:05:06.789Z"
 START_EPOCH_SECONDS = 981_173_106.789
 HOUR_SECONDS = 3_600.0
@@ -36,7 +36,7 @@ class Served:
         self.clock = clock
 
     def streamed(self, name: str = "followed") -> str:
-        """Create a table with a stream; returns the stream's ARN."""
+        """Create a table with a stream; return the stream's ARN."""
         request = definition("pk:S", name=name, StreamSpecification=SPECIFICATION)
         arn: str = self.wire("CreateTable", request)["TableDescription"]["LatestStreamArn"]
         return arn
@@ -72,7 +72,7 @@ def served() -> Iterator[Served]:
         yield Served(wire, streams, clock)
 
 
-def test_records_are_gone_after_a_day(served: Served):
+def test_stream_records_are_trimmed_after_a_day(served: Served):
     arn = served.streamed()
     for key in "abcdefgh":
         served.put(key)
@@ -80,11 +80,11 @@ def test_records_are_gone_after_a_day(served: Served):
     served.put("later")
     assert served.keys(arn) == {*"abcdefgh", "later"}
     served.clock.step(2 * HOUR_SECONDS)
-    # Far sooner than the server's own periodic work.
+    # The deadline is much shorter than the interval of the server's periodic work.
     deadline = time.monotonic() + DEADLINE_SECONDS
     while served.keys_while_trimmed(arn) != {"later"}:
         assert time.monotonic() < deadline
-    # Shards with records were rolled in between, and have children.
+    # Shards with records were rolled meanwhile, so they have children.
     parents = {shard.get("ParentShardId") for shard in shards_of(served.streams, arn)}
     assert len(parents) > 1
 
@@ -102,7 +102,7 @@ def test_a_stream_is_disabled_and_enabled_again_on_a_stopped_clock(served: Serve
     assert (served.keys(first), served.keys(answer["LatestStreamArn"])) == ({"a"}, {"b"})
 
 
-def test_an_iterator_is_of_no_use_after_15_minutes(served: Served):
+def test_an_iterator_expires_after_15_minutes(served: Served):
     arn = served.streamed()
     shard, *_ = shards_of(served.streams, arn)
     request = {"ShardIterator": iterator_of(served.streams, arn, shard["ShardId"])}
@@ -113,7 +113,7 @@ def test_an_iterator_is_of_no_use_after_15_minutes(served: Served):
     assert refused.type == "ExpiredIteratorException"
 
 
-def test_times_that_are_shown_are_of_that_clock(served: Served):
+def test_described_times_are_those_of_the_virtual_clock(served: Served):
     arn = served.streamed()
     assert arn.endswith("/stream/2001-02-03T04:05:06.789")
     described = served.wire("DescribeTable", {"TableName": "followed"})["Table"]
@@ -130,7 +130,7 @@ def test_times_that_are_shown_are_of_that_clock(served: Served):
     assert START_EPOCH_SECONDS + 59 <= shown <= START_EPOCH_SECONDS + 60
 
 
-def test_decreases_are_counted_by_its_days(served: Served):
+def test_decreases_are_counted_by_days_of_the_virtual_clock(served: Served):
     capacity = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units(10)}
     with table(served.wire, "pk:S", **capacity) as name:
 
@@ -157,19 +157,19 @@ def units(count: int) -> dict[str, int]:
     return {"ReadCapacityUnits": count, "WriteCapacityUnits": count}
 
 
-def test_a_clients_own_time_is_real():
+def test_clients_get_real_time_in_headers():
     with (
         server_with_clock("2090-01-01") as (server, _),
         closing(boto3_client(server.endpoint)) as client,
     ):
         answer = client.list_tables()
-    # A client that gets another time signs its requests with it.
+    # The header Date must have real time, because clients sign their requests with it.
     shown = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
     assert shown is None or "2090" not in shown
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_it_does_not_go_back_when_the_server_ends(tmp_path: Path, killed: bool):
+def test_virtual_time_does_not_go_back_when_the_server_is_killed(tmp_path: Path, killed: bool):
     with (
         server_with_clock(START, data_dir=tmp_path) as (server, clock),
         closing(WireClient(server.endpoint)) as wire,
@@ -178,7 +178,7 @@ def test_it_does_not_go_back_when_the_server_ends(tmp_path: Path, killed: bool):
         served = Served(wire, streams, clock)
         arn = served.streamed()
         first = clock.set(speed=SPEED)
-        # Longer than the time that is stored ahead.
+        # Run for longer than the server stores the limit of the clock ahead.
         while clock.now() < first + 4 * SPEED:
             served.put("a")
         told = clock.now()
@@ -192,7 +192,7 @@ def test_it_does_not_go_back_when_the_server_ends(tmp_path: Path, killed: bool):
     with server_with_clock(START, data_dir=tmp_path) as (server, clock):
         began = server.announcement.partition("Virtual clock at ")[2]
         assert began.partition("\n")[0].endswith(f", running at speed {SPEED}")
-        # Before it continued.
+        # The message has the time at which the clock continued.
         assert began >= iso(told)
         assert clock.now() >= told
 
@@ -201,7 +201,7 @@ def iso(epoch_seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(epoch_seconds))
 
 
-def test_real_time_does_not_resume_if_it_would_go_back(tmp_path: Path):
+def test_a_start_with_real_time_is_refused_if_time_would_go_back(tmp_path: Path):
     with server_with_clock("2090-01-01", data_dir=tmp_path):
         pass
     with (

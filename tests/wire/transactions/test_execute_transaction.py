@@ -1,4 +1,4 @@
-"""ExecuteTransaction: statements that read at one moment, or write all or nothing."""
+"""ExecuteTransaction: statements that read items at one moment, or write all items or none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def exists(table: str, pk: str, condition: str) -> dict[str, Any]:
 
 
 def values(wire: WireClient, table: str, *pks: str) -> list[Any]:
-    """The attribute v of these items; None for a missing one."""
+    """The attribute ``v`` of each item; None for a missing item."""
     found = [execute(wire, f'SELECT * FROM "{table}" WHERE pk = ?', pk) for pk in pks]
     return [items[0].get("v") if items else None for items in found]
 
@@ -105,7 +105,7 @@ def test_reads_and_writes_cost_what_transactions_cost(
     assert read["ConsumedCapacity"] == [{"TableName": simple, **units}]
 
 
-def test_a_read_is_of_one_item_of_the_table(
+def test_a_read_must_select_one_item_by_its_key(
     wire: WireClient, simple: str, composite: str, indexed: str, pk: str
 ) -> None:
     of_key = of_statement(1, NO_KEY)
@@ -140,7 +140,7 @@ def test_a_key_of_another_type_cancels_reads_and_writes(
 # -- writes -----------------------------------------------------------------------------------
 
 
-def test_writes_of_all_kinds_are_done_together(wire: WireClient, simple: str, pk: str) -> None:
+def test_a_transaction_may_have_writes_of_all_kinds(wire: WireClient, simple: str, pk: str) -> None:
     transaction(wire, insert(simple, f"{pk}a", 1), insert(simple, f"{pk}b", 2))
     answer = transaction(
         wire,
@@ -153,7 +153,7 @@ def test_writes_of_all_kinds_are_done_together(wire: WireClient, simple: str, pk
     assert values(wire, simple, f"{pk}a", f"{pk}b", f"{pk}c") == [1, 5, 3]
 
 
-def test_exists_may_search_for_a_missing_item(wire: WireClient, simple: str, pk: str) -> None:
+def test_exists_may_check_that_an_item_is_missing(wire: WireClient, simple: str, pk: str) -> None:
     transaction(wire, insert(simple, pk, 1))
     transaction(wire, exists(simple, pk, "w IS MISSING"), insert(simple, f"{pk}b", 2))
     assert values(wire, simple, f"{pk}b") == [2]
@@ -260,7 +260,7 @@ def test_an_update_may_be_written_with_from_first(wire: WireClient, simple: str,
     )
 
 
-def test_faults_of_the_whole_request(wire: WireClient, simple: str, pk: str) -> None:
+def test_faults_of_the_whole_request_are_reported(wire: WireClient, simple: str, pk: str) -> None:
     assert told(wire, select(simple, pk), insert(simple, pk, 1)) == (
         "ExecuteTransaction API does not support both read and write operations in the same "
         "request."
@@ -278,7 +278,7 @@ def test_faults_of_the_whole_request(wire: WireClient, simple: str, pk: str) -> 
     assert values(wire, simple, pk) == [None]
 
 
-def test_a_token_makes_the_same_statements_succeed_again_without_being_done(
+def test_repeated_statements_with_the_same_token_succeed_without_effect(
     wire: WireClient, simple: str, pk: str
 ) -> None:
     token = {"ClientRequestToken": unique_name("token")[-36:]}

@@ -1,4 +1,4 @@
-"""TransactGetItems: items of several tables at one moment."""
+"""TransactGetItems reads items of several tables at one moment."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_item_is_left_out_if_the_projection_selects_nothing(
 
 
 @differs_from_dynamodb_local("tells only CapacityUnits, in no order")
-def test_an_item_costs_two_units_for_4_kb_found_or_not(
+def test_a_get_costs_two_units_for_4_kb_even_if_the_item_is_missing(
     wire: WireClient, simple: str, composite: str, pk: str
 ) -> None:
     write(wire, put(composite, pk=pk, sk="a", v="x" * 5_000))
@@ -95,7 +95,7 @@ def test_an_item_may_not_be_read_twice(wire: WireClient, simple: str, pk: str) -
 
 
 @differs_from_dynamodb_local("tells no reasons")
-def test_an_invalid_key_cancels(wire: WireClient, simple: str, pk: str) -> None:
+def test_an_invalid_key_cancels_the_transaction(wire: WireClient, simple: str, pk: str) -> None:
     no_match = Reason("ValidationError", "The provided key element does not match the schema")
     gets = (get(simple, pk=pk), get(simple, pk=1), get(simple, other="x"))
     assert cancelled(wire, *gets, operation=OPERATION) == [NONE, no_match, NONE]
@@ -148,7 +148,7 @@ def test_constraints_of_members_are_reported_like_any_others(wire: WireClient, s
 
 
 @differs_from_dynamodb_local("counts some bytes more")
-def test_no_more_than_4_mb_are_read(wire: WireClient, simple: str, pk: str) -> None:
+def test_a_read_of_more_than_4_mb_is_refused(wire: WireClient, simple: str, pk: str) -> None:
     names = [f"{pk}-{number:02}" for number in range(12)]
     for name in names:
         wire(

@@ -1,4 +1,4 @@
-"""TransactWriteItems: all actions or none, and the reasons."""
+"""TransactWriteItems: all actions are applied or none, and cancellation reasons."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def item(wire: WireClient, table: str, **key: Any) -> dict[str, Any] | None:
     return plain(answer["Item"]) if "Item" in answer else None
 
 
-# -- what is done -----------------------------------------------------------------------------
+# -- committed transactions -------------------------------------------------------------------
 
 
-def test_puts_of_two_tables_are_there_when_it_is_answered(
+def test_puts_to_two_tables_are_visible_when_the_transaction_is_answered(
     wire: WireClient, simple: str, composite: str, pk: str
 ) -> None:
     assert write(wire, put(simple, pk=pk, v=1), put(composite, pk=pk, sk="a", v=2)) == {}
@@ -53,7 +53,7 @@ def test_puts_of_two_tables_are_there_when_it_is_answered(
     assert item(wire, composite, pk=pk, sk="a") == {"pk": pk, "sk": "a", "v": 2}
 
 
-def test_each_kind_of_action_does_its_own(wire: WireClient, composite: str, pk: str) -> None:
+def test_each_kind_of_action_has_its_effect(wire: WireClient, composite: str, pk: str) -> None:
     write(wire, *(put(composite, pk=f"{pk}-{n}", sk="a", v=n) for n in range(4)))
     write(
         wire,
@@ -87,7 +87,9 @@ def test_a_hundred_items_are_written_at_once(wire: WireClient, composite: str, p
         assert found == list(range(group, 100, 7))
 
 
-def test_local_and_global_indexes_follow(wire: WireClient, pk: str) -> None:
+def test_local_and_global_indexes_get_the_changes_of_a_transaction(
+    wire: WireClient, pk: str
+) -> None:
     with table(wire, "pk:S", "sk:S", "l:N", "g:S", **INDEXES) as name:
         write(
             wire,
@@ -128,7 +130,7 @@ def test_a_table_may_be_named_by_its_arn(wire: WireClient, simple: str, pk: str)
     )
 
 
-# -- why not: what the items say --------------------------------------------------------------
+# -- canceled because of items ----------------------------------------------------------------
 
 
 @differs_from_dynamodb_local("ends the message of a failed condition with a dot")
@@ -202,7 +204,7 @@ def test_every_failed_condition_is_reported_with_its_item_on_request(
         ),
     ],
 )
-def test_an_update_that_can_not_be_done_cancels_as_a_validation_error(
+def test_an_impossible_update_cancels_with_a_validation_error(
     wire: WireClient, simple: str, pk: str, fault: tuple[str, dict[str, Any], str]
 ) -> None:
     expression, values, message = fault
@@ -212,7 +214,7 @@ def test_an_update_that_can_not_be_done_cancels_as_a_validation_error(
     assert item(wire, simple, pk=f"{pk}b") is None
 
 
-# -- why not: what the table says ---------------------------------------------------------------
+# -- canceled because of tables -----------------------------------------------------------------
 
 
 @differs_from_dynamodb_local("tells less, and of all such actions")
@@ -312,7 +314,7 @@ def test_a_table_that_is_missing_refuses_everything(wire: WireClient, simple: st
     assert item(wire, simple, pk=pk) is None
 
 
-# -- why not: what the request says -------------------------------------------------------------
+# -- invalid requests ---------------------------------------------------------------------------
 
 
 @differs_from_dynamodb_local("words of its own, or accepted")
@@ -401,7 +403,7 @@ def test_a_fault_in_an_expression_refuses_the_whole_request(
     assert item(wire, simple, pk=pk) is None
 
 
-def test_values_and_sizes_of_items_are_checked_first(
+def test_values_and_sizes_of_items_are_checked_before_conditions(
     wire: WireClient, simple: str, pk: str
 ) -> None:
     empty = {"Put": {"TableName": simple, "Item": {"pk": {"S": pk}, "v": {}}}}
@@ -425,11 +427,13 @@ def test_more_than_4_mb_are_refused(wire: WireClient, simple: str, pk: str) -> N
     write(wire, *actions[:10])
 
 
-# -- what it costs ------------------------------------------------------------------------------
+# -- capacity -----------------------------------------------------------------------------------
 
 
 @differs_from_dynamodb_local("other units, in no order")
-def test_it_costs_tables_twice_and_indexes_once(wire: WireClient, simple: str, pk: str) -> None:
+def test_a_transaction_costs_double_units_of_tables_and_single_units_of_indexes(
+    wire: WireClient, simple: str, pk: str
+) -> None:
     with table(wire, "pk:S", "sk:S", "l:N", "g:S", **INDEXES) as name:
         actions = [
             put(name, pk=pk, sk="a", l=1, g="x"),
@@ -485,7 +489,7 @@ def test_item_collections_are_reported_for_tables_with_local_indexes(
 # -- client tokens --------------------------------------------------------------------------------
 
 
-def test_a_token_makes_the_same_request_succeed_again_without_being_done(
+def test_a_repeated_request_with_the_same_token_succeeds_without_effect(
     wire: WireClient, simple: str, composite: str, pk: str
 ) -> None:
     actions = [
@@ -530,7 +534,7 @@ def test_a_token_with_another_request_is_a_mismatch(wire: WireClient, simple: st
 
 
 @differs_from_dynamodb_local("ends the message of a failed condition with a dot")
-def test_a_cancelled_transaction_leaves_its_token_free(
+def test_the_token_of_a_canceled_transaction_can_be_used_again(
     wire: WireClient, simple: str, composite: str, pk: str
 ) -> None:
     token = {"ClientRequestToken": pk[-36:]}

@@ -1,4 +1,4 @@
-"""Transactions beyond a table's capacity, and conflicting ones: refusals and counts."""
+"""Throttled and conflicting transactions: errors and metrics."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def served() -> Iterator[CapacityServer]:
 
 
 def until_cancelled(served: CapacityServer, *actions: dict[str, Any]) -> int:
-    """The number of transactions of these actions that succeed before the first failure."""
+    """Repeat a transaction until it is canceled; return the number of successful ones."""
     request = {"TransactItems": list(actions)}
     return served.until_refused("TransactWriteItems", request)
 
 
-def test_a_table_without_units_is_its_actions_reason(served: CapacityServer) -> None:
+def test_a_throttled_table_is_the_reason_of_its_action(served: CapacityServer) -> None:
     narrow, wide = served.table(**units(10, 10)), served.table(**units(1_000, 1_000))
     both = (put(wide, pk="a"), put(narrow, pk="b"))
     done = until_cancelled(served, *both)
@@ -74,12 +74,12 @@ def test_a_table_without_units_is_its_actions_reason(served: CapacityServer) -> 
     assert served.metrics("throttled_requests", narrow) == {("TransactWriteItems",): 2.0}
     assert served.metrics("throttled_requests", wide) == {}
     served.clock.step(1)
-    # Two units each; a put takes one.
+    # A transaction takes 2 units and a put one, so the table had units for about 5 transactions.
     assert 4 <= done <= 6
     assert 9 <= served.puts_until_refused(narrow) <= 11
 
 
-def test_an_index_without_units_is_its_actions_reason(served: CapacityServer) -> None:
+def test_a_throttled_index_is_the_reason_of_its_action(served: CapacityServer) -> None:
     index = global_index("by-g", "g", ProvisionedThroughput=units(5, 5)["ProvisionedThroughput"])
     name = served.table(
         "pk:S",
@@ -112,7 +112,7 @@ def test_a_maximum_of_an_on_demand_table_is_a_throttling_error(served: CapacityS
     assert cancelled(served.wire, get(name, pk="a"), operation="TransactGetItems") == [MAXIMUM]
 
 
-def test_units_are_counted_twice(served: CapacityServer) -> None:
+def test_metrics_count_the_double_units_of_transactions(served: CapacityServer) -> None:
     name = served.table(**units(100, 100))
     write(served.wire, put(name, pk="a"), check(name, "attribute_not_exists(pk)", {}, pk="b"))
     read(served.wire, get(name, pk="a"), get(name, pk="none"))
@@ -132,7 +132,7 @@ def test_a_cancelled_transaction_costs_the_same_as_a_committed_one(
     assert served.metrics("consumed_write_capacity_units", name) == {("",): 4.0}
 
 
-def test_cancelled_transactions_use_up_the_units_of_the_actions_that_could_be_done(
+def test_canceled_transactions_take_the_units_of_the_actions_that_were_possible(
     served: CapacityServer,
 ) -> None:
     narrow, wide = served.table(**units(10, 10)), served.table(**units(1_000, 1_000))
@@ -143,7 +143,7 @@ def test_cancelled_transactions_use_up_the_units_of_the_actions_that_could_be_do
 
 
 @pytest.mark.parametrize("is_last", [True, False])
-def test_a_refused_read_leaves_those_paid_that_were_read_with_it(
+def test_the_units_of_items_read_with_a_throttled_one_stay_consumed(
     served: CapacityServer, *, is_last: bool
 ) -> None:
     narrow, wide = served.table(**units(10, 10)), served.table(**units(1_000, 1_000))
@@ -153,13 +153,13 @@ def test_a_refused_read_leaves_those_paid_that_were_read_with_it(
     assert done == 5
     paid = {("",): 2.0 * (done + 1)}
     assert served.metrics("consumed_read_capacity_units", wide) == paid
-    # From now on, it is refused before any read.
+    # The next request is throttled before it reads.
     assert served.wire.send("TransactGetItems", request).status == 400
     assert served.metrics("consumed_read_capacity_units", wide) == paid
     assert served.metrics("consumed_read_capacity_units", narrow) == {("",): 10.0}
 
 
-# -- those that meet ------------------------------------------------------------------------------
+# -- conflicts ------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -180,7 +180,7 @@ async def one_held_item() -> AsyncIterator[tuple[InProcessClient, str]]:
             await table.send(action.position, Release(b"somebody's"), always=True)
 
 
-async def test_single_writes_of_a_held_item_are_conflicts() -> None:
+async def test_single_writes_of_a_locked_item_are_conflicts() -> None:
     async with one_held_item() as (ask, name):
         key = {"TableName": name, "Key": {"pk": {"S": "a"}}}
         for operation, request in (
@@ -200,7 +200,7 @@ async def test_single_writes_of_a_held_item_are_conflicts() -> None:
         assert ask.database.table(name).throttle.transaction_conflicts == 4
 
 
-async def test_batches_return_locked_items_as_unprocessed_and_do_the_rest() -> None:
+async def test_batches_return_locked_items_as_unprocessed_and_write_the_others() -> None:
     async with one_held_item() as (ask, name):
         requests = [{"PutRequest": {"Item": {"pk": {"S": pk}}}} for pk in ("a", "b")]
         status, body = await ask("BatchWriteItem", {"RequestItems": {name: requests}})
@@ -218,7 +218,7 @@ async def test_batches_return_locked_items_as_unprocessed_and_do_the_rest() -> N
         ]
 
 
-async def test_transactions_of_a_held_item_are_cancelled() -> None:
+async def test_transactions_of_a_locked_item_are_canceled() -> None:
     async with one_held_item() as (ask, name):
         conflict = {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}
         for action in (
