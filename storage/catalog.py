@@ -148,7 +148,7 @@ class Catalog(Struct, frozen=True):
 
     head: CatalogHead
     head_bytes: bytes | None
-    # 0 if an earlier version wrote the catalog, or if there is none.
+    # 0 if an earlier version of the server wrote the catalog, or there is no catalog.
     version: int
     # The count of commits of the node that has loaded the catalog.
     writer_bytes: bytes | None

@@ -114,7 +114,7 @@ NAMESPACES: Final = (bytes([_NAMESPACE]), bytes([_NAMESPACE + 1]))
 
 
 def catalog_writer(node: str) -> bytes:
-    """The key of the number of a node's commits of the catalog."""
+    """The key of the row that counts a node's commits of the catalog."""
     return CATALOG_WRITER + node.encode()
 
 

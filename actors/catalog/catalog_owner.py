@@ -15,12 +15,12 @@ _COUNT_BYTES: Final = 8
 
 
 class CatalogOwner:
-    """The owner of one node's commits.
+    """Commits one node's changes of the catalog.
 
     A table's record is a head of its own, so changes of two tables don't conflict. Only a commit
-    that assigns new numbers compares the head of the whole catalog. Each commit also compares and
-    raises the count of this node's commits. So a commit of unknown outcome can't be written after
-    the next one.
+    that assigns new numbers compares the catalog's head. Each commit also compares and increments
+    the count of this node's commits. So a commit of unknown outcome can't be written after the next
+    one.
 
     Invariant: ``head`` is the catalog's head of the last commit that is known to be durable.
 
@@ -37,7 +37,7 @@ class CatalogOwner:
         self._records: dict[str, bytes] = {}
 
     def adopt(self, loaded: Catalog) -> None:
-        """Adopt the stored heads."""
+        """Use the loaded heads in the next commit."""
         self._writer_bytes = loaded.writer_bytes
         self.head, self._head_bytes = loaded.head, loaded.head_bytes
         self._records = dict(loaded.records)

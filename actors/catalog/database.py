@@ -147,7 +147,7 @@ class Database:
         return table
 
     def mailbox_lengths(self) -> dict[str, int]:
-        """Number of messages that wait for each single actor of the database, by its kind."""
+        """Number of messages that wait for each of the database's own actors, by actor."""
         lengths = {
             "database": len(self.actor.mailbox),
             "burst_balances": len(self.balances.mailbox),

@@ -62,7 +62,7 @@ async def redefine(
     except Unknown:
         raise
     except (StoreError, DynamoDBError):
-        # Return to the old definition: its followers must not miss any later write.
+        # Return to the old definition: the followers of its logs must not miss any later write.
         with suppress(DynamoDBError):
             await table.redefine(old)
         raise

@@ -235,7 +235,7 @@ class DestinationPhases:
 
     async def _over_bounds(self, relay: KafkaRelay, now_epoch_seconds: float) -> str | None:
         settings = self._settings
-        if relay.contract.is_delayed_too_long(relay.lag_bytes):
+        if relay.contract.must_accept_gap(relay.lag_bytes):
             return f"more than {settings.retention_bytes} bytes of changes were not taken"
         if settings.retention_seconds is None or not relay.lag_records:
             return None

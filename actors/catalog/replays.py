@@ -172,9 +172,9 @@ class Replays:
             _log.info("replay_cleanup_delayed", table=table.definition.name, error=str(error))
 
     def check(self) -> None:
-        """End the jobs that keep more of the logs than their contract allows."""
+        """End the jobs with more unpublished changes than the logs keep for them."""
         for replay in self._replays.values():
-            if not replay.is_over and replay.contract.is_delayed_too_long(replay.lag_bytes):
+            if not replay.is_over and replay.contract.must_accept_gap(replay.lag_bytes):
                 replay.give_up()
 
     def writes_to(self, topic: str) -> bool:

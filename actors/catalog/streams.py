@@ -203,7 +203,7 @@ class StreamRegistry:
 
     @contextmanager
     def closing(self, stream: Stream) -> Iterator[None]:
-        """Hide the records after the ends of a stream's shards while these are being committed."""
+        """Hide records after the ends of a stream's shards while the ends are being committed."""
         self._closing = {
             shard.shard_id: shard.last for shard in stream.shards if shard.last is not None
         }

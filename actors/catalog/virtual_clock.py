@@ -172,7 +172,7 @@ class VirtualClockControl:
             now = self._clock.now_epoch_seconds()
             target = now if message.to_epoch_seconds is None else message.to_epoch_seconds
             target += message.by_seconds
-            # Check everything that a clock refuses before anything is stored.
+            # Try the change on another clock first, so that a refused change is never stored.
             trial = VirtualClock(now)
             trial.set(target)
             trial.set_speed(speed)

@@ -93,12 +93,12 @@ class LogFollowers(Mapping[int, Follower]):
         return all(have_passed)
 
     def begin_close(self) -> None:
-        """Tell the followers to stop after their present run."""
+        """Tell the followers to stop after the records that they are applying."""
         for follower in self._followers.values():
             follower.mailbox.close()
 
     async def close(self) -> None:
-        """Stop the followers after their present run."""
+        """Stop the followers after the records that they are applying."""
         self.begin_close()
         await asyncio.gather(*map(self._supervisor.stop, self._followers.values()))
         self._followers.clear()

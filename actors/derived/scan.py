@@ -266,7 +266,7 @@ class TableScan:
         refused: asyncio.Future[None] | None = units.refused
         while refused is not None:
             try:
-                # Use the pause to wait for the pages in flight.
+                # Until units are free, wait for the pages in flight to be durable.
                 for page in self._in_flight:
                     if not await self._wait_durable(page, stopped):
                         return False

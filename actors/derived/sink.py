@@ -76,7 +76,7 @@ class Contract(Struct, frozen=True):
     trim_delay_bytes: int | None
     delivery: Delivery = Delivery.AT_LEAST_ONCE
 
-    def is_delayed_too_long(self, lag_bytes: int) -> bool:
+    def must_accept_gap(self, lag_bytes: int) -> bool:
         """Whether a sink with this many unapplied bytes of records must accept a gap."""
         return self.trim_delay_bytes is not None and lag_bytes > self.trim_delay_bytes
 
@@ -170,7 +170,7 @@ class FillSink(ABC):
 
 
 class SnapshotSink(ABC):
-    """Keeps rows for a table at one moment."""
+    """Keeps a copy of a table at one moment."""
 
     @property
     @abstractmethod

@@ -19,12 +19,12 @@ from dynactor.storage.store import Snapshot, Store
 
 
 class KnownLogs(Protocol):
-    """The logs that a reader knows, by the numbers of their partitions."""
+    """The logs that a reader follows, by the numbers of their partitions."""
 
     def __contains__(self, partition_number: object, /) -> bool: ...
 
     async def wait_joined(self) -> None:
-        """Wait until more logs are known."""
+        """Wait until more logs are followed."""
         ...
 
 
@@ -40,9 +40,9 @@ class TableSnapshot:
 
     @classmethod
     async def take(cls, store: Store, table_name: str, known: KnownLogs) -> TableSnapshot:
-        """A snapshot of a table's present items, once the logs of all its partitions are known.
+        """Take a snapshot of a table's items, once the logs of all its partitions are followed.
 
-        A split is durable a moment before the followers of the table know it.
+        A split is durable a moment before the new logs are followed.
         """
         while True:
             kept = await store.snapshot(is_long=True)

@@ -155,7 +155,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         """Replace a sealed partition by its children, after a durable split.
 
         Returns:
-            The messages that waited for it.
+            The messages that waited for the sealed partition.
         """
         self.map = PartitionMap(ranges)
         waiting = self._unseal(parent)

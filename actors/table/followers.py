@@ -288,7 +288,7 @@ class Followers:
                     continue
                 may_miss = following.contract.gap is Gap.MISSING
                 lag_bytes = feed.logged_bytes - stored.logged_bytes
-                if may_miss and following.contract.is_delayed_too_long(lag_bytes):
+                if may_miss and following.contract.must_accept_gap(lag_bytes):
                     continue
             number = feed.partition_number
             floors[number] = min(floors[number], stored.counter)

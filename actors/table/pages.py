@@ -41,8 +41,8 @@ _KNOWN_KEYS: Final = 1_024
 class ReadRange(Struct, frozen=True):
     """The range that a Query or Scan reads: of one index (None: the table), in one direction.
 
-    ``after`` is the position after which a page continues. ``consistent`` changes only the price:
-    every read sees all writes that were answered before it.
+    ``after`` is the position after which a page continues. ``consistent`` changes the price; a read
+    from a standby, which may lag, is never consistent.
     """
 
     key_range: KeyRange
@@ -164,7 +164,7 @@ def _finished(
 
 
 class _Owed(NamedTuple):
-    """The units that a page owes to a partition."""
+    """The units of a page that a partition is charged."""
 
     partition_number: int
     units: float
@@ -177,7 +177,7 @@ async def _read_pieces(
     view: View,
     first: Sequence[Row] = (),
 ) -> tuple[PageBuilder, list[_Owed]]:
-    """Read partition by partition until the page is full; each checks its units.
+    """Read partition by partition until the page is full or a partition has no units left.
 
     Nothing is charged here, because the store may repeat the call. ``first`` are rows of the range
     that were read before.
@@ -217,7 +217,7 @@ async def _read_pieces(
 def _pay(
     table: Table, request: ReadRange, of_index: GlobalIndexActors | None, owed: list[_Owed]
 ) -> None:
-    """Charge the partitions the units that a page owes them."""
+    """Charge each partition the units that a page has read from it."""
     throttle = table.throttle
     limited = request.index if of_index else None
     start = _query_start(request)
@@ -258,7 +258,7 @@ class _Rows:
         self._reverse = request.reverse
         self._fetches = request.rules.fetch
         self._sizes = table.row_sizes.setdefault(index_id, RowSizes())
-        # Rows that were read, and the number of them that were taken.
+        # Rows that were read, and how many of them ``take`` has returned.
         self._rows: Sequence[Row] = ()
         self._taken = 0
         self._is_ended = False

@@ -537,7 +537,7 @@ class FreeUnits(BackfillUnits):
         pass
 
     def take(self, partition_number: int, units: int) -> None:
-        """Do nothing: an entry without limits may always be put."""
+        """Do nothing: without limits, an index entry may always be put."""
         del partition_number, units
 
 

@@ -389,7 +389,7 @@ class TableTraffic:
                 index_id = self._local_ids[index.name]
                 use = uses.get(index_id) or self._use(index_id)
                 use.write_units += index.write_units
-        # See ``read``: most writes are skipped.
+        # Only one in many writes is sampled: see ``read``.
         sampler = self._table.writes
         if sampler.skip:
             sampler.skip -= 1

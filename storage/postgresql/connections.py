@@ -202,7 +202,7 @@ class Connections:
 
 
 async def connect(address: Address, policy: Policy = _USUAL) -> Any:
-    """Connect to the first host that answers; it takes writes if the policy needs the primary.
+    """Connect to the first host that answers; if ``policy`` needs the primary, to the primary only.
 
     asyncpg could try several hosts itself, but all of its time would go to a first host that does
     not answer.

@@ -37,7 +37,7 @@ _log = structlog.get_logger("storage")
 
 
 class ReadStore:
-    """The standby and the primary. ``is_used``: whether the standby gets reads at this moment."""
+    """Reads from the standby if ``is_used``, and otherwise from the primary."""
 
     def __init__(  # noqa: PLR0917 - its parts, made in one place
         self,
@@ -67,7 +67,7 @@ class ReadStore:
         return ReadStoreFigures(self.is_used, self._fallbacks)
 
     async def keep(self) -> None:
-        """Check the standby each second, forever."""
+        """Check the standby each second until the task is canceled."""
         while True:
             await self.check()
             await anyio.sleep(_BEAT_SECONDS)
@@ -137,7 +137,7 @@ class ReadStore:
 
 
 class _FallbackView:
-    """The view of eventually consistent reads."""
+    """Reads from the standby, or from the primary if the standby can't be used."""
 
     def __init__(self, store: ReadStore) -> None:
         self._store = store

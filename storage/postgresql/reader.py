@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """The reads. ``connections`` are for statements, ``for_snapshots`` for transactions."""
+    """Reads from one server: statements use ``connections``, and transactions ``for_snapshots``."""
 
     def __init__(
         self,

@@ -111,7 +111,7 @@ class CommittedView:
 
 
 class OneCallView:
-    """A view that answers one call, with one statement. A second call raises ``SecondCall``."""
+    """A view that answers one call. A second call raises ``SecondCall``."""
 
     def __init__(self, view: CommittedView) -> None:
         self._view: CommittedView | None = view

@@ -83,7 +83,7 @@ class Engine(Protocol):
 
 
 class DiskEngine:
-    """The engine in a data directory."""
+    """RocksDB in a data directory."""
 
     def __init__(self, directory: DataDirectory, options: RocksOptions) -> None:
         self._directory = directory
@@ -148,7 +148,7 @@ class DiskEngine:
         self.is_for_writing = False
 
     def open_for_writing(self) -> None:
-        """Replay the log."""
+        """Open the engine again for writing; RocksDB replays its log."""
         # Closing the earlier engine may have written to the log.
         self._cut_log()
         self.rows = self._open_for_writing()
@@ -401,7 +401,7 @@ def _discard_configuration(engine_directory: Path) -> None:
     """
     path = engine_directory / "rocksdict-config.json"
     if not path.is_symlink():
-        # On a file system without symbolic links, the file stays.
+        # On a file system without symbolic links, the file stays as rocksdict wrote it.
         with suppress(OSError):
             made = path.with_suffix(".new")
             made.symlink_to(os.devnull)

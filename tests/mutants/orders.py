@@ -772,7 +772,7 @@ ORDERS: Final = (
     Fault(
         "trimming waits for a sink that may miss changes",
         "actors/table/followers.py",
-        "if may_miss and following.contract.is_delayed_too_long(lag_bytes):",
+        "if may_miss and following.contract.must_accept_gap(lag_bytes):",
         "if False:",
         "tests/actors/derived/test_trim_delay.py",
         [
