@@ -37,7 +37,7 @@ class ChangedKeys:
             keys.add(group.head_key)
             keys.update([key for key, _ in group.puts])
             keys.update(group.deletes)
-            self.ranges += group.range_deletes
+            self.ranges += group.ranges
 
     def __contains__(self, key: bytes) -> bool:
         each: ChangedKeys | None = self

@@ -195,6 +195,7 @@ class StoreSlice:
             range_deletes=[self._keys.stored_range(*each) for each in group.range_deletes],
             guards=[(stored(key), value) for key, value in group.guards],
             raises=[stored(key) for key in group.raises],
+            discards=[self._keys.stored_range(*each) for each in group.discards],
         )
 
 

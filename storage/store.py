@@ -85,6 +85,8 @@ class Group(Struct, frozen=True):
     unless the stored head is ``expected_head`` (None: there is none yet); it then becomes
     ``head``, or is deleted if ``head`` is None. Range deletes (start inclusive, end exclusive)
     come before the group's puts and deletes, so that a commit may empty a range and fill it again.
+    Nobody reads or writes the rows of discarded ranges any more: the engine deletes them with the
+    commit or in the background, also after a restart.
 
     Guards are rows that the group requires but does not own: a key and the value that the row must
     have, or None if the row must be absent. They are compared with the rows before the commit. If
@@ -102,6 +104,12 @@ class Group(Struct, frozen=True):
     range_deletes: Sequence[tuple[bytes, bytes]] = ()
     guards: Sequence[tuple[bytes, bytes | None]] = ()
     raises: Sequence[bytes] = ()
+    discards: Sequence[tuple[bytes, bytes]] = ()
+
+    @property
+    def ranges(self) -> Sequence[tuple[bytes, bytes]]:
+        """All ranges whose rows the group deletes."""
+        return (*self.range_deletes, *self.discards)
 
 
 class NotCached(Enum):
@@ -227,7 +235,7 @@ class Store(Protocol):
         ...
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
-        """Reclaim the disk space of deleted rows in this range. May take minutes.
+        """Reclaim the disk space of deleted and discarded rows in this range. May take minutes.
 
         Raises:
             Full, Retry, Closed, Unknown: commits are refused, or began to be refused meanwhile.

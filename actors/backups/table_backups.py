@@ -289,7 +289,7 @@ class TableBackups:
                 key_layout.table_backup(backup.backup_id),
                 key_layout.filling_cursor(backup.rows_id),
             ],
-            range_deletes=[rows],
+            discards=[rows],
         )
         del self._backups[backup.backup_id]
         if is_large:

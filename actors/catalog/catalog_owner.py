@@ -61,6 +61,7 @@ class CatalogOwner:
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
+        discards: Sequence[tuple[bytes, bytes]] = (),
         heads: Sequence[Group] = (),
     ) -> None:
         """Write a table's record with other rows; return once it is durable.
@@ -73,7 +74,9 @@ class CatalogOwner:
         """
         name, value = record.definition.name, catalog.encode_record(record)
         group = Group(key_layout.table_record(name), self._records.get(name), value)
-        await self._commit([group, *heads], puts, deletes, range_deletes, head=head)
+        await self._commit(
+            [group, *heads], puts, deletes, range_deletes, discards=discards, head=head
+        )
         self._records[name] = value
 
     async def delete(
@@ -88,15 +91,17 @@ class CatalogOwner:
         group = Group(key_layout.table_record(name), self._records.get(name), None)
         heads = await catalog.ended_heads(self._store.latest, record.partition_numbers)
         range_deletes = [
-            key_layout.table_range(table_id),
             key_layout.checkpoint_range(table_id),
-            key_layout.expiry_range(table_id),
             key_layout.balance_range(table_id),
             # The streams store which parts of its logs are trimmed.
             key_layout.trim_range(table_id),
         ]
-        range_deletes += [key_layout.change_range(number) for number in logs]
-        await self._commit([group, *heads], puts, (), range_deletes)
+        discards = [
+            key_layout.table_range(table_id),
+            key_layout.expiry_range(table_id),
+            *map(key_layout.change_range, logs),
+        ]
+        await self._commit([group, *heads], puts, (), range_deletes, discards=discards)
         del self._records[name]
 
     async def change(
@@ -106,7 +111,7 @@ class CatalogOwner:
         heads: Sequence[Group] = (),
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
-        range_deletes: Sequence[tuple[bytes, bytes]] = (),
+        discards: Sequence[tuple[bytes, bytes]] = (),
         raises_version: bool = True,
     ) -> None:
         """Change other rows of the catalog: streams, ends of logs, backups of tables.
@@ -117,7 +122,7 @@ class CatalogOwner:
             StoreError: see the store's ``commit``.
         """
         await self._commit(
-            heads, puts, deletes, range_deletes, head=head, raises_version=raises_version
+            heads, puts, deletes, discards=discards, head=head, raises_version=raises_version
         )
 
     async def _commit(
@@ -127,6 +132,7 @@ class CatalogOwner:
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
         *,
+        discards: Sequence[tuple[bytes, bytes]] = (),
         head: CatalogHead | None = None,
         raises_version: bool = True,
     ) -> None:
@@ -140,6 +146,7 @@ class CatalogOwner:
             deletes,
             range_deletes,
             raises=[key_layout.CATALOG_VERSION] if raises_version else (),
+            discards=discards,
         )
         head_bytes = self._head_bytes
         if head is not None:

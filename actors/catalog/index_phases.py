@@ -171,10 +171,8 @@ class IndexPhases:
         await self._owner.put(
             record,
             heads=await ended_heads(self._store.latest, numbers),
-            range_deletes=[
-                key_layout.index_range(table_id, index_id),
-                key_layout.index_checkpoint_range(table_id, index_id),
-            ],
+            range_deletes=[key_layout.index_checkpoint_range(table_id, index_id)],
+            discards=[key_layout.index_range(table_id, index_id)],
         )
         table.record = record
 

@@ -264,7 +264,7 @@ class StreamRegistry:
             with self._as_before([stream]):
                 await self._owner.change(
                     deletes=[key_layout.stream(stream.table_id, stream.label)],
-                    range_deletes=[key_layout.change_range(number) for number in orphaned],
+                    discards=[key_layout.change_range(number) for number in orphaned],
                 )
 
     async def trim(
@@ -307,7 +307,7 @@ class StreamRegistry:
             await self._owner.change(
                 heads=[Group(key, stored, value)],
                 puts=[*map(stream_row, changed), *puts],
-                range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
+                discards=[change_log.trimmed_range(feed.partition_number, floor)],
                 raises_version=bool(changed),
             )
 

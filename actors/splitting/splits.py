@@ -262,7 +262,7 @@ class Splitter:
                 key_layout.trim(table_id, ended.number),
                 *(key_layout.checkpoint(each, ended.number) for each in ended.subscribers),
             ],
-            range_deletes=[key_layout.change_range(ended.number)],
+            discards=[key_layout.change_range(ended.number)],
         )
         table.record = record
         table.followers.forget(ended.number)
@@ -337,7 +337,7 @@ class Splitter:
             ],
             # Without a kept log, delete the records that were written for a follower that has
             # ended.
-            range_deletes=() if has_log else (key_layout.change_range(split.parent),),
+            discards=() if has_log else (key_layout.change_range(split.parent),),
         )
 
 

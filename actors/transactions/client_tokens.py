@@ -135,7 +135,7 @@ class ClientTokens:
         return CLIENT_TOKEN_SECONDS
 
     async def _delete(self, trimmed: bytes | None, start: bytes, end: bytes) -> None:
-        group = Group(key_layout.CLIENT_TOKENS_TRIMMED, trimmed, end, range_deletes=[(start, end)])
+        group = Group(key_layout.CLIENT_TOKENS_TRIMMED, trimmed, end, discards=[(start, end)])
         durable = await commit_past_stalls(self._store, [group])
         await durable
 

@@ -64,6 +64,8 @@ async def _opened(address: str, *, create: bool) -> AsyncIterator[Store]:
         from dynactor.api.serve.open_postgresql import open_postgresql  # noqa: PLC0415
 
         async with open_postgresql(address) as store:
+            # Rows of deleted tables may be left, and must not be copied.
+            await store.reclaim(b"", b"\xff")
             yield store
         return
     from dynactor.storage.rocks.store import open_rocks  # noqa: PLC0415

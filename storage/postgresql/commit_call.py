@@ -10,7 +10,7 @@ from dynactor.storage.store import Group
 
 _GUARDS, _HEADS, _INSERTS, _DELETES, _PUTS = (1, 8, 64, 512, 4096)
 # The arrays of the function's arguments: checks, inserts, puts, deletes, ranges, raises.
-_ARRAYS: Final = (5, 6, 6, 3, 5, 2)
+_ARRAYS: Final = (5, 6, 6, 3, 6, 2)
 
 
 class CommitCall:
@@ -21,6 +21,9 @@ class CommitCall:
         self._guards = {key: value for group in groups for key, value in group.guards}
         self._final: dict[bytes, bytes | None] = {}
         self.ranges: list[Range] = []
+        self.discards = [
+            part for group in groups for each in group.discards for part in ranges(*each)
+        ]
         for group in groups:
             self._add(group)
         self._raises = {key for group in groups for key in group.raises}
@@ -28,6 +31,11 @@ class CommitCall:
         self.size_bytes = sum(
             len(key) + len(value) for key, value in self._final.items() if value is not None
         )
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether the call deletes or discards ranges, so it is not joined with others."""
+        return bool(self.ranges or self.discards)
 
     def _add(self, group: Group) -> None:
         final = self._final
@@ -57,11 +65,12 @@ class CommitCall:
                 arrays.delete(number, key)
             else:
                 arrays.put(number, key, value, is_head=key in self._heads)
-        for part in self.ranges:
-            arrays.ranges.append(part)
         for key in sorted(self._raises):
             assert table_of(key) == HEADS
             arrays.raises.append((number, key))
+        arrays.ranges += [(*part, False) for part in self.ranges]
+        arrays.ranges += [(*part, True) for part in self.discards]
+        arrays.deletes_ranges |= bool(self.ranges)
 
 
 class Arrays:
@@ -70,7 +79,8 @@ class Arrays:
     def __init__(self, calls: Iterable[CommitCall]) -> None:
         self.mask = 0
         self.count = 0
-        self.ranges: list[Range] = []
+        self.deletes_ranges = False
+        self.ranges: list[tuple[Any, ...]] = []
         self.raises: list[tuple[int, bytes]] = []
         self._checks: list[tuple[Any, ...]] = []
         self._inserts: list[tuple[Any, ...]] = []

@@ -138,14 +138,14 @@ class Commits:
     def _take(self) -> list[Pending]:
         """The calls of the next statement: they share no key, and a range delete is alone."""
         taken = [self._waiting.popleft()]
-        if taken[0].call.ranges:
+        if taken[0].call.has_ranges:
             return taken
         keys = set(taken[0].call.keys)
         size_bytes = taken[0].call.size_bytes
         while self._waiting and len(taken) < _CALLS_AT_ONCE:
             call = self._waiting[0].call
             size_bytes += call.size_bytes
-            if call.ranges or size_bytes > _BYTES_AT_ONCE or not keys.isdisjoint(call.keys):
+            if call.has_ranges or size_bytes > _BYTES_AT_ONCE or not keys.isdisjoint(call.keys):
                 break
             keys |= call.keys
             taken.append(self._waiting.popleft())
@@ -189,7 +189,7 @@ class Commits:
         loop = asyncio.get_running_loop()
         arrays = Arrays(call.call for call in calls)
         arguments = arrays.arguments(self._epoch, attempt.batch)
-        seconds = _RANGE_SECONDS if arrays.ranges else STATEMENT_SECONDS
+        seconds = _RANGE_SECONDS if arrays.deletes_ranges else STATEMENT_SECONDS
         give_up_at = loop.time() + RETRY_SECONDS
         while True:
             began = perf_counter_ns()

@@ -104,7 +104,17 @@ def raise_format(schema: str) -> str:
     """The statements that upgrade a schema of an earlier format."""
     quoted = _quoted(schema)
     return f"""
+        CREATE TABLE IF NOT EXISTS {quoted}.discards (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            of_table int NOT NULL,
+            low bytea NOT NULL,
+            high bytea NOT NULL,
+            low_tail bytea,
+            high_tail bytea,
+            low_prefix bytea NOT NULL
+        );
         {_commit_function(quoted)}
+        {_discard_function(quoted)}
         COMMENT ON SCHEMA {quoted} IS '{FORMAT_COMMENT}';
     """
 
@@ -122,8 +132,9 @@ class Statements:
             "$12::bool[], $13::bytea[], $14::bytea[], $15::bytea[], $16::int[], $17::int[], "
             "$18::bool[], $19::bytea[], $20::bytea[], $21::bytea[], $22::int[], $23::int[], "
             "$24::bytea[], $25::int[], $26::bytea[], $27::bytea[], $28::bytea[], $29::bytea[], "
-            "$30::int[], $31::bytea[])"
+            "$30::bool[], $31::int[], $32::bytea[])"
         )
+        self.discard = f"SELECT {quoted}.discard($1::bigint, $2::int)"
         self.try_lock = f"SELECT pg_try_advisory_lock('{nodes}'::regclass::oid::int, 1)"
         self.epoch = f"SELECT epoch FROM {nodes}"
         self.owner = f"SELECT name, started_at FROM {nodes}"
@@ -274,7 +285,7 @@ def _commit_function(schema: str) -> str:
             p_tail bytea[],
             d_table int[], d_call int[], d_key bytea[],
             r_table int[], r_low bytea[], r_high bytea[], r_low_tail bytea[], r_high_tail bytea[],
-            v_call int[], v_key bytea[]
+            r_is_discard bool[], v_call int[], v_key bytea[]
         ) RETURNS int[] LANGUAGE plpgsql AS $body$
         #variable_conflict use_column
         DECLARE
@@ -283,14 +294,18 @@ def _commit_function(schema: str) -> str:
             bad record;
             done bigint;
         BEGIN
-            PERFORM pg_advisory_xact_lock_shared('{schema}.nodes'::regclass::oid::int, 2);
-            IF NOT EXISTS (SELECT FROM {schema}.nodes n WHERE n.epoch = commit.epoch)
-            THEN RAISE EXCEPTION USING ERRCODE = '{OWNED_BY_ANOTHER}'; END IF;
+            {_own(schema, "commit")}
             {"".join(guard_locks + head_locks + checks)}
             SELECT array_agg(s.call::int) INTO refused
                 FROM unnest(said) WITH ORDINALITY AS s(verdict, call) WHERE s.verdict <> {ACCEPTED};
             IF array_length(refused, 1) = array_length(said, 1) THEN RETURN said; END IF;
-            FOR at IN 1 .. coalesce(array_length(r_table, 1), 0) LOOP{ranges}
+            FOR at IN 1 .. coalesce(array_length(r_table, 1), 0) LOOP
+            IF r_is_discard[at] THEN
+                INSERT INTO {schema}.discards (of_table, low, high, low_tail, high_tail, low_prefix)
+                VALUES (r_table[at], r_low[at], r_high[at], r_low_tail[at], r_high_tail[at],
+                    substring(r_low[at] FOR 2600));
+                CONTINUE;
+            END IF;{ranges}
             END LOOP;
             {"".join(inserts + deleted + puts)}
             -- Last, because concurrent commits wait for each other here.
@@ -304,6 +319,56 @@ def _commit_function(schema: str) -> str:
             RETURN said;
         END $body$;
     """
+
+
+def _discard_function(schema: str) -> str:
+    """Deletes some rows of the oldest discarded range; NULL if there is no such range.
+
+    The range shrinks with each piece, so no piece reads the index entries of the deleted rows.
+    """
+    pieces = "".join(
+        f"""
+            IF d.of_table = {number} THEN
+                keys := ARRAY(SELECT key FROM {schema}.{name} WHERE key >= d.low AND key < d.high
+                    AND (tail IS NULL OR (
+                        (d.low_tail IS NULL OR tail >= d.low_tail
+                            OR substring(key FOR 2600) <> d.low_prefix)
+                        AND (d.high_tail IS NULL OR tail < d.high_tail
+                            OR substring(key FOR 2600) <> substring(d.high FOR 2600))))
+                    ORDER BY key LIMIT most);
+                DELETE FROM {schema}.{name} WHERE key = ANY(keys);
+            END IF;"""
+        for number, name in enumerate(TABLES)
+    )
+    return f"""
+        CREATE OR REPLACE FUNCTION {schema}.discard(epoch bigint, most int)
+        RETURNS int LANGUAGE plpgsql AS $body$
+        #variable_conflict use_column
+        DECLARE
+            d record;
+            keys bytea[];
+        BEGIN
+            {_own(schema, "discard")}
+            SELECT * INTO d FROM {schema}.discards ORDER BY number LIMIT 1 FOR UPDATE;
+            IF NOT FOUND THEN RETURN NULL; END IF;
+            {pieces}
+            IF coalesce(array_length(keys, 1), 0) < most THEN
+                DELETE FROM {schema}.discards WHERE number = d.number;
+            ELSE
+                UPDATE {schema}.discards SET low = keys[most] || '\\x00'::bytea
+                    WHERE number = d.number;
+            END IF;
+            RETURN coalesce(array_length(keys, 1), 0);
+        END $body$;
+    """
+
+
+def _own(schema: str, function: str) -> str:
+    """Refuse to write for a server that does not own the database any more."""
+    return f"""
+            PERFORM pg_advisory_xact_lock_shared('{schema}.nodes'::regclass::oid::int, 2);
+            IF NOT EXISTS (SELECT FROM {schema}.nodes n WHERE n.epoch = {function}.epoch)
+            THEN RAISE EXCEPTION USING ERRCODE = '{OWNED_BY_ANOTHER}'; END IF;"""
 
 
 def _quoted(name: str) -> str:

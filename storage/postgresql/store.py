@@ -25,6 +25,7 @@ from dynactor.storage.postgresql.connections import (
     close_connection,
     connect,
 )
+from dynactor.storage.postgresql.discards import Discards
 from dynactor.storage.postgresql.errors import FAILURES, cannot_open
 from dynactor.storage.postgresql.ownership import Ownership, take_ownership
 from dynactor.storage.postgresql.read_store import ReadStore
@@ -68,6 +69,7 @@ async def open_postgresql(url: str, read_url: str | None = None) -> AsyncIterato
     async with anyio.create_task_group() as tasks:
         store = _PostgresqlStore(tasks, address, statements, ownership)
         tasks.start_soon(ownership.keep, store.refuse)
+        tasks.start_soon(store.discards.run)
         if read_address is not None:
             await store.read_from(read_address)
         try:
@@ -124,6 +126,7 @@ class _PostgresqlStore:
             latency=self._latency,
             ended=self._note,
         )
+        self.discards = Discards(connections, statements, ownership.epoch)
         self._reader = Reader(
             tasks, connections, Connections(address, _SNAPSHOTS), statements, self._raise_if_closed
         )
@@ -153,7 +156,10 @@ class _PostgresqlStore:
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         self._raise_if_closed()
         written = asyncio.get_running_loop().create_future()
-        error = await self._commits.commit(CommitCall(groups)) if groups else None
+        call = CommitCall(groups)
+        error = await self._commits.commit(call) if groups else None
+        if call.discards:
+            self.discards.begin()
         if error is None:
             written.set_result(None)
         elif isinstance(error, Unknown):
@@ -166,8 +172,9 @@ class _PostgresqlStore:
         return written
 
     async def reclaim(self, start: bytes, end: bytes) -> None:  # noqa: ARG002 - of the port
-        # Do nothing: autovacuum frees the space of deleted rows.
+        # Autovacuum frees the space of deleted rows.
         self._raise_if_closed()
+        await self.discards.wait_idle()
 
     async def checkpoint(self, directory: Path) -> None:  # noqa: ARG002 - of the port
         raise CannotOpen("The data are in PostgreSQL: use its own backups, such as pg_basebackup")
@@ -188,6 +195,7 @@ class _PostgresqlStore:
         if self._closed is None:
             self._closed = Closed("the store is closed")
         await self._commits.wait_idle()
+        self.discards.close()
         await self._reader.close()
         if self._read_store is not None:
             await self._read_store.close()

@@ -327,7 +327,7 @@ class _RocksStore:
     def _remember_heads(self, groups: Sequence[Group]) -> None:
         heads = self._heads
         for group in groups:
-            if group.range_deletes:
+            if group.ranges:
                 heads.clear()
             # A commit that creates or ends partitions may write another partition's head as a plain
             # row.
@@ -486,11 +486,11 @@ class _MemoryStore(_RocksStore):
 
 def _frees_space(groups: Sequence[Group]) -> bool:
     """Whether a commit frees space on a full disk, so it may use the reserve."""
-    if any(group.puts and not group.range_deletes for group in groups):
+    if any(group.puts and not group.ranges for group in groups):
         return False
     # Several heads alone free nothing: a table's record is a head, too.
     return len(groups) == 1 or any(
-        group.deletes or group.range_deletes or group.head is None for group in groups
+        group.deletes or group.ranges or group.head is None for group in groups
     )
 
 
@@ -498,7 +498,7 @@ def _batch(groups: Sequence[Group]) -> WriteBatch:
     batch = WriteBatch(raw_mode=True)
     put, delete = batch.put, batch.delete
     for group in groups:
-        for start, end in group.range_deletes:
+        for start, end in group.ranges:
             batch.delete_range(start, end)
         for key in group.deletes:
             delete(key)

@@ -348,7 +348,7 @@ ORDERS: Final = (
             await self._owner.change(
                 heads=[Group(key, stored, value)],
                 puts=[*map(stream_row, changed), *puts],
-                range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
+                discards=[change_log.trimmed_range(feed.partition_number, floor)],
                 raises_version=bool(changed),
             )
 """,
@@ -357,7 +357,7 @@ ORDERS: Final = (
             await self._owner.change(
                 heads=[Group(key, stored, value)],
                 puts=[*map(stream_row, changed), *puts],
-                range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
+                discards=[change_log.trimmed_range(feed.partition_number, floor)],
                 raises_version=bool(changed),
             )
         for kept in changed:
@@ -391,14 +391,14 @@ ORDERS: Final = (
             with self._as_before([stream]):
                 await self._owner.change(
                     deletes=[key_layout.stream(stream.table_id, stream.label)],
-                    range_deletes=[key_layout.change_range(number) for number in orphaned],
+                    discards=[key_layout.change_range(number) for number in orphaned],
                 )
 """,
         """\
             self.remember(stream)
             await self._owner.change(
                 deletes=[key_layout.stream(stream.table_id, stream.label)],
-                range_deletes=[key_layout.change_range(number) for number in orphaned],
+                discards=[key_layout.change_range(number) for number in orphaned],
             )
             del self._streams[stream.table_name, stream.label]
 """,

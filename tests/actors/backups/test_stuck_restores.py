@@ -40,7 +40,7 @@ class FullFor(FaultyStore):
         self.is_full_for = lambda _: False
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        is_deletion = any(group.range_deletes for group in groups)
+        is_deletion = any(group.ranges for group in groups)
         if not is_deletion and any(self.is_full_for(group.head_key) for group in groups):
             raise Full("the disk is full")
         return await super().commit(groups)

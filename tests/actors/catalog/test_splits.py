@@ -283,6 +283,7 @@ async def test_no_row_remains_of_a_table_that_was_split_and_deleted(restarted):
                 await database.delete_table("Thread")
             clock.step(DAY_SECONDS)
             await database.actor.keep_streams()
+            await store.reclaim(b"\x00", b"\xff")
             rows = await store.durable().page(b"", b"\xff", max_rows=100, max_bytes=1 << 20)
             left = [
                 key_layout.CATALOG_HEAD,
@@ -402,6 +403,7 @@ async def test_an_ended_log_is_deleted_when_it_is_not_needed():
             assert table.record.ended_logs == ()
             assert 1 not in table.followers._feeds
             assert [feed.parent for feed in await table.followers.feeds()] == [None, None]
+            await store.reclaim(*key_layout.change_range(1))
             for start, end in (
                 key_layout.change_range(1),
                 (key_layout.checkpoint(subscriber, 1), key_layout.checkpoint(subscriber, 2)),
@@ -464,6 +466,7 @@ async def test_a_deleted_table_leaves_no_rows_of_ended_logs():
             await database.split_partition("Thread", 1, MIDDLE)
         await database.delete_table("Thread")
         start, end = key_layout.change_range(1)[0], key_layout.change_range(99)[1]
+        await store.reclaim(start, end)
         assert not await store.latest.page(start, end, max_rows=1, max_bytes=1)
 
 

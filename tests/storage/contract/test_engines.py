@@ -120,6 +120,28 @@ async def test_groups_delete_rows_and_ranges_and_write_into_the_emptied_range(
     assert await store.durable().load([b"k4"]) == [b"new"]
 
 
+async def test_the_rows_of_discarded_ranges_are_deleted_in_the_end(store: Store) -> None:
+    await put(store, {b"k%04d" % number: b"old" for number in range(2_500)})
+    discarded = Group(
+        b"head",
+        None,
+        b"1",
+        puts=[(b"l", b"new")],
+        discards=[(b"k0001", b"k2000"), (b"k2001", b"k2499"), (b"none", b"nowhere")],
+    )
+    await (await store.commit([discarded]))
+    await (await store.commit([group({b"m": b"1"})]))
+    await store.reclaim(b"a", b"z")
+    assert await keys_between(store, b"k", b"n") == [
+        *(b"k0000", b"k2000", b"k2499"),
+        *(b"l", b"m"),
+    ]
+    with pytest.raises(Conflict):
+        await store.commit([Group(b"head", None, b"2", discards=[(b"k", b"n")])])
+    await store.reclaim(b"a", b"z")
+    assert len(await keys_between(store, b"k", b"n")) == 5
+
+
 @pytest.mark.parametrize(
     ("start", "end", "bounds", "numbers"),
     [
@@ -356,6 +378,11 @@ async def test_long_keys_are_sorted_like_short_keys(store: Store, seed: int) -> 
     deleted = Group(b"head", None, b"1", range_deletes=[(start, end)], deletes=[keys[0]])
     await (await store.commit([deleted]))
     left = [key for key in keys[1:] if not start <= key < end]
+    assert await keys_between(store, b"k", b"l") == left
+    start, end = sorted(draw.sample(keys, 2))
+    await (await store.commit([Group(b"head", b"1", b"2", discards=[(start, end)])]))
+    await store.reclaim(b"k", b"l")
+    left = [key for key in left if not start <= key < end]
     assert await keys_between(store, b"k", b"l") == left
 
 

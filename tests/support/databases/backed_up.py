@@ -72,8 +72,7 @@ class HoldingCopies(FaultyStore):
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         if self.is_holding and any(
-            group.head_key[:1] in _HEADS and group.puts and not group.range_deletes
-            for group in groups
+            group.head_key[:1] in _HEADS and group.puts and not group.ranges for group in groups
         ):
             raise Full("the disk is full")
         return await super().commit(groups)
@@ -129,6 +128,8 @@ async def wait_followed(table: Table) -> None:
 async def rows_of(store: Store, table_id: int) -> dict[bytes, bytes]:
     """All rows of a table, its indexes and the sizes of its item collections, without versions."""
     start, end = key_layout.table_range(table_id)
+    # PostgreSQL deletes the rows of a deleted table later.
+    await store.reclaim(start, end)
     found = {}
     while page := await store.durable().page(start, end, max_rows=1_000, max_bytes=1 << 24):
         for key, value in page:

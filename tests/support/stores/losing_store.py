@@ -53,5 +53,5 @@ class LosingStore(SteppedStore):
 
 
 def _keys(group: Group) -> list[bytes]:
-    assert not group.range_deletes
+    assert not group.ranges
     return [group.head_key, *(key for key, _ in group.puts), *group.deletes, *group.raises]
