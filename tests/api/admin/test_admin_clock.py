@@ -1,4 +1,4 @@
-"""The virtual clock on the admin listener, and its command."""
+"""The virtual clock over the admin port and by the command ``dynactor clock``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ STANDING = {"now": START_EPOCH_SECONDS, "now_iso": "2030-01-31T12:00:00.000Z", "
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """The admin port of a server whose clock stands still."""
+    """The admin port of a server whose virtual clock does not run."""
     with running_server("--admin-port", "0", "--virtual-clock", START) as server:
         assert "\nVirtual clock at 2030-01-31T12:00:00.000Z, stopped\n" in server.announcement
         yield admin_port(server)
 
 
-def test_it_is_read_and_moved(port: int):
+def test_the_clock_is_read_stepped_and_set(port: int):
     assert ask(port, "/clock").json == STANDING
     stepped = ask(port, "/clock/step", "POST", {"seconds": 1.5})
     assert (stepped.status, stepped.json["now"]) == (200, START_EPOCH_SECONDS + 1.5)
@@ -36,7 +36,7 @@ def test_it_is_read_and_moved(port: int):
     assert by_text["speed"] == 60
     assert by_text["now"] >= 1_896_134_400
     while ask(port, "/clock").json["now"] == by_text["now"]:
-        # The loop's time has a precision of milliseconds.
+        # Wait, because the loop's time has a precision of milliseconds.
         continue
     stopped = ask(port, "/clock", "PUT", {"speed": 0}).json
     assert ask(port, "/clock").json == stopped
@@ -63,7 +63,7 @@ def test_it_is_read_and_moved(port: int):
         ("POST", "/clock/step", {"seconds": 1e300}, "A time is a number of seconds"),
     ],
 )
-def test_a_refusal_is_explained_and_changes_nothing(
+def test_an_invalid_change_is_refused_with_a_reason(
     standing_port: int, method: str, path: str, body: Any, words: str
 ):
     answer = ask(standing_port, path, method, body)
@@ -74,7 +74,7 @@ def test_a_refusal_is_explained_and_changes_nothing(
 
 @pytest.fixture(scope="module")
 def standing_port() -> Iterator[int]:
-    """Like ``port``, for tests that don't move the clock."""
+    """An admin port as ``port``, shared by tests that don't change the clock."""
     with running_server("--admin-port", "0", "--virtual-clock", START) as server:
         yield admin_port(server)
 
@@ -92,7 +92,7 @@ def test_other_methods_are_not_allowed(standing_port: int):
 
 
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded"])
-def test_a_web_page_can_not_have_a_browser_move_it(standing_port: int, content_type: str | None):
+def test_a_web_page_cannot_change_the_clock(standing_port: int, content_type: str | None):
     answer = ask(standing_port, "/clock/step", "POST", {"seconds": 1}, content_type=content_type)
     assert answer.status == 415
     assert ask(standing_port, "/clock").json == STANDING
@@ -108,7 +108,7 @@ def test_a_server_in_real_time_reports_no_virtual_clock():
             assert "--virtual-clock" in answer.json["message"]
 
 
-def test_the_command_reads_and_moves_it(port: int):
+def test_the_command_reads_steps_and_sets_the_clock(port: int):
     place = ("--admin-endpoint", f"http://127.0.0.1:{port}")
 
     def clock(*arguments: str) -> str:
@@ -144,11 +144,11 @@ def test_the_command_names_the_address_without_a_server():
 
 
 @pytest.mark.parametrize("start", ["soon", "-1", "nan", "99999999999999"])
-def test_a_start_that_is_no_time_is_refused(start: str):
+def test_an_invalid_start_time_is_refused(start: str):
     done = run_command("serve", "--in-memory", "--admin-port", "0", f"--virtual-clock={start}")
     assert_gives_up(done, "--virtual-clock: ", "time")
 
 
-def test_without_an_admin_port_it_could_not_be_moved():
+def test_a_virtual_clock_without_an_admin_port_is_refused():
     done = run_command("serve", "--in-memory", "--no-admin", "--virtual-clock", "now")
     assert_gives_up(done, "--virtual-clock needs the admin port")

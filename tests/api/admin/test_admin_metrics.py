@@ -50,7 +50,7 @@ Labels = tuple[tuple[str, str], ...]
 async def scrape(
     database: Database, requests: RequestFigures | None = None
 ) -> dict[str, dict[Labels, float]]:
-    """The samples by name, without ``dynactor_``, then by labels."""
+    """The samples by name without the prefix ``dynactor_``, and then by labels."""
     figures = figures_of(requests or RequestFigures())
     body, _ = await exposition(database, figures, "")
     return {
@@ -70,7 +70,7 @@ def with_index() -> TableDefinition:
 
 
 async def add_index(database: Database) -> Table:
-    """Add an index to the table, like UpdateTable."""
+    """Add an index to the table, as UpdateTable does."""
     index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
     posts = (KeyAttribute("posts", "N"),)
     edit = TableEdit(index_creates=(index,), attribute_definitions=posts)
@@ -92,7 +92,7 @@ async def test_a_table_without_indexes_has_no_index_metrics():
     assert found["write_throttle_events"] == {OF_FULL_MAILBOXES: 0}
 
 
-async def test_a_virtual_clock_is_shown_and_real_time_is_not():
+async def test_a_virtual_clock_has_a_metric_and_real_time_has_none():
     clock = SetClock()
     async with running_database(clock=clock) as database:
         clock.step(60)
@@ -103,7 +103,7 @@ async def test_a_virtual_clock_is_shown_and_real_time_is_not():
         assert not any("clock" in name for name in await scrape(database))
 
 
-async def test_requests_that_met_a_transaction_are_counted():
+async def test_requests_that_conflict_with_a_transaction_are_counted():
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -130,7 +130,7 @@ async def test_an_index_that_has_caught_up_has_no_lag():
         found = await scrape(database)
     assert found["index_lag_records"] == {OF_INDEX: 0}
     assert found["index_lag_seconds"] == {OF_INDEX: 0}
-    # It was created with the table, so it has no backfill.
+    # The index was created with the table, so it has no backfill.
     assert found["online_index_percentage_progress"] == {}
 
 
@@ -140,7 +140,7 @@ async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
         table = database.table("Thread")
         actors = table.followers.indexes.get(1)
         assert actors is not None
-        # The followers are paused, as when an index accepts no writes.
+        # Stop the followers, as if the index accepted no writes.
         for maintainer in actors._maintainers.values():
             await actors._supervisor.stop(maintainer)
         for number in range(20):
@@ -160,7 +160,7 @@ async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
     assert now - oldest <= found["index_lag_seconds"][OF_INDEX] <= later - oldest
 
 
-async def test_an_index_in_its_first_phase_is_at_nothing():
+async def test_the_progress_of_an_index_in_its_first_phase_is_zero():
     async with running_database(index_allocation_seconds=3600) as database:
         await database.create_table(table_definition())
         await database.table("Thread").write(put(thread("EC2", "a", posts=1)))
@@ -172,7 +172,7 @@ async def test_an_index_in_its_first_phase_is_at_nothing():
     assert found["index_lag_records"] == {}
 
 
-async def test_a_backfill_shows_its_progress_and_then_that_it_is_done():
+async def test_the_progress_of_a_backfill_rises_to_its_end():
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -181,7 +181,7 @@ async def test_a_backfill_shows_its_progress_and_then_that_it_is_done():
         await add_index(database)
         progress = set()
         while table.definition.global_indexes[0].status != "ACTIVE":
-            # Without the text, because the backfill does not wait for it.
+            # Read the figures without a scrape, because the backfill might end during a scrape.
             (found_index,) = (await table_figures(database)).indexes
             progress.add(found_index.percentage_progress or 0.0)
             actors = table.followers.indexes.get(1)
@@ -211,14 +211,14 @@ async def test_a_backfill_takes_a_unit_for_each_kib_of_an_entry():
     assert found["online_index_consumed_write_capacity_units"] == {OF_INDEX: 3}
 
 
-async def test_a_backfill_that_waits_for_space_is_throttled_once_per_piece(
+async def test_a_backfill_that_waits_for_a_mailbox_counts_one_throttle_event_per_message(
     monkeypatch: pytest.MonkeyPatch,
 ):
     async with running_database(partitions_per_table=1) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
-        # This applies to new partitions, which are those of the index.
+        # The limit applies to new partitions, which are those of the index.
         monkeypatch.setattr(partitions, "MAILBOX_MESSAGES", 0)
         await add_index(database)
         while (
@@ -226,7 +226,7 @@ async def test_a_backfill_that_waits_for_space_is_throttled_once_per_piece(
         ) is None or not actors.backfill_throttle_events:
             await asyncio.sleep(0)
         (partition,) = actors.partitions.values()
-        # Any number of useless notices of space is still one event.
+        # Repeated notifications of space in the mailbox count as one event.
         for _ in range(3):
             partition._mailbox.drain()
             await asyncio.sleep(0)
@@ -243,7 +243,7 @@ def request_of(operation: str, body: bytes) -> Request:
     )
 
 
-async def test_writes_that_meet_a_full_mailbox_are_counted():
+async def test_writes_refused_by_a_full_mailbox_are_counted():
     async with running_database(partitions_per_table=1) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")

@@ -1,4 +1,4 @@
-"""Backups of a running server: the admin listener, the command, and a server on a backup."""
+"""Backups of a running server: the admin port, the command, and a server on a backup."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEADLINE_SECONDS = 60
 
 
 class Served(NamedTuple):
-    """A server that makes backups."""
+    """A server with a backup directory."""
 
     server: Server
     port: int
@@ -58,7 +58,7 @@ def put_and_get(endpoint: str, name: str) -> dict[str, Any]:
         return found["Item"]
 
 
-def test_a_server_on_a_backup_has_everything_and_writes(served: Served):
+def test_a_server_on_a_backup_has_all_data_and_accepts_writes(served: Served):
     request = definition("pk:S")
     name = request["TableName"]
     item = {"pk": {"S": "first"}, "note": {"S": "kept"}}
@@ -74,25 +74,25 @@ def test_a_server_on_a_backup_has_everything_and_writes(served: Served):
         assert put_and_get(restored.endpoint, name) == item
 
 
-def test_a_server_does_not_start_on_a_backup_itself_without_the_option(served: Served):
+def test_a_server_starts_on_a_backup_only_with_the_option(served: Served):
     assert served.command("--name", "before").returncode == 0
     backup = served.backups / "before"
     files = sorted(path.name for path in backup.iterdir())
     refused = run_command("serve", "--port", "0", "--data-dir", str(backup))
     assert_gives_up(refused, f"cp -r {backup} COPY", "--serve-backup")
-    # A renamed backup is still a backup.
+    # A renamed backup still counts as a backup.
     renamed = backup.rename(served.backups / "renamed")
     refused = run_command("serve", "--port", "0", "--data-dir", str(renamed))
     assert_gives_up(refused, "is a backup")
     assert sorted(path.name for path in renamed.iterdir()) == files
     with running_server("--serve-backup", data_dir=renamed) as server:
         assert server.stop() == 0
-    # After a server has used it, the backup is an ordinary data directory.
+    # After a server has run on the backup, the backup is an ordinary data directory.
     with running_server(data_dir=renamed) as server:
         assert server.stop() == 0
 
 
-def test_without_a_name_it_is_called_by_the_time(served: Served):
+def test_a_backup_without_a_name_is_named_after_the_time(served: Served):
     made = ask(served.port, "/backups", "POST", {})
     assert made.status == 201
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z", made.json["name"])
@@ -100,7 +100,7 @@ def test_without_a_name_it_is_called_by_the_time(served: Served):
     assert Path(made.json["directory"]).is_dir()
 
 
-def test_a_refusal_is_explained(served: Served):
+def test_a_refused_backup_has_a_reason(served: Served):
     assert ask(served.port, "/backups", "POST", {"name": "one"}).status == 201
     for body, status, words in (
         ({"name": "one"}, 409, "There is a backup of that name"),
@@ -118,7 +118,7 @@ def test_a_refusal_is_explained(served: Served):
     assert_gives_up(served.command("--name", "one"), "There is a backup of that name")
 
 
-def test_a_server_that_was_given_no_place_says_so():
+def test_a_server_without_a_backup_directory_reports_the_option():
     with running_server("--admin-port", "0") as server:
         port = admin_port(server)
         assert "--backup-dir" in ask(port, "/backups", "POST", {}).json["message"]
@@ -140,11 +140,11 @@ def test_a_server_that_was_given_no_place_says_so():
         ),
     ],
 )
-def test_a_place_that_would_not_do_is_refused_at_start(options: tuple[str, ...], words: str):
+def test_an_unusable_backup_directory_is_refused_at_start(options: tuple[str, ...], words: str):
     assert_gives_up(run_command("serve", "--port", "0", *options), words)
 
 
-def test_a_place_that_a_link_leads_to_is_in_the_data_directory_too(tmp_path: Path):
+def test_a_backup_directory_linked_into_the_data_directory_is_refused(tmp_path: Path):
     (tmp_path / "data").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "data")
     data = ("--admin-port", "0", "--data-dir", str(tmp_path / "data"))
@@ -154,7 +154,7 @@ def test_a_place_that_a_link_leads_to_is_in_the_data_directory_too(tmp_path: Pat
 
 
 class _Writer(threading.Thread):
-    """Writes its items repeatedly, each time with the next number."""
+    """A thread that writes its items repeatedly, each time with the next number."""
 
     def __init__(self, endpoint: str, table: str, number: int, ended: threading.Event) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class _Writer(threading.Thread):
         self._table = table
         self._number = number
         self._ended = ended
-        # The numbers last acknowledged, and last requested.
+        # For each item, the last acknowledged number and the last requested number.
         self.answered = [0] * _ITEMS_OF_EACH
         self.asked = [0] * _ITEMS_OF_EACH
 
@@ -180,7 +180,7 @@ class _Writer(threading.Thread):
                     self.answered[place] = round_number
 
 
-def test_a_backup_during_writes_has_all_acknowledged_ones_and_matching_indexes(
+def test_a_backup_during_writes_has_all_acknowledged_writes_and_matching_indexes(
     tmp_path: Path,
 ):
     request = definition(
@@ -227,7 +227,7 @@ def test_a_backup_during_writes_has_all_acknowledged_ones_and_matching_indexes(
                 found = int(item["local"]["N"])
                 assert before[writer_number][place] <= found <= after[writer_number][place]
             assert sorted_items(call, name, "ByLocal") == sorted(items, key=repr)
-            # The stream continues from its position.
+            # The global index continues from its checkpoint and catches up.
             deadline = monotonic() + _DEADLINE_SECONDS
             while sorted_items(call, name, "ByGlobal") != sorted(items, key=repr):
                 assert monotonic() < deadline

@@ -1,4 +1,4 @@
-"""The callers that may change settings over the admin port."""
+"""Which clients may change settings over the admin port."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ELSEWHERE = "192.0.2.7"
 
 
 def status(peer: str | None, secret: str | None = None, **headers: str) -> int:
-    """200, or the status of the refusal."""
+    """The status of a change: 200, or the status of the refusal."""
     refusal = change_refusal("POST", HEADERS | headers, peer, secret)
     return 200 if refusal is None else refusal.status
 
@@ -39,7 +39,7 @@ def test_a_wrong_secret_is_refused(authorization: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_reading_is_free(method: str) -> None:
+def test_reads_need_no_secret(method: str) -> None:
     assert change_refusal(method, {}, ELSEWHERE, SECRET) is None
 
 

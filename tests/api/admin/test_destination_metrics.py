@@ -1,4 +1,4 @@
-"""The metrics of topics that changes are published to."""
+"""The metrics of destinations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LABELS = {"table": "Thread", "topic": TOPIC}
 
 
 async def scrape(database: Database) -> dict[str, float]:
-    """The samples of the one destination, by name; its state as a name, too."""
+    """The samples of the only destination by name; its state is also a name."""
     body, _ = await exposition(database, figures_of(RequestFigures()), "")
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(body.decode()):
@@ -37,7 +37,7 @@ async def scrape(database: Database) -> dict[str, float]:
     return found
 
 
-async def test_a_destination_that_keeps_up():
+async def test_the_metrics_of_a_destination_without_a_backlog():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         table = await published_table(database)
@@ -58,7 +58,7 @@ async def test_a_destination_that_keeps_up():
         }
 
 
-async def test_a_destination_whose_broker_is_away():
+async def test_the_metrics_of_a_destination_whose_broker_is_unreachable():
     broker, clock = FakeBroker(), SetClock()
     async with running_database(clock=clock, broker=broker, relays=relay_settings()) as database:
         with broker.unreachable():
@@ -77,7 +77,7 @@ async def test_a_destination_whose_broker_is_away():
         assert found["errors_total"] > 0
 
 
-async def test_how_much_is_kept_is_known_after_a_restart():
+async def test_the_size_of_the_backlog_is_shown_after_a_restart():
     broker = FakeBroker()
     async with memory_store() as store:
         with broker.unreachable():
@@ -90,7 +90,7 @@ async def test_how_much_is_kept_is_known_after_a_restart():
     assert after["lag_records"] == before["lag_records"] == 10
 
 
-async def test_a_destination_that_was_cut_off():
+async def test_the_metrics_of_a_destination_that_was_cut_off():
     broker = FakeBroker()
     relays = relay_settings(retention_bytes=1_000)
     async with running_database(broker=broker, relays=relays) as database:

@@ -27,7 +27,7 @@ def test_a_running_server_is_healthy_and_ready() -> None:
         assert ask(port, "/ready", method="POST").status == 405
 
 
-async def test_it_is_ready_from_when_it_listens_until_it_stops() -> None:
+async def test_a_server_is_ready_from_when_it_listens_until_it_stops() -> None:
     async with memory_store() as store, running_database(store) as database:
         protocol = Protocol(database, ())
         with listen("127.0.0.1", 0) as admin, listen("127.0.0.1", 0) as listener:
@@ -44,7 +44,7 @@ async def test_it_is_ready_from_when_it_listens_until_it_stops() -> None:
                 assert await status("/health") == 200
 
 
-def test_it_is_not_ready_while_its_disk_is_full(tmp_path: Path) -> None:
+def test_a_server_is_not_ready_while_its_disk_is_full(tmp_path: Path) -> None:
     power = PowerLoss(tmp_path / "power", tmp_path / "data")
     with running_server(
         "--admin-port", "0", data_dir=tmp_path / "data", environment=power.environment()

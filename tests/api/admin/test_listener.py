@@ -1,4 +1,4 @@
-"""The admin listener: when it is open, and which requests it answers."""
+"""The admin port: when the server opens it, and which requests are answered there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.servers.admin import admin_port, ask, server_with_clock
 from tests.support.servers.server import PROJECT, run_command, running_server
 
 
-def test_it_is_there_without_an_option_and_not_with_no_admin():
+def test_the_admin_port_is_open_by_default_and_closed_with_no_admin():
     with running_server() as server:
         assert ask(admin_port(server), "/metrics").status == 200
     with running_server("--no-admin") as server:
@@ -23,7 +23,7 @@ def test_it_is_there_without_an_option_and_not_with_no_admin():
 
 
 def admin_port_beside(main_port: int) -> int:
-    """The admin port of a server on this port, which has ended."""
+    """Start a server on this port, stop it, and return the admin port that it used."""
     command = [sys.executable, "-m", "dynactor", "serve", "--in-memory", "--port", str(main_port)]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -44,7 +44,7 @@ def test_the_next_port_is_used_if_the_first_is_in_use():
     assert 8001 <= first < second <= 8010
 
 
-def test_it_says_where_it_is_and_serves_metrics_there():
+def test_the_server_prints_the_address_of_its_metrics():
     with running_server("--admin-port", "0") as server:
         answer = ask(admin_port(server), "/metrics")
         assert server.stop() == 0
@@ -60,12 +60,12 @@ def test_it_says_where_it_is_and_serves_metrics_there():
         assert f" {name}: ".encode() in answer.body
 
 
-def test_its_port_may_be_an_environment_variable():
+def test_the_admin_port_can_be_set_by_an_environment_variable():
     with running_server(environment={"DYNACTOR_ADMIN_PORT": "0"}) as server:
         assert ask(admin_port(server), "/metrics").status == 200
 
 
-def test_it_accepts_the_same_callers_as_the_main_listener():
+def test_the_admin_port_accepts_the_same_host_names_as_the_main_port():
     with running_server("--admin-port", "0", "--allowed-hosts", "db.test") as server:
         port = admin_port(server)
         assert ask(port, "/metrics?x=1", host="127.0.0.1:1").status == 200
@@ -75,17 +75,17 @@ def test_it_accepts_the_same_callers_as_the_main_listener():
         assert ask(port, "/").status == 404
 
 
-def test_an_open_server_does_not_open_it():
+def test_the_admin_port_of_an_open_server_is_not_open():
     open_to_all = ("--host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
     with running_server("--admin-port", "0", *open_to_all) as server:
         port = admin_port(server)
         assert ask(port, "/metrics", host="db.example").status == 403
-        # An address of the same machine, on which an open listener would answer.
+        # If the admin port listened on all addresses, it would answer on this one.
         with pytest.raises(OSError, match=r"refused|assign|unreachable|timed out"):
             socket.create_connection(("127.0.0.2", port), timeout=5).close()
 
 
-def test_it_opens_by_an_address_of_its_own():
+def test_the_admin_port_is_opened_by_an_address_of_its_own():
     everywhere = ("--admin-host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
     with running_server("--admin-port", "0", *everywhere) as server:
         assert server.endpoint.startswith("http://127.0.0.1:")
@@ -94,7 +94,7 @@ def test_it_opens_by_an_address_of_its_own():
         assert ask(port, "/metrics", address="127.0.0.2").status == 200
 
 
-def test_an_open_one_answers_to_the_names_that_are_given():
+def test_an_open_admin_port_accepts_configured_host_names():
     everywhere = ("--admin-host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
     with running_server("--admin-port", "0", *everywhere, "--allowed-hosts", "db.test") as server:
         port = admin_port(server)
@@ -102,18 +102,18 @@ def test_an_open_one_answers_to_the_names_that_are_given():
         assert ask(port, "/metrics", host="db.example").status == 403
 
 
-def test_it_listens_on_ipv6_too():
+def test_the_admin_port_listens_on_ipv6():
     with running_server("--admin-port", "0", "--admin-host", "::1") as server:
         assert ask(admin_port(server, "[::1]"), "/metrics", address="::1").status == 200
 
 
-def test_an_address_that_is_not_ours_is_named():
+def test_the_error_for_an_address_of_another_machine_names_it():
     arguments = ("--admin-port", "0", "--admin-host", "192.0.2.1", "--allow-open")
     done = run_command("serve", "--in-memory", "--port", "0", *arguments)
     assert_gives_up(done, "192.0.2.1", "--admin-host")
 
 
-def test_a_port_in_use_is_named():
+def test_the_error_for_a_port_in_use_names_it():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = run_command("serve", "--in-memory", "--port", "0", "--admin-port", port)
@@ -124,7 +124,7 @@ START = 2_000_000_000
 STEP = ("/clock/step", "POST", {"seconds": 1})
 
 
-def test_a_change_needs_its_header_and_no_foreign_page():
+def test_a_change_needs_a_header_and_is_refused_from_other_sites():
     with server_with_clock(START) as (server, clock):
         port = admin_port(server)
         answer = ask(port, *STEP, headers={"X-Dynactor-Admin": ""})

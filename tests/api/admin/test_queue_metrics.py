@@ -1,4 +1,4 @@
-"""Metrics of queues: each rises when something waits, and falls back to 0."""
+"""Metrics of queues: each rises when requests wait, and falls back to 0."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from tests.support.databases.transacting import until
 from tests.support.stores.store import memory_store
 
 LARGE_BODY = b'{"Text":"%s"}' % (b"x" * 100_000)
-ROOM_BYTES = 150_000
+MEMORY_BYTES = 150_000
 PIPELINED = 3
 
 
 async def scraped(
     database: Database, requests: RequestFigures | None = None, store: Store | None = None
 ) -> dict[str, float]:
-    """The samples by name, without ``dynactor_``, and by the kind of actor."""
+    """The samples by name without the prefix ``dynactor_``, and by the kind of actor."""
     figures = server_figures(
         requests or RequestFigures(), store or database._store, LatencyHistogram()
     )
@@ -61,7 +61,7 @@ async def test_messages_in_mailboxes_are_counted_by_kind_of_actor():
         assert (await scraped(database))["mailbox_messages table_partition"] == 0
 
 
-async def test_changes_of_tables_that_wait_are_in_the_database_s_mailbox():
+async def test_waiting_changes_of_tables_are_counted_in_the_databases_mailbox():
     async with running_database() as database:
         assert (await scraped(database))["mailbox_messages database"] == 0
         async with asyncio.TaskGroup() as group:
@@ -77,7 +77,7 @@ async def test_changes_of_tables_that_wait_are_in_the_database_s_mailbox():
 async def scraped_server(
     *operations: Operation, **settings: int
 ) -> AsyncIterator[tuple[str, RequestFigures]]:
-    """A server of these operations; its endpoint and its figures."""
+    """A server with these operations; yields its endpoint and its figures."""
     protocol = Protocol(NO_DATABASE, operations)
     async with echo_server(protocol=protocol, **settings) as endpoint:
         yield endpoint, protocol.figures
@@ -86,12 +86,12 @@ async def scraped_server(
 async def test_large_requests_that_wait_for_memory_are_counted():
     async with (
         running_database() as database,
-        scraped_server(ECHO, large_requests_bytes=ROOM_BYTES) as (endpoint, figures),
+        scraped_server(ECHO, large_requests_bytes=MEMORY_BYTES) as (endpoint, figures),
         raw_connection(endpoint) as first,
         raw_connection(endpoint) as second,
     ):
         assert (await scraped(database, figures))["requests_waiting_for_memory"] == 0
-        # One of them fits.
+        # The memory suffices for one of the two requests.
         for connection in (first, second):
             connection.send(head("Echo", len(LARGE_BODY)))
         await until(lambda: figures.queues().requests_waiting_for_memory == 1)
@@ -104,7 +104,7 @@ async def test_large_requests_that_wait_for_memory_are_counted():
 
 
 class Watch:
-    """An operation that records the number of waiting pipelined requests while it runs."""
+    """An operation that records the number of waiting pipelined requests."""
 
     def __init__(self) -> None:
         self.figures = RequestFigures()
@@ -128,7 +128,7 @@ async def test_pipelined_requests_that_wait_for_their_turn_are_counted():
         for connection in (first, second):
             for _ in range(PIPELINED):
                 await connection.answer()
-        # The other connection's request waits.
+        # At most the request of the other connection waited.
         assert max(watch.seen) == 1
         assert (await scraped(database, watch.figures))["pipelined_requests_waiting"] == 0
 
@@ -173,14 +173,14 @@ async def test_reads_that_wait_for_a_thread_are_counted(tmp_path: Path):
     store = await open_rocks(tmp_path, reads=reads)
     try:
         await (await store.commit([Group(b"head", None, b"1", [(b"key", b"row")])]))
-        # No thread is created yet.
+        # No reading thread exists yet, so the load waits.
         rows = store.latest._rows()  # type: ignore[attr-defined]
         load = asyncio.create_task(reads.load(rows, [b"key"]))
         await asyncio.sleep(0)
         async with running_database() as database:
             assert (await scraped(database, store=store))["reads_waiting_for_thread"] == 1
             reads.make_threads()
-            # The next read makes all waiting reads go to threads.
+            # The next read passes all waiting reads to threads.
             assert await reads.load(rows, [b"key"]) == [b"row"]
             assert await load == [b"row"]
             assert (await scraped(database, store=store))["reads_waiting_for_thread"] == 0

@@ -85,14 +85,14 @@ def test_a_reset_leaves_no_tables_streams_tokens_and_backups(served: Served):
     assert served.call("ListBackups", {})["BackupSummaries"] == []
     served.make()
     assert served.call("Scan", {"TableName": "Thread"})["Count"] == 0
-    # With the token in memory, another transaction would be refused.
+    # If the server still had the client token, another transaction with it would be refused.
     transaction["TransactItems"][0]["Put"]["Item"] = {"pk": {"S": "2"}}
     served.call("TransactWriteItems", transaction)
     assert served.call("Scan", {"TableName": "Thread"})["Items"] == [{"pk": {"S": "2"}}]
 
 
 def global_index_members() -> dict[str, Any]:
-    """The members of CreateTable that create an index on another attribute."""
+    """The members of CreateTable that define a global index."""
     return {
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "kind")
@@ -101,7 +101,7 @@ def global_index_members() -> dict[str, Any]:
     }
 
 
-def test_a_reset_brings_back_the_clock_and_the_settings(served: Served):
+def test_a_reset_restores_the_clock_and_the_settings(served: Served):
     before = served.admin("GET", "/settings")
     served.admin("POST", "/clock/step", {"seconds": 3600})
     served.admin("PUT", "/clock", {"speed": 60})
@@ -115,7 +115,7 @@ def test_a_reset_brings_back_the_clock_and_the_settings(served: Served):
     assert served.admin("GET", "/settings") == before
 
 
-def test_a_reset_brings_back_capacity(served: Served):
+def test_a_reset_restores_burst_capacity(served: Served):
     units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     for _ in range(2):
         served.make(BillingMode="PROVISIONED", ProvisionedThroughput=units)
@@ -135,7 +135,7 @@ def test_metrics_after_a_reset_are_of_the_new_database(served: Served):
     assert 'table="Before"' not in metrics
 
 
-def test_a_snapshot_brings_back_tables_items_indexes_and_the_clock(served: Served):
+def test_a_snapshot_restores_tables_items_indexes_and_the_clock(served: Served):
     served.make(**global_index_members())
     served.put(kind={"S": "a"})
     served.admin("POST", "/clock/step", {"seconds": 60})
@@ -164,7 +164,7 @@ def test_a_snapshot_keeps_a_tables_unused_capacity(served: Served):
     served.admin("POST", "/snapshots", {"name": "seed"}, 201)
     served.reset()
     served.admin("POST", "/snapshots/seed/restore", {})
-    # 9 of 300 units are left. The last admitted write may take more than that.
+    # 9 of 300 units are left. The last accepted write may take more units than are left.
     puts = [
         {"TableName": "Thread", "Item": {"pk": {"S": f"{key}"}, "text": {"S": "x" * 7 * 1024}}}
         for key in "234"
@@ -174,7 +174,7 @@ def test_a_snapshot_keeps_a_tables_unused_capacity(served: Served):
     assert served.call.refused("PutItem", puts[2]).type == THROTTLED
 
 
-def test_snapshots_are_listed_deleted_and_bounded(served: Served):
+def test_snapshots_are_listed_deleted_and_limited_in_number(served: Served):
     for number in range(20):
         served.admin("POST", "/snapshots", {"name": f"s{number}"}, 201)
     message = served.admin("POST", "/snapshots", {"name": "one-more"}, 409)["message"]
@@ -188,7 +188,7 @@ def test_snapshots_are_listed_deleted_and_bounded(served: Served):
     served.admin("POST", "/snapshots", {"name": "../x"}, 400)
 
 
-def test_settings_change_under_the_tables_in_use(served: Served):
+def test_changed_settings_apply_to_existing_tables(served: Served):
     served.make(**global_index_members())
     served.put(kind={"S": "a"})
     query = {
@@ -261,7 +261,7 @@ def test_requests_that_come_during_resets_are_answered(served: Served):
     assert "error" not in served.server.log.lower()
 
 
-def test_data_on_disk_is_not_reset_unless_that_is_allowed(tmp_path: Path):
+def test_data_on_disk_is_not_reset_without_the_option(tmp_path: Path):
     with (
         running_server("--admin-port", "0", data_dir=tmp_path / "data") as server,
         closing(Served(server)) as served,
@@ -277,7 +277,7 @@ def test_data_on_disk_is_not_reset_unless_that_is_allowed(tmp_path: Path):
         assert served.call("ListTables", {})["TableNames"] == ["Thread"]
 
 
-def test_data_on_disk_is_reset_and_restored_where_that_is_allowed(tmp_path: Path):
+def test_data_on_disk_is_reset_and_restored_with_the_option(tmp_path: Path):
     options = ("--admin-port", "0", "--allow-reset")
     with (
         running_server(*options, data_dir=tmp_path / "data") as server,
@@ -298,13 +298,13 @@ def test_data_on_disk_is_reset_and_restored_where_that_is_allowed(tmp_path: Path
         assert call("Scan", {"TableName": "Thread"})["Items"] == [{**KEY, "later": {"S": "x"}}]
 
 
-def test_a_web_page_can_not_reset_a_server(served: Served):
+def test_a_web_page_cannot_reset_a_server(served: Served):
     assert ask(served.port, "/reset", "POST", "{}", content_type="text/plain").status == 415
     assert ask(served.port, "/reset", "GET").status == 405
     assert ask(served.port, "/reset", "POST", {}, host="evil.example.com").status == 403
 
 
-def test_a_reset_takes_a_moment(served: Served):
+def test_a_reset_takes_less_than_5_milliseconds(served: Served):
     seconds = []
     for _ in range(30):
         for number in range(10):
@@ -318,11 +318,11 @@ def test_a_reset_takes_a_moment(served: Served):
         began = perf_counter()
         served.reset()
         seconds.append(perf_counter() - began)
-    # The fastest of several, because a busy machine also runs other processes.
+    # The fastest of several resets counts, because other processes may delay some.
     assert min(seconds) < 0.005
 
 
-def test_resets_leave_no_memory_behind(served: Served):
+def test_resets_leak_no_memory(served: Served):
     server = psutil.Process(served.server.process.pid)
     sizes = []
     for _ in range(3):
@@ -330,5 +330,5 @@ def test_resets_leave_no_memory_behind(served: Served):
             served.make()
             served.reset()
         sizes.append(server.memory_info().rss)
-    # A database and its engine take more than 100 KB.
+    # A database and its engine use more than 100 KB, so leaked ones would add up to more.
     assert sizes[2] - sizes[1] < 8 * 1024 * 1024

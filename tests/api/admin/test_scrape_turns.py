@@ -16,7 +16,7 @@ PIECES = 3
 
 
 class Turns:
-    """Counts turns of the event loop, and the tables read in each."""
+    """Counts the event loop's turns, and records the tables that are read in each turn."""
 
     def __init__(self) -> None:
         self.turn = 0
@@ -40,7 +40,7 @@ class Turns:
 
 
 class NotedTable:
-    """A table that records each read of it."""
+    """A table that records each access to its attributes."""
 
     def __init__(self, table: Table, turns: Turns) -> None:
         self._table = table
@@ -52,7 +52,7 @@ class NotedTable:
 
 
 class NotedDatabase:
-    """A database of such tables."""
+    """A database whose tables are ``NotedTable``s."""
 
     def __init__(self, database: Database, turns: Turns) -> None:
         self._database = database
@@ -62,7 +62,7 @@ class NotedDatabase:
         return getattr(self._database, name)
 
 
-async def test_one_turn_of_the_loop_looks_at_few_tables():
+async def test_a_scrape_reads_few_tables_in_one_turn_of_the_loop():
     turns = Turns()
     async with running_database() as database, asyncio.TaskGroup() as group:
         for number in range(PIECES * TABLES_A_TURN):

@@ -1,4 +1,4 @@
-"""Metrics of a running server as a whole: each changes with its event."""
+"""Metrics of a running server that belong to no table."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_the_lag_of_the_event_loop_is_counted_each_second(server: Server) -> Non
         pass
 
 
-def test_the_process_has_metrics(server: Server) -> None:
+def test_the_memory_and_processor_time_of_the_process_are_shown(server: Server) -> None:
     text = ask(admin_port(server), "/metrics").body.decode()
     for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
         assert f"\nprocess_{name} " in text

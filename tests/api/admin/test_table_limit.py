@@ -1,4 +1,4 @@
-"""Metrics of more tables than the maximum number of names."""
+"""Metrics if there are more tables than the limit for names of tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shown(metric: Metric) -> dict[tuple[str, ...], float]:
     return {tuple(each.labels.values()): each.value for each in limited_metric.samples}
 
 
-def test_tables_that_are_not_named_are_added_up() -> None:
+def test_the_metrics_of_tables_beyond_the_limit_are_summed() -> None:
     samples = {("a", ""): 1.0, ("b", ""): 2.0, ("b", "i"): 3.0, ("c", "j"): 4.0}
     assert shown(gauge("lag_records", samples)) == {("a", ""): 1.0, ("other", ""): 9.0}
 
@@ -33,7 +33,7 @@ def test_nothing_changes_if_all_tables_are_named() -> None:
     assert shown(gauge("lag_records", {("a", "i"): 1.0})) == {("a", "i"): 1.0}
 
 
-def test_metrics_without_tables_stay() -> None:
+def test_metrics_without_table_names_are_unchanged() -> None:
     splits = CounterMetricFamily("splits", "splits", labels=("reason",))
     splits.add_metric(("size",), 3)
     assert shown(splits) == {("size",): 3}

@@ -1,4 +1,4 @@
-"""The advisor's findings, and cases without any; each by its rule."""
+"""The findings of ``dynactor advise`` by rule, and cases without findings."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def options(**given: Any) -> AdviseOptions:
 
 
 def counted(**weights: float) -> Counted:
-    """The customers and their weights."""
+    """Counts of keys: each customer with a weight."""
     keys = [KeyWeight({"customer": {"S": name}}, weight) for name, weight in weights.items()]
     keys.sort(key=lambda each: -each.weight)
     return Counted(sum(weights.values()), 0.0, 0.0, keys)
 
 
 def minute(kind: Any, per_second: float, seconds: int = 60, **shares: float) -> Minute:
-    """A minute with this load in each of its first seconds, by customers' shares."""
+    """The counts of a minute with this load in its first ``seconds``, by customers' shares."""
     total = per_second * seconds
     weights = {name: total * share for name, share in shares.items()}
     others = total * (1 - sum(shares.values()))
@@ -65,7 +65,7 @@ def facts(
     description: dict[str, Any] | None = None,
     **use: Any,
 ) -> Facts:
-    """A table of orders by customer, on demand with four partitions."""
+    """The facts about an on-demand table of orders by customer, with 4 partitions."""
     described = {
         "TableName": "Orders",
         "AttributeDefinitions": [
@@ -102,12 +102,12 @@ def about(findings: Any, rule: str) -> list[Finding]:
 # -- keys -----------------------------------------------------------------------------------
 
 
-def test_even_traffic_is_reported_and_no_key_is_hot():
+def test_even_traffic_is_reported_as_a_fact_without_a_hot_key():
     found = list(key_findings(facts(minute("writes", 2_000)), options()))
 
     (skew,) = about(found, "S76")
     assert skew.level == "fact"
-    # The other keys of the thousand have equal shares.
+    # The counted keys have equal shares of the 1,000 keys.
     assert skew.figures["effective_keys"] >= 1_000
     assert len(found) == 1
 
@@ -139,7 +139,7 @@ def both(accepted: Minute, refused: Minute) -> Minute:
     )
 
 
-def test_a_throttled_hot_key_is_judged_by_its_requests():
+def test_the_rate_of_a_throttled_hot_key_includes_refused_requests():
     busy = both(
         minute("writes", 1_000, seconds=12, acme=1.0),
         minute("throttled_writes", 4_900, seconds=12, acme=1.0),
@@ -153,11 +153,11 @@ def test_a_throttled_hot_key_is_judged_by_its_requests():
 
     assert enforced.text.startswith("Hot key acme: about 5,900 write units in its busiest second")
     assert enforced.figures["suffixes"] == 6
-    # Observed units were accepted, too, and count once.
+    # Units that are only observed as throttled were accepted, too, and must count once.
     assert observed.figures["busiest_second"] == 1_000
 
 
-def test_a_key_near_its_ceiling_is_warm():
+def test_a_key_near_its_limit_is_reported_as_warm():
     (warm,) = about(key_findings(facts(minute("reads", 2_000, acme=0.8)), options()), "S139")
 
     assert warm.level == "hint"
@@ -178,7 +178,7 @@ def test_a_key_near_its_ceiling_is_warm():
         ),
     ],
 )
-def test_a_key_that_can_not_be_divided_is_reported(description, words):
+def test_a_key_that_suffixes_cannot_divide_is_reported(description, words):
     known = facts(minute("writes", 4_000, acme=0.6), description=description)
 
     (hot,) = about(key_findings(known, options()), "S145")
@@ -255,7 +255,7 @@ def test_too_few_units_are_reported_with_their_cause():
     assert too_few.advice.endswith(" % because the request rate is above the units")
 
 
-def test_reads_on_demand_are_not_compared_where_write_units_are_given():
+def test_reads_of_an_on_demand_table_are_not_compared_if_write_units_are_given():
     known = facts(minute("reads", 200))
 
     assert list(throttling_findings(known, options(write_units=50))) == []
@@ -263,7 +263,7 @@ def test_reads_on_demand_are_not_compared_where_write_units_are_given():
     assert found.text.startswith("On demand on 4 partitions, none of")
 
 
-def test_the_tables_own_units_are_compared_where_none_are_given():
+def test_the_tables_own_units_are_compared_if_none_are_given():
     units = {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 100}}
 
     (found,) = throttling_findings(
@@ -274,7 +274,7 @@ def test_the_tables_own_units_are_compared_where_none_are_given():
     assert found.figures["throttled_share"] == pytest.approx(0.5, abs=0.02)
 
 
-def test_a_hot_key_is_throttled_however_many_units_there_are():
+def test_more_units_do_not_help_against_a_throttled_hot_key():
     known = facts(minute("writes", 4_000, acme=0.5))
 
     (found,) = throttling_findings(known, options(write_units=40_000))
@@ -323,7 +323,7 @@ def of_acme(size_bytes: int, first: float | None = None, first_bytes: int = 0) -
 WITH_LOCAL = {"LocalSecondaryIndexes": [local_index("by-day", "customer", "day")]}
 
 
-def test_a_collection_of_eight_gigabytes_is_warned_of_and_when_it_is_full():
+def test_a_collection_over_8_gb_is_reported_with_the_time_when_it_is_full():
     acme = of_acme(8 * GIB, NOW - DAY, 7 * GIB)
 
     (found,) = collection_findings(facts(description=WITH_LOCAL, collections=[acme]))
@@ -335,13 +335,13 @@ def test_a_collection_of_eight_gigabytes_is_warned_of_and_when_it_is_full():
     )
 
 
-def test_a_smaller_collection_is_only_reported():
+def test_a_collection_below_8_gb_is_a_fact():
     acme = of_acme(int(7.9 * GIB), NOW - 5, 0)
 
     (found,) = collection_findings(facts(description=WITH_LOCAL, collections=[acme]))
 
     assert (found.level, found.advice) == ("fact", "")
-    # A few seconds of observation do not predict days.
+    # A few seconds of growth are too short for a forecast in days.
     assert found.text == "The largest item collection acme has 7.9 GB of 10 GB"
 
 
@@ -389,7 +389,7 @@ def test_an_index_without_reads_is_reported_with_its_cost():
     )
 
 
-def test_an_index_that_was_not_read_for_a_moment_may_be_needed_still():
+def test_an_index_without_reads_for_a_short_time_is_only_a_fact():
     (found,) = index_findings(used(BY_STATUS, IndexUse(), 5_000, since=NOW - 4.5))
 
     assert (found.level, found.advice) == ("fact", "")
@@ -399,7 +399,7 @@ def test_an_index_that_was_not_read_for_a_moment_may_be_needed_still():
 @pytest.mark.parametrize(
     ("reads", "seconds", "count"), [(1, DAY, 0), (99, DAY, 0), (500, 599, 0), (100, 600, 1)]
 )
-def test_few_requests_or_little_time_say_nothing_about_a_projection(reads, seconds, count):
+def test_few_requests_or_little_time_give_no_advice_about_a_projection(reads, seconds, count):
     use = IndexUse(queries=reads, read_units=5_000, asked_names={"day": reads})
     known = used(BY_STATUS, use, 5_000, sample=ITEMS, since=NOW - seconds)
 
@@ -415,7 +415,7 @@ def test_an_attribute_without_reads_need_not_be_projected():
     assert found.advice == ("Project INCLUDE day: a write then consumes 1 instead of 3 write units")
 
 
-def test_an_index_that_is_asked_for_all_is_as_it_should_be():
+def test_an_index_whose_attributes_are_all_read_has_no_finding():
     use = IndexUse(queries=100, read_units=5_000, asked_all=1, asked_names={"day": 99})
 
     assert list(index_findings(used(BY_STATUS, use, 5_000, sample=ITEMS))) == []
@@ -473,7 +473,7 @@ def test_a_table_that_is_mostly_scanned_is_reported():
         ({}, "Add an index on the attribute that the scans look for, and query it"),
     ],
 )
-def test_scans_that_a_key_would_serve_name_its_index(scanned_for, advice):
+def test_scans_that_a_query_of_an_index_could_replace_name_the_index(scanned_for, advice):
     use = IndexUse(scans=400, scan_units=900, read_units=1_000, scanned_for=scanned_for)
     index_use = IndexUse(queries=100, read_units=1_000, asked_all=100)
     known = facts(
@@ -487,7 +487,7 @@ def test_scans_that_a_key_would_serve_name_its_index(scanned_for, advice):
     assert found.advice.startswith(advice)
 
 
-def test_one_scan_says_nothing():
+def test_a_single_scan_has_no_finding():
     use = IndexUse(scans=1, scan_units=900, read_units=1_000)
 
     assert not list(index_findings(facts(consumed={"": Units(1_000.0, 0.0)}, uses={"": use})))
@@ -520,14 +520,14 @@ def test_an_index_with_fewer_write_units_than_its_table_is_reported(units, told)
     assert bool(about(index_findings(known), "S103")) is told
 
 
-# -- an index that is not there yet ---------------------------------------------------------
+# -- planned indexes ------------------------------------------------------------------------
 
 
 def statuses(**counts: int) -> list[Item]:
     return [{"status": {"S": name}} for name, count in counts.items() for _ in range(count)]
 
 
-def test_an_index_on_status_is_hot_before_it_exists():
+def test_a_planned_index_on_status_is_reported_as_hot():
     known = facts(sample=statuses(new=80, sent=20), description={"TableSizeBytes": 1_000_000})
 
     (hot,) = about(index_key_findings(known, options(writes_per_second=5_000), "status"), "S139")
@@ -558,7 +558,7 @@ def test_writes_count_more_than_existing_items():
     ]
 
 
-def test_an_even_key_is_no_problem():
+def test_a_planned_index_with_an_even_key_has_no_problem():
     sample = [{"user": {"S": f"{number}"}} for number in range(100)]
 
     (found,) = about(
@@ -568,7 +568,7 @@ def test_an_even_key_is_no_problem():
     assert found.level == "fact"
 
 
-def test_the_measured_rate_is_taken_where_none_is_given():
+def test_the_measured_rate_is_used_if_none_is_given():
     known = facts(minute("writes", 3_000), sample=statuses(new=1))
 
     (found,) = about(index_key_findings(known, options(), "status"), "S139")

@@ -1,4 +1,4 @@
-"""The command ``dynactor check``: the content of a data directory, and its damage."""
+"""The command ``dynactor check`` reports the content of a data directory, and damage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ITEMS = 60
 
 @pytest.fixture(params=["stopped", "killed"])
 def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A table's items, in table files after a stop, and in the log after a kill."""
+    """A data directory; its items are in table files after a stop, and in the log after a kill."""
     directory = tmp_path / "data"
     by_day = local_index("by_day", "pk", "day")
     table = definition("pk:S", "sk:N", "day:S", indexes=(by_day,), name="Orders")
@@ -39,7 +39,7 @@ def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def contents(directory: Path) -> dict[Path, bytes]:
-    """All files except those that every reader writes: its lock, the engine's event log."""
+    """All files except those that every reader changes: the lock and the engine's event log."""
     return {
         path: path.read_bytes()
         for path in directory.rglob("*")
@@ -47,7 +47,7 @@ def contents(directory: Path) -> dict[Path, bytes]:
     }
 
 
-def test_it_describes_a_directory_and_changes_nothing(data: Path):
+def test_check_describes_a_directory_and_changes_no_file(data: Path):
     before = contents(data)
     done = run_command("check", str(data))
     assert (done.returncode, done.stderr) == (0, "")
@@ -57,14 +57,14 @@ def test_it_describes_a_directory_and_changes_nothing(data: Path):
 
 
 def flips(data: Path) -> Iterator[tuple[Path, int]]:
-    """Positions in the files with rows."""
+    """Files with rows, and positions in them."""
     for path in sorted((data / "rocksdb").iterdir()):
         if path.suffix in (".sst", ".log") and path.stat().st_size:
             for share in (0.1, 0.4):
                 yield path, int(share * path.stat().st_size)
 
 
-def test_a_flipped_byte_is_found(data: Path):
+def test_check_finds_a_flipped_byte(data: Path):
     places = list(flips(data))
     assert places
     for path, offset in places:
@@ -81,7 +81,7 @@ def test_a_missing_mark_is_reported(data: Path):
     assert not (data / "mark").exists()
 
 
-def test_a_directory_in_use_is_left_alone(tmp_path: Path):
+def test_check_refuses_a_directory_in_use(tmp_path: Path):
     with running_server(data_dir=tmp_path / "data"):
         assert_gives_up(run_command("check", str(tmp_path / "data")), "in use by process")
 

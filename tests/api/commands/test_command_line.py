@@ -1,4 +1,4 @@
-"""The command: its output at start, its errors, and its stop."""
+"""The command ``dynactor serve``: output at the start, errors, and the stop."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ def assert_gives_up(done: subprocess.CompletedProcess[str], *words: str) -> None
         assert word in done.stderr
 
 
-def test_it_starts_within_a_second():
-    # The fastest of several starts, because a busy machine makes the same work slower.
+def test_a_server_starts_within_one_second_of_processor_time():
+    # One fast start suffices, because a busy machine may slow down others.
     assert any(processor_seconds_of_a_start() < 1 for _ in range(3))
 
 
 def processor_seconds_of_a_start() -> float:
     with running_server() as server:
-        # Its own processor time, independent of other processes.
+        # Measure the process's CPU time, which other processes hardly affect.
         used = psutil.Process(server.process.pid).cpu_times()
         assert server.stop() == 0
     return used.user + used.system
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly(signal_number: signal.Signals):
+def test_a_signal_stops_the_server_normally(signal_number: signal.Signals):
     with running_server() as server:
         server.process.send_signal(signal_number)
         assert server.process.wait(10) == 0
         assert "Traceback" not in server.log
 
 
-def test_a_fault_of_native_code_leaves_the_stacks_of_all_threads():
+def test_a_crash_of_native_code_prints_the_stacks_of_all_threads():
     with running_server() as server:
         server.process.send_signal(signal.SIGSEGV)
         assert server.process.wait(10) == -signal.SIGSEGV
@@ -55,14 +55,14 @@ def test_a_fault_of_native_code_leaves_the_stacks_of_all_threads():
         assert "in serve" in server.log
 
 
-def test_an_unrequested_end_is_logged_and_is_a_failure():
+def test_an_end_without_a_request_is_logged_and_exits_with_an_error():
     with running_server(module=CANCELLED) as server:
         server.process.send_signal(CANCEL)
         assert server.process.wait(10) == 1
         assert "server_ended" in server.log
 
 
-def test_it_says_where_it_is_where_data_is_and_a_line_to_paste(tmp_path: Path):
+def test_the_server_prints_its_address_its_data_directory_and_a_command_to_paste(tmp_path: Path):
     data = tmp_path / "data"
     command = [sys.executable, "-m", "dynactor", "serve", "--port", "0", "--data-dir", str(data)]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
@@ -77,7 +77,7 @@ def test_it_says_where_it_is_where_data_is_and_a_line_to_paste(tmp_path: Path):
     assert process.returncode == 0
 
 
-def test_the_pasted_line_works():
+def test_the_printed_command_works():
     with running_server() as server:
         dynamodb = boto3.resource(
             "dynamodb",
@@ -90,18 +90,18 @@ def test_the_pasted_line_works():
         dynamodb.meta.client.close()
 
 
-def test_a_port_in_use_is_named():
+def test_the_error_for_a_port_in_use_names_it():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert_gives_up(run_command("serve", "--in-memory", "--port", port), port, "--port")
 
 
-def test_an_address_that_is_not_ours_is_named():
+def test_the_error_for_an_address_of_another_machine_names_it():
     done = run_command("serve", "--in-memory", "--allow-open", "--host", "192.0.2.1")
     assert_gives_up(done, "192.0.2.1", "--host")
 
 
-def test_a_host_that_is_not_found_is_named():
+def test_the_error_for_an_unknown_host_names_it():
     done = run_command("serve", "--in-memory", "--allow-open", "--host", "nowhere.invalid")
     assert_gives_up(done, "nowhere.invalid", "--host")
     assert "Unknown error" not in done.stderr
@@ -117,13 +117,13 @@ def test_memory_and_a_directory_exclude_each_other(tmp_path: Path):
     assert_gives_up(done, "--in-memory", "--data-dir")
 
 
-def test_a_data_directory_in_use_is_named(tmp_path: Path):
+def test_the_error_for_a_data_directory_in_use_names_it(tmp_path: Path):
     with running_server(data_dir=tmp_path):
         done = run_command("serve", "--port", "0", "--data-dir", str(tmp_path))
     assert_gives_up(done, str(tmp_path), "in use")
 
 
-def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path):
+def test_the_error_for_a_data_directory_that_cannot_be_created_names_it(tmp_path: Path):
     (tmp_path / "file").touch()
     done = run_command("serve", "--port", "0", "--data-dir", str(tmp_path / "file" / "data"))
     assert_gives_up(done, str(tmp_path / "file"))

@@ -1,4 +1,4 @@
-"""The command ``dynactor doctor``: its report has useful facts, without data and secrets."""
+"""The command ``dynactor doctor`` reports facts about a server, without data and secrets."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def test_a_command_reads_variables_of_its_own():
 
 
 def test_other_commands_ignore_a_variable_of_the_server():
-    # The variables for a backup's name and for the directory of backups are unrelated.
+    # ``backup`` must read neither the variable of the server's option nor one without a command.
     done = run_command(
         "backup", "--endpoint", "http://127.0.0.1:9", DYNACTOR_BACKUP_DIR="/", DYNACTOR_NAME="x"
     )

@@ -1,4 +1,4 @@
-"""The modules that each command may import: a command for a query starts fast."""
+"""Which modules each command may import, because few imports make commands start fast."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ COMMANDS = {
     ),
 }
 
-# The folders of dynactor that longer commands may import from.
+# For commands that take longer, the folders of dynactor from which they may import.
 ROOMS = {
     ("insights", "--table", "t", *NOBODY): (CLIENT, {"api", "model"}),
     ("check", "/nonexistent"): (
@@ -94,7 +94,7 @@ REQUESTS = [
     ("advise", "--table", "t", *NOBODY),
     ("violations", "--table", "t", "--index", "i", "--endpoint", "http://127.0.0.1:9"),
 ]
-# A host or a port that can't be opened ends these servers after their imports.
+# These servers end after their imports, because the host or the port can't be opened.
 SERVERS = [
     ("serve", "--in-memory", "--host", "192.0.2.1", "--allow-open"),
     ("local", "-inMemory", "-port", "{port in use}"),
@@ -114,7 +114,7 @@ def loaded(*arguments: str) -> set[str]:
 
 
 def packages(modules: set[str]) -> set[str]:
-    """The packages outside Python, which have no leading underscore."""
+    """The packages that are not in Python's standard library."""
     names = {name.partition(".")[0] for name in modules}
     return {
         name for name in names - sys.stdlib_module_names - {"dynactor"} if not name.startswith("_")
@@ -122,7 +122,7 @@ def packages(modules: set[str]) -> set[str]:
 
 
 def surplus() -> set[str]:
-    """The packages that any program in this environment loads."""
+    """The packages that every program in this environment imports."""
     bare = subprocess.run(
         [sys.executable, "-c", "import sys; print(*sys.modules)"],
         cwd=PROJECT,
@@ -134,7 +134,7 @@ def surplus() -> set[str]:
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: arguments[0])
-def test_a_command_imports_no_more_than_it_may(arguments: tuple[str, ...]):
+def test_a_command_imports_only_its_allowed_modules(arguments: tuple[str, ...]):
     modules = loaded(*arguments)
     allowed_packages, allowed_modules = COMMANDS[arguments]
     assert packages(modules) - surplus() <= allowed_packages
@@ -143,7 +143,7 @@ def test_a_command_imports_no_more_than_it_may(arguments: tuple[str, ...]):
 
 
 @pytest.mark.parametrize("arguments", ROOMS, ids=lambda arguments: arguments[0])
-def test_a_command_imports_from_no_other_rooms(arguments: tuple[str, ...]):
+def test_a_command_imports_only_from_its_allowed_folders(arguments: tuple[str, ...]):
     modules = loaded(*arguments)
     allowed_packages, allowed_rooms = ROOMS[arguments]
     assert packages(modules) - surplus() <= allowed_packages

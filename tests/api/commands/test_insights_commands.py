@@ -1,4 +1,4 @@
-"""The commands insights and advise on a server, and the answers of the admin listener."""
+"""The commands ``insights`` and ``advise`` with a server, and the answers of the admin port."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Served(NamedTuple):
     port: int
 
     def command(self, name: str, *arguments: str) -> tuple[int, str, str]:
-        """A command's output and exit code."""
+        """Run a command; return its exit code, output and errors."""
         places = ["--admin-endpoint", f"http://127.0.0.1:{self.port}"]
         if name == "advise":
             places += ["--endpoint", self.server.endpoint]
@@ -80,7 +80,7 @@ def test_insights_shows_the_busiest_keys(served):
     assert lines[0] == (
         "Table Orders: Contributor Insights is ENABLED (ACCESSED_AND_THROTTLED_KEYS)"
     )
-    # A write of an item and of its entry in the local index, a read of one unit.
+    # Each write takes 2 units, one for the item and one for its entry in the local index.
     assert lines[1].endswith(": 10 read units, 80 write units, 0 throttled requests")
     assert lines[3] == "Most accessed partition keys"
     assert lines[5].split()[:6] == ["acme", "70", "78", "%", "10", "60"]
@@ -89,7 +89,7 @@ def test_insights_shows_the_busiest_keys(served):
     assert len(lines) == 12
 
 
-def test_insights_of_an_index_that_is_off_is_a_sample(served):
+def test_insights_of_an_index_without_enabled_insights_is_a_sample(served):
     code, told, _ = served.command("insights", "--table", "Orders", "--index", BY_STATUS)
 
     assert code == 0
@@ -99,7 +99,7 @@ def test_insights_of_an_index_that_is_off_is_a_sample(served):
     assert lines[-1].split()[:4] == ["new", "40", "100", "%"]
 
 
-def test_insights_as_json(served):
+def test_insights_prints_json(served):
     told = served.json("insights", "--table", "Orders", "--top", "1")
 
     assert (told["table"], told["index"], told["status"]) == ("Orders", None, "ENABLED")
@@ -111,7 +111,7 @@ def test_insights_as_json(served):
     assert told["to"] >= told["from"]
 
 
-def test_a_table_that_was_not_used_has_nothing_to_show(served):
+def test_insights_of_an_unused_table_shows_no_keys(served):
     _, told, _ = served.command("insights", "--table", "Idle")
 
     assert told.splitlines()[-1] == "No requests were counted in this time"
@@ -172,7 +172,7 @@ def test_advise_as_json_has_every_finding_with_its_rules(served):
     assert skew["hottest_share"] == 0.75
 
 
-def test_advise_takes_no_units_and_counts_for_no_key(served):
+def test_advise_takes_no_units_and_is_not_counted_for_keys(served):
     before = served.json("insights", "--table", "Orders", "--top", "32")
 
     served.command("advise", "--table", "Orders", "--index-key", "status")
@@ -205,11 +205,11 @@ def test_a_missing_answer_of_the_admin_listener_is_reported(served, path, method
     assert words in answer.json["message"]
 
 
-def test_the_admin_listener_answers_names_of_its_machine_alone(served):
+def test_insights_on_the_admin_port_need_a_local_host_name(served):
     assert ask(served.port, "/insights?table=Orders", host="db.example").status == 403
 
 
-def test_the_values_of_the_items_that_were_written_last_are_reported(served):
+def test_the_figures_of_the_latest_writes_are_reported(served):
     told = ask(served.port, "/insights/use?table=Orders&attribute=status").json
 
     assert told["written"] == [{"status": {"S": "new"}}] * 40
@@ -217,7 +217,7 @@ def test_the_values_of_the_items_that_were_written_last_are_reported(served):
     assert told["consumed"][BY_STATUS] == {"read": 0, "write": 40}
 
 
-def test_a_server_may_count_nothing():
+def test_counting_of_keys_can_be_disabled():
     with (
         running_server("--admin-port", "0", "--no-key-traffic") as server,
         closing(WireClient(server.endpoint)) as wire,
@@ -243,7 +243,7 @@ def test_the_attributes_that_scans_compare_are_counted(served):
     with urlopen(f"http://127.0.0.1:{served.port}/insights/use?table=Idle") as answer:
         use = json.load(answer)["uses"][""]
 
-    # An OR and a NOT allow more than one value.
+    # Filters with OR and NOT don't count, because they allow more than one value.
     assert use["scanned_for"].keys() == {"v"}
     assert use["scans"] == len(filters)
     assert use["scanned_for"]["v"] == use["scan_units"] / 2

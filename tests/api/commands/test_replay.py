@@ -1,4 +1,4 @@
-"""Replays on the admin listener, and the command that starts them."""
+"""Replays over the admin port and by the command ``dynactor replay``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DEADLINE_SECONDS = 30
 
 
 class Admin(NamedTuple):
-    """A server's admin listener, and the parts behind it."""
+    """A server's admin port, and the database, table and broker behind the server."""
 
     endpoint: str
     database: Database
@@ -79,7 +79,7 @@ class Admin(NamedTuple):
                 return answer
 
     async def command(self, *arguments: str, stderr: int = PIPE) -> Process:
-        """``dynactor replay`` with these arguments."""
+        """Start ``dynactor replay`` with these arguments."""
         return await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "dynactor", "replay", "--table", "Thread", "--to-topic", COPY),
@@ -95,7 +95,7 @@ class Admin(NamedTuple):
 
 
 async def ended(process: Process) -> tuple[int | None, str, str]:
-    """A finished process's exit code and output."""
+    """Wait until a process ends; return its exit code, output and errors."""
     async with asyncio.timeout(_DEADLINE_SECONDS):
         stdout, stderr = await process.communicate()
     return process.returncode, stdout.decode(), stderr.decode()
@@ -103,7 +103,7 @@ async def ended(process: Process) -> tuple[int | None, str, str]:
 
 @asynccontextmanager
 async def running_admin() -> AsyncIterator[Admin]:
-    """A table of 7 items with 30 changes, which are recorded for a topic."""
+    """A published table of 7 items with 30 recorded changes, and its admin port."""
     broker = FakeBroker()
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(memory_store())
@@ -121,7 +121,7 @@ async def running_admin() -> AsyncIterator[Admin]:
         yield Admin(endpoint, database, table, broker)
 
 
-async def test_a_replay_is_started_and_looked_after():
+async def test_a_replay_is_started_described_and_canceled():
     async with running_admin() as admin:
         started = await admin.start("snapshot", follow=True)
         assert started == {
@@ -158,10 +158,10 @@ async def test_a_replay_is_started_and_looked_after():
         (SequenceNumber(1, 1).wire(), SequenceNumber(1, 1).wire()),
     ],
 )
-async def test_it_begins_at_the_requested_position(start: str, shown: str):
+async def test_a_replay_starts_at_the_requested_position(start: str, shown: str):
     async with running_admin() as admin:
         for number in range(100):
-            # Write an item so that the first partition is not empty.
+            # Write many items, so that no partition is empty.
             await admin.table.write(put(thread(f"new {number}", "subject", n=number)))
         done = await admin.wait((await admin.start(start))["id"], "DONE")
         assert done["from"] == shown
@@ -184,7 +184,7 @@ async def test_it_begins_at_the_requested_position(start: str, shown: str):
         ({"until": "now"}, 400, "unknown field `until`"),
     ],
 )
-async def test_a_refusal_is_explained(change: dict[str, Any], status: int, words: str):
+async def test_a_refused_replay_has_a_reason(change: dict[str, Any], status: int, words: str):
     async with running_admin() as admin:
         body = {"table": "Thread", "from": "beginning", "to_topic": COPY, **change}
         found, answer = await admin.ask("POST", "/replays", body)
@@ -192,7 +192,7 @@ async def test_a_refusal_is_explained(change: dict[str, Any], status: int, words
         assert (await admin.ask("GET", "/replays"))[1] == {"replays": []}
 
 
-async def test_other_methods_and_forms_are_refused():
+async def test_other_methods_and_content_types_are_refused():
     async with running_admin() as admin:
         body = {"table": "Thread", "from": "beginning", "to_topic": COPY}
         assert (await admin.ask("POST", "/replays", body, "text/plain"))[0] == 415
@@ -204,7 +204,7 @@ async def test_other_methods_and_forms_are_refused():
             assert (status, "There is no replay 1" in answer["message"]) == (404, True)
 
 
-def test_a_place_is_read_as_people_write_it():
+def test_start_positions_are_parsed():
     assert parse_start("1577836800.123456", 0).number == 1_577_836_800_123_456
     assert parse_start("2020-01-01T00:00:00+01:00", 0).number == 1_577_833_200_000_000
     assert parse_start("000000000549755813893", 0).number == 549755813893
@@ -235,7 +235,7 @@ async def test_the_command_reports_missing_arguments():
         assert code == 0
 
 
-async def test_the_command_reports_that_older_changes_are_gone():
+async def test_the_command_reports_missing_older_changes():
     async with running_admin() as admin:
         await admin.broker.wait_messages(TOPIC, 30)
         await write_threads(admin.table, range(30, 5_000))
@@ -260,7 +260,7 @@ async def test_the_command_counts_the_items_of_a_snapshot():
         assert (code, stderr) == (0, "")
 
 
-async def test_bars_are_on_a_terminal_and_show_an_unreachable_broker():
+async def test_progress_bars_on_a_terminal_show_an_unreachable_broker():
     async with running_admin() as admin:
         ours, its = os.openpty()
         with admin.broker.unreachable(Unreachable("nobody is there")):
@@ -269,7 +269,7 @@ async def test_bars_are_on_a_terminal_and_show_an_unreachable_broker():
             shown = b""
             while b"waiting: nobody is there" not in shown:
                 shown += await asyncio.to_thread(os.read, ours, 65_536)
-        # Read the remaining output, until the terminal's other end is closed.
+        # Read the remaining output until the process closes its end of the terminal.
         with suppress(OSError):
             while more := await asyncio.to_thread(os.read, ours, 65_536):
                 shown += more
@@ -280,7 +280,7 @@ async def test_bars_are_on_a_terminal_and_show_an_unreachable_broker():
         assert b"changes" in shown
 
 
-async def test_a_server_that_goes_away_ends_the_command():
+async def test_the_command_ends_when_its_server_is_killed():
     async with running_admin() as admin:
         process = await admin.command("--from", "snapshot", "--follow")
         await admin.broker.wait_messages(COPY, 10)
@@ -289,7 +289,7 @@ async def test_a_server_that_goes_away_ends_the_command():
     assert stderr.startswith(("dynactor: Cannot reach", "dynactor: No answer from"))
 
 
-async def test_scripts_read_lines_of_json():
+async def test_the_command_prints_json_lines():
     async with running_admin() as admin:
         code, stdout, stderr = await admin.run("--from", "snapshot", "--json")
         lines = [json.decode(line) for line in stdout.splitlines()]
@@ -299,12 +299,12 @@ async def test_scripts_read_lines_of_json():
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
-async def test_it_follows_until_it_is_stopped(signal_number: signal.Signals):
+async def test_the_command_follows_changes_until_it_is_stopped(signal_number: signal.Signals):
     async with running_admin() as admin:
         process = await admin.command("--from", "snapshot", "--follow")
         await admin.broker.wait_messages(COPY, 7)
         await write_threads(admin.table, range(100, 120))
-        # Three gaps, seven items, and the changes.
+        # The topic gets 3 gaps, 7 items and 20 changes.
         await admin.broker.wait_messages(COPY, 30)
         process.send_signal(signal_number)
         code, stdout, _ = await ended(process)
@@ -327,7 +327,7 @@ async def test_a_refusal_by_the_server_ends_the_command():
         assert (code, "0 changes" in stdout) == (1, True)
 
 
-def test_a_server_without_kafka_says_so_and_a_missing_one_too():
+def test_a_server_without_kafka_and_a_missing_server_are_reported():
     wanted = ("--table", "Thread", "--from", "beginning", "--to-topic", COPY)
     with running_server("--admin-port", "0") as server:
         with closing(WireClient(server.endpoint)) as call:

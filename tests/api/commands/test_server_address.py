@@ -1,4 +1,4 @@
-"""Commands find the admin listener by the address of the server."""
+"""Commands find the admin port by the address of the server."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_a_server_reports_only_its_version_store_and_admin_listener():
         assert ask(port_of(server), "/_dynactor/more").status == 404
 
 
-def test_a_server_on_disk_without_an_admin_listener_says_so(tmp_path):
+def test_a_server_on_disk_without_an_admin_port_reports_that(tmp_path):
     with running_server("--no-admin", data_dir=tmp_path) as server:
         told = json.loads(ask(port_of(server), "/_dynactor").body)
     assert (told["store"], told["admin_endpoint"]) == ("disk", None)
 
 
-def test_an_admin_listener_on_all_addresses_is_named_as_the_server_was():
+def test_the_address_of_an_admin_port_on_all_addresses_has_the_servers_host():
     with running_server(*ADMIN_EVERYWHERE, "--allowed-hosts", "db.test") as server:
         port = admin_port(server)
         for host, name in (("db.test:1", "db.test"), ("[::1]:80", "[::1]"), ("10.0.0.1", None)):
@@ -83,7 +83,7 @@ def test_the_error_for_an_invalid_address_shows_a_valid_one(place: str):
     assert_gives_up(run_command("clock", "--endpoint", place), "give http://HOST:PORT")
 
 
-def test_a_server_on_all_addresses_prints_one_that_can_be_used():
+def test_a_server_on_all_addresses_prints_a_usable_address():
     with running_server(*EVERYWHERE) as server:
         line = server.announcement.splitlines()[0]
         assert line.startswith("Listening on http://127.0.0.1:")

@@ -1,4 +1,4 @@
-"""The detector with concurrent writes, and with an overloaded server."""
+"""The violation detector with concurrent writes, and with a server that throttles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def target(table_name: str) -> Target:
     return Target(table_name, ("pk",), INDEX_KEY, 0)
 
 
-async def test_a_value_that_has_changed_since_is_left_and_so_is_its_item(
+async def test_an_item_whose_value_was_changed_meanwhile_is_not_fixed(
     wire: WireClient, simple: str, pk: str
 ):
     key = {"pk": {"S": pk}}
@@ -49,7 +49,7 @@ async def test_a_value_that_has_changed_since_is_left_and_so_is_its_item(
     assert wire("GetItem", {"TableName": simple, "Key": key})["Item"] == item
 
 
-async def test_an_item_that_is_gone_is_not_made_again(wire: WireClient, simple: str, pk: str):
+async def test_a_deleted_item_is_not_recreated(wire: WireClient, simple: str, pk: str):
     key = {"pk": {"S": pk}}
     violation = Violation(key, SCORE, {"S": "1"}, "wrong type")
     async with open_client(wire_endpoint(wire)) as client:
@@ -64,7 +64,7 @@ def wire_endpoint(wire: WireClient) -> str:
 
 @asynccontextmanager
 async def answering(*answers: tuple[int, bytes]) -> AsyncIterator[tuple[Client, list[str]]]:
-    """A client of a server that gives these answers, and the targets of its requests."""
+    """A client of a fake server with these answers, and the targets of the client's requests."""
     asked: list[str] = []
 
     async def answer(request: web.BaseRequest) -> web.Response:
@@ -98,7 +98,7 @@ async def test_a_throttled_request_is_sent_again():
     assert asked == ["DynamoDB_20120810.Scan"] * 3
 
 
-async def test_a_request_that_is_throttled_forever_is_given_up():
+async def test_a_request_that_is_always_throttled_fails():
     async with answering(error("ThrottlingException")) as (client, asked):
         with pytest.raises(RequestFailed) as refused:
             await client.call("Scan", {})

@@ -1,4 +1,4 @@
-"""Injected faults as boto3 sees them: with its retries, and without duplicate writes."""
+"""Injected faults as boto3 sees them, with and without retries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE_ATTEMPT = Config(retries={"total_max_attempts": 1})
 
 
 class Suite:
-    """A server, and clients with retries and without."""
+    """A server with a table, and boto3 clients with and without retries."""
 
     def __init__(self, server: dynactor.testing.Server) -> None:
         self.server = server
@@ -43,7 +43,7 @@ class Suite:
         self.client.create_table(**definition("pk:S", name="Thread"))
 
     def add_one(self, client: Any, table: str = "Thread") -> Any:
-        """Increment a counter, which shows a duplicate."""
+        """Increment a counter, which shows if a request is executed twice."""
         return client.update_item(
             TableName=table,
             Key=KEY,
@@ -118,7 +118,7 @@ def test_a_write_is_throttled_with_a_reason(
         ("transaction-conflict", "TransactionConflictException", 400),
     ],
 )
-def test_a_write_is_refused_and_not_done(suite: Suite, fault: str, name: str, status: int):
+def test_a_refused_write_is_not_executed(suite: Suite, fault: str, name: str, status: int):
     suite.faults.add(fault, operation="UpdateItem")
     with pytest.raises(ClientError) as raised:
         suite.add_one(suite.once)
@@ -136,7 +136,7 @@ def test_a_write_is_refused_and_not_done(suite: Suite, fault: str, name: str, st
         "cut-before",
     ],
 )
-def test_boto3_tries_again_and_writes_once(suite: Suite, fault: str):
+def test_boto3_retries_and_writes_once(suite: Suite, fault: str):
     rule = suite.faults.add(fault, operation="UpdateItem", next=2)
     assert suite.add_one(suite.client)["Attributes"]["Visits"] == {"N": "1"}
     assert suite.faults.injected(rule) == 2
@@ -144,14 +144,14 @@ def test_boto3_tries_again_and_writes_once(suite: Suite, fault: str):
 
 
 @pytest.mark.parametrize("fault", ["cut-after", "cut-middle", "wrong-crc32"])
-def test_an_answer_that_is_lost_leaves_the_write_done(suite: Suite, fault: str):
+def test_a_write_is_executed_although_its_answer_is_lost(suite: Suite, fault: str):
     suite.faults.add(fault, operation="UpdateItem", next=1)
-    # Without a token, a retried update is applied twice, which tests look for.
+    # boto3 retries the update, which has no client token, so the update is applied twice.
     assert suite.add_one(suite.client)["Attributes"]["Visits"] == {"N": "2"}
 
 
 @pytest.mark.parametrize("fault", ["cut-after", "cut-middle"])
-def test_without_retries_a_cut_is_the_clients_error(suite: Suite, fault: str):
+def test_without_retries_a_closed_connection_raises_the_clients_error(suite: Suite, fault: str):
     suite.faults.add(fault, operation="UpdateItem", next=1)
     with pytest.raises((ConnectionClosedError, ResponseStreamingError, ChecksumError)):
         suite.add_one(suite.once)
@@ -159,7 +159,7 @@ def test_without_retries_a_cut_is_the_clients_error(suite: Suite, fault: str):
 
 
 @pytest.mark.parametrize("fault", ["cut-after", "cut-middle", "wrong-crc32", "cut-before"])
-def test_a_transaction_whose_answer_is_lost_is_done_once_by_its_token(suite: Suite, fault: str):
+def test_a_retried_transaction_is_executed_once_because_of_its_token(suite: Suite, fault: str):
     rule = suite.faults.add(fault, operation="TransactWriteItems", next=2)
     update = {
         "TableName": "Thread",
@@ -176,7 +176,9 @@ def test_a_transaction_whose_answer_is_lost_is_done_once_by_its_token(suite: Sui
     ("fault", "reason"),
     [("transaction-conflict", "TransactionConflict"), ("throttling", "ThrottlingError")],
 )
-def test_a_transaction_is_cancelled_for_its_first_action(suite: Suite, fault: str, reason: str):
+def test_an_injected_conflict_cancels_a_transaction_at_its_first_action(
+    suite: Suite, fault: str, reason: str
+):
     suite.faults.add(fault, table="Thread")
     puts = [{"Put": {"TableName": "Thread", "Item": {"pk": {"S": key}}}} for key in "ab"]
     with pytest.raises(ClientError) as raised:
@@ -186,7 +188,7 @@ def test_a_transaction_is_cancelled_for_its_first_action(suite: Suite, fault: st
     assert [each["Code"] for each in reasons] == [reason, "None"]
 
 
-def test_a_part_of_a_batch_is_not_processed(suite: Suite):
+def test_a_part_of_a_batch_is_returned_as_unprocessed(suite: Suite):
     suite.faults.add("unprocessed", next=2)
     requests = [{"PutRequest": {"Item": {"pk": {"S": str(number)}}}} for number in range(5)]
     left = suite.once.batch_write_item(RequestItems={"Thread": requests})["UnprocessedItems"]
@@ -196,7 +198,7 @@ def test_a_part_of_a_batch_is_not_processed(suite: Suite):
     answer = suite.once.batch_get_item(RequestItems={"Thread": {"Keys": keys}})
     assert answer["UnprocessedKeys"] == {"Thread": {"Keys": keys[2:]}}
     assert len(answer["Responses"]["Thread"]) == 2
-    # boto3's batch writer sends unprocessed items again.
+    # boto3's batch writer repeats unprocessed items.
     suite.faults.add("unprocessed")
     table = boto3.resource("dynamodb", **suite.server.client_arguments).Table("Thread")
     with table.batch_writer() as batch:
@@ -212,7 +214,7 @@ def test_a_part_of_a_batch_is_not_processed(suite: Suite):
         ("expired-iterator", "ExpiredIteratorException"),
     ],
 )
-def test_a_reader_of_a_stream_meets_a_fault(suite: Suite, fault: str, name: str):
+def test_a_fault_is_injected_into_get_records(suite: Suite, fault: str, name: str):
     view = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
     suite.client.update_table(TableName="Thread", StreamSpecification=view)
     with closing(
@@ -248,7 +250,7 @@ def test_an_answer_is_delayed(suite: Suite, delay: dict[str, float], least: floa
     assert monotonic() - began >= least
 
 
-def test_a_delay_and_another_fault_come_together(suite: Suite):
+def test_a_delay_can_be_combined_with_another_fault(suite: Suite):
     suite.faults.add("delay", seconds=0.2)
     suite.faults.add("throttling")
     began = monotonic()
@@ -258,7 +260,7 @@ def test_a_delay_and_another_fault_come_together(suite: Suite):
 
 
 def failures(suite: Suite, attempts: int) -> list[bool]:
-    """Whether each of a sequence of updates was refused."""
+    """Update this many times; return for each update whether it failed."""
     refused = []
     for _ in range(attempts):
         try:
@@ -270,7 +272,7 @@ def failures(suite: Suite, attempts: int) -> list[bool]:
     return refused
 
 
-def test_the_same_seed_has_the_same_requests_fail(suite: Suite):
+def test_with_the_same_seed_the_same_requests_fail(suite: Suite):
     seen = []
     for seed in (7, 7, 8):
         rule = suite.faults.add("internal-server-error", share=0.5, seed=seed)
@@ -287,14 +289,14 @@ def test_some_requests_succeed_and_a_number_of_later_ones_fail(suite: Suite):
     assert (state["id"], state["matched"], state["injected"]) == (rule, 8, 3)
 
 
-def test_a_rule_ends_at_a_time_of_the_servers_clock(suite: Suite):
+def test_a_rule_can_end_at_a_time_of_the_servers_clock(suite: Suite):
     suite.faults.add("throttling", until=suite.server.clock.now + 3600)
     assert failures(suite, 2) == [True, True]
     suite.server.clock.step(3601)
     assert failures(suite, 2) == [False, False]
 
 
-def test_a_rule_is_for_one_table_index_or_access_key(suite: Suite):
+def test_a_rule_can_be_limited_to_a_table_index_or_access_key(suite: Suite):
     suite.client.create_table(**definition("pk:S", name="Another"))
     suite.faults.add("throttling", table="Another")
     suite.add_one(suite.once)
@@ -364,14 +366,14 @@ def test_an_invalid_request_is_refused_without_an_injected_fault(suite: Suite):
         {"fault": "throttling", "tables": "Thread"},
     ],
 )
-def test_a_rule_that_no_request_could_follow_is_refused(suite: Suite, rule: dict[str, Any]):
+def test_a_rule_that_can_apply_to_no_request_is_refused(suite: Suite, rule: dict[str, Any]):
     with pytest.raises(dynactor.testing.AdminError):
         suite.faults.add(**rule)
     assert suite.faults.rules == []
 
 
-def test_connections_are_cut_in_the_other_lane_too(suite: Suite):
-    # aiohttp's lane reads a body in chunks.
+def test_faults_of_connections_are_injected_in_the_full_lane(suite: Suite):
+    # Send the body in chunks, which only the full lane reads.
     request = b'{"TableName":"Thread","Key":{"pk":{"S":"1"}},"AttributeUpdates":{}}'
     for fault in ("cut-before", "cut-middle", "wrong-crc32"):
         suite.faults.add(fault, next=1)

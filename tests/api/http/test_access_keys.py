@@ -1,4 +1,4 @@
-"""The file of keys: its valid content, and the errors for invalid files."""
+"""The credentials file: valid content, and the errors for invalid files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_unusable_file_is_reported_without_its_secrets(write, text: str, word
     assert "top-secret" not in str(caught.value)
 
 
-def test_a_file_that_is_missing_is_named(tmp_path: Path):
+def test_the_error_for_a_missing_file_names_it(tmp_path: Path):
     with pytest.raises(BadCredentialsFile, match="No such file"):
         read_access_keys(tmp_path / "none")
 
@@ -75,7 +75,7 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path):
 def test_the_file_is_read_once(write):
     path = write(PROFILE.format("a", "A1", "one"))
     options = ServeOptions(credentials_file=path)
-    # A pipe is empty after its first reader.
+    # Empty the file, because a second read of a pipe would find no data.
     path.write_text("")
     assert options.access_keys == (AccessKey("A1", "one"),)
 
@@ -87,7 +87,7 @@ def test_binary_data_is_reported(tmp_path: Path):
         read_access_keys(path)
 
 
-def test_the_commands_take_the_key_of_the_environment():
+def test_commands_use_the_access_key_of_the_environment():
     assert own_access_key({"AWS_ACCESS_KEY_ID": "A1", "AWS_SECRET_ACCESS_KEY": "one"}) == (
         AccessKey("A1", "one")
     )

@@ -1,4 +1,4 @@
-"""Memory for large requests: admission, waiting, eviction, and no starvation."""
+"""The memory for large requests: admission in order, waiting, and eviction of slow senders."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.support.databases.fake_operations import Gate, echo_server
 from tests.support.environment.stepped_time import on_stepped_time, pass_seconds, settle
 
 MIB = 1024 * 1024
-ROOM_BYTES = 3 * MIB
-# Only one of them fits.
+MEMORY_BYTES = 3 * MIB
+# The memory suffices for one such body.
 BODY = b'{"Text":"%s"}' % (b"x" * 2 * MIB)
 HALF = len(BODY) // 2
 
@@ -32,7 +32,7 @@ both_lanes = pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast l
 More = tuple[str, ...]
 SETTINGS = HttpSettings("local")
 GRACE_SECONDS = SETTINGS.grace_seconds
-LOOK_SECONDS = GRACE_SECONDS / 4
+CHECK_SECONDS = GRACE_SECONDS / 4
 
 
 # -- the memory -----------------------------------------------------------------------------
@@ -59,7 +59,7 @@ async def test_requests_are_admitted_in_order_while_they_fit() -> None:
         False,
     ]
     memory.release(second)
-    # The fourth would fit, but a large request must not starve.
+    # The fourth request would fit, but it must not overtake the third.
     assert not third.granted.done()
     assert not fourth.granted.done()
     memory.release(first)
@@ -78,7 +78,7 @@ async def test_a_request_larger_than_the_memory_is_admitted_alone() -> None:
     assert other.granted.done()
 
 
-async def test_a_request_that_stopped_waiting_delays_no_other() -> None:
+async def test_a_canceled_waiting_request_delays_no_other() -> None:
     memory = RequestMemory(10, grace_seconds=4, least_bytes_per_second=10)
     first, large, small = reserve(memory, 5), reserve(memory, 10), reserve(memory, 5)
     memory.release(large)
@@ -100,7 +100,7 @@ async def test_a_cancelled_request_frees_its_memory_when_it_leaves() -> None:
 
 
 @on_stepped_time
-async def test_a_silent_sender_is_evicted_after_the_grace_while_another_waits() -> None:
+async def test_a_silent_sender_is_evicted_after_its_grace_if_another_request_waits() -> None:
     memory = paced_memory()
     reserve(memory, 100)
     waiting = reserve(memory, 100)
@@ -138,12 +138,12 @@ async def test_a_sender_that_keeps_the_pace_is_not_evicted() -> None:
 
 
 @on_stepped_time
-async def test_no_sender_is_evicted_without_waiters() -> None:
+async def test_no_sender_is_evicted_if_no_request_waits() -> None:
     memory = paced_memory()
     slow = reserve(memory, 60)
     await pass_seconds(100)
     waiting = reserve(memory, 60)
-    # A slow sender's grace starts now.
+    # The first sender's grace starts now, because a request waits for memory.
     await pass_seconds(4)
     assert not waiting.granted.done()
     memory.release(waiting)
@@ -152,7 +152,7 @@ async def test_no_sender_is_evicted_without_waiters() -> None:
 
 
 @on_stepped_time
-async def test_each_has_its_grace_from_its_admission() -> None:
+async def test_the_grace_of_a_sender_starts_at_its_admission() -> None:
     memory = paced_memory()
     reserve(memory, 60)
     second, third = reserve(memory, 60), reserve(memory, 60)
@@ -165,7 +165,7 @@ async def test_each_has_its_grace_from_its_admission() -> None:
 
 
 @on_stepped_time
-async def test_a_server_that_stalled_evicts_no_client_for_that() -> None:
+async def test_a_stall_of_the_server_evicts_no_client() -> None:
     memory = paced_memory()
     reserve(memory, 100)
     waiting = reserve(memory, 100)
@@ -174,7 +174,7 @@ async def test_a_server_that_stalled_evicts_no_client_for_that() -> None:
 
 
 @on_stepped_time
-async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() -> None:
+async def test_the_wait_of_the_first_request_is_limited() -> None:
     random = Random(1)
     for _ in range(50):
         memory = paced_memory()
@@ -182,7 +182,7 @@ async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() 
         honest = reserve(memory, 50)
         first_since_seconds = 0.0
         while not honest.granted.done():
-            # Each sends random parts, but never the whole.
+            # Each client sends random parts of its body, but never the whole body.
             for reservation in crowd:
                 reservation.arrived_bytes += (
                     random.randint(0, reservation.size_bytes - reservation.arrived_bytes) // 2
@@ -193,7 +193,7 @@ async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() 
                 reservation.granted.done() for reservation in crowd
             )
             first_since_seconds = 0.0 if is_first_another_one else first_since_seconds + 1
-            # The grace, the time of the largest at the lowest pace, and one check.
+            # The maximum is the grace, the largest body at the lowest pace, and one check interval.
             assert first_since_seconds <= 4 + 50 / 10 + 1
 
 
@@ -204,11 +204,11 @@ async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() 
 async def one_within(
     gate: Gate, more: More, **settings: float
 ) -> AsyncIterator[tuple[RawConnection, RawConnection, str]]:
-    """A server, a connection with an admitted large request, and an idle connection."""
+    """A server with an admitted large request, another connection, and an idle one."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(asyncio.timeout(30))
         endpoint = await stack.enter_async_context(
-            echo_server(gate.operation, large_requests_bytes=ROOM_BYTES, **settings)
+            echo_server(gate.operation, large_requests_bytes=MEMORY_BYTES, **settings)
         )
         within = await stack.enter_async_context(raw_connection(endpoint))
         other = await stack.enter_async_context(raw_connection(endpoint))
@@ -220,7 +220,7 @@ async def one_within(
 
 
 async def is_read(connection: RawConnection) -> bool:
-    """Whether the server reads everything that was sent."""
+    """Whether the server reads all sent bytes."""
     try:
         await asyncio.wait_for(connection.writer.drain(), 0.3)
     except TimeoutError:
@@ -231,7 +231,7 @@ async def is_read(connection: RawConnection) -> bool:
 @both_lanes
 async def test_a_large_request_is_read_when_another_one_has_been_answered(more: More) -> None:
     gate = Gate()
-    # The sockets' buffers are not the server's.
+    # The body must exceed the buffers of the sockets, which don't count as the server's memory.
     flood = request("Echo", b'{"Text":"%s"}' % (b"y" * 15 * MIB), *more)
     async with one_within(gate, more) as (within, other, _):
         other.send(flood)
@@ -249,7 +249,7 @@ async def test_small_requests_are_not_delayed(more: More) -> None:
         other.send(head("Echo", len(BODY), *more) + BODY[:HALF])
         async with raw_connection(endpoint) as third, raw_connection(endpoint) as fourth:
             third.send(head("Echo", len(small), *more) + small[:1])
-            # Meanwhile exactly that much is read.
+            # While the small request is incomplete, other small requests are answered.
             for _ in range(10):
                 assert (await fourth.ask("Echo", small, *more)).body == small
             third.send(small[1:])
@@ -263,12 +263,12 @@ async def test_small_requests_are_not_delayed(more: More) -> None:
 
 
 @both_lanes
-async def test_many_large_requests_that_come_piece_by_piece_are_all_answered(more: More) -> None:
+async def test_many_large_requests_sent_in_pieces_are_all_answered(more: More) -> None:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(asyncio.timeout(30))
-        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=ROOM_BYTES))
+        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=MEMORY_BYTES))
         connections = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(12)]
-        # All have started before the first one ends.
+        # All requests start before the first one ends.
         for connection in connections:
             connection.send(head("Echo", len(BODY), *more) + BODY[:HALF])
         await asyncio.sleep(0)
@@ -285,7 +285,7 @@ async def test_a_compressed_large_request_waits_for_memory_like_a_plain_one() ->
     packed, is_packed = gzip.compress(BODY), "Content-Encoding: gzip"
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(packed), packed)
     async with (
-        echo_server(gate.operation, large_requests_bytes=ROOM_BYTES) as endpoint,
+        echo_server(gate.operation, large_requests_bytes=MEMORY_BYTES) as endpoint,
         raw_connection(endpoint) as within,
         raw_connection(endpoint) as second,
         raw_connection(endpoint) as third,
@@ -302,11 +302,11 @@ async def test_a_compressed_large_request_waits_for_memory_like_a_plain_one() ->
             assert (await connection.answer()).body == BODY
 
 
-async def test_many_requests_that_are_unpacked_are_all_answered() -> None:
+async def test_many_compressed_large_requests_are_all_answered() -> None:
     packed, is_packed = gzip.compress(BODY), "Content-Encoding: gzip"
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(asyncio.timeout(30))
-        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=ROOM_BYTES))
+        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=MEMORY_BYTES))
         connections = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(12)]
         for connection in connections:
             connection.send(request("Echo", packed, is_packed) + request("Echo", b"{}"))
@@ -319,7 +319,7 @@ async def test_many_requests_that_are_unpacked_are_all_answered() -> None:
 async def test_a_client_that_disconnects_during_a_large_request_frees_memory(more: More) -> None:
     async with (
         asyncio.timeout(30),
-        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        echo_server(large_requests_bytes=MEMORY_BYTES) as endpoint,
         raw_connection(endpoint) as staying,
     ):
         for _ in range(3):
@@ -331,9 +331,9 @@ async def test_a_client_that_disconnects_during_a_large_request_frees_memory(mor
 
 @both_lanes
 @on_stepped_time
-async def test_a_client_that_does_not_send_the_rest_is_closed_and_frees_memory(more: More) -> None:
+async def test_a_client_that_stops_sending_is_disconnected_and_frees_memory(more: More) -> None:
     async with (
-        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        echo_server(large_requests_bytes=MEMORY_BYTES) as endpoint,
         raw_connection(endpoint) as stalled,
         raw_connection(endpoint) as waiting,
     ):
@@ -341,18 +341,18 @@ async def test_a_client_that_does_not_send_the_rest_is_closed_and_frees_memory(m
         await settle()
         waiting.send(request("Echo", BODY, *more))
         earned_seconds = HALF / SETTINGS.least_bytes_per_second
-        await pass_seconds(GRACE_SECONDS + earned_seconds + 2 * LOOK_SECONDS)
+        await pass_seconds(GRACE_SECONDS + earned_seconds + 2 * CHECK_SECONDS)
         assert (await waiting.answer()).body == BODY
         assert await is_let_go(stalled)
 
 
 @both_lanes
 @on_stepped_time
-async def test_a_client_that_does_not_send_the_rest_is_finally_closed_without_waiters(
+async def test_a_client_that_stops_sending_is_finally_disconnected_even_if_no_request_waits(
     more: More,
 ) -> None:
     async with (
-        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        echo_server(large_requests_bytes=MEMORY_BYTES) as endpoint,
         raw_connection(endpoint) as stalled,
     ):
         stalled.send(head("Echo", len(BODY), *more) + BODY[:HALF])
@@ -364,9 +364,9 @@ async def test_a_client_that_does_not_send_the_rest_is_finally_closed_without_wa
 
 @both_lanes
 @on_stepped_time
-async def test_a_slow_sender_is_not_evicted_without_waiters(more: More) -> None:
+async def test_a_slow_sender_is_not_evicted_if_no_request_waits(more: More) -> None:
     async with (
-        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        echo_server(large_requests_bytes=MEMORY_BYTES) as endpoint,
         raw_connection(endpoint) as slow,
         raw_connection(endpoint) as waiting,
     ):
@@ -381,12 +381,12 @@ async def test_a_slow_sender_is_not_evicted_without_waiters(more: More) -> None:
 
 @both_lanes
 @on_stepped_time
-async def test_a_client_at_the_lowest_pace_is_read_to_the_end_while_others_wait(
+async def test_a_request_at_the_lowest_pace_is_read_completely_while_others_wait(
     more: More,
 ) -> None:
     pace = int(SETTINGS.least_bytes_per_second)
     async with (
-        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        echo_server(large_requests_bytes=MEMORY_BYTES) as endpoint,
         raw_connection(endpoint) as within,
         raw_connection(endpoint) as waiting,
     ):
@@ -404,23 +404,23 @@ async def test_a_client_at_the_lowest_pace_is_read_to_the_end_while_others_wait(
 @on_stepped_time
 async def test_clients_that_stall_in_turn_delay_others_only_briefly(more: More) -> None:
     async with AsyncExitStack() as stack:
-        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=ROOM_BYTES))
+        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=MEMORY_BYTES))
         connections = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(6)]
         for stalled in connections:
             stalled.send(head("Echo", len(BODY), *more) + BODY[: 65 * 1024])
             await settle()
         waiting = await stack.enter_async_context(raw_connection(endpoint))
         waiting.send(request("Echo", BODY, *more))
-        # Each was admitted when the previous one was evicted.
-        await pass_seconds(6 * (GRACE_SECONDS + 2 * LOOK_SECONDS))
+        # Each stalled client is admitted when the previous one is evicted.
+        await pass_seconds(6 * (GRACE_SECONDS + 2 * CHECK_SECONDS))
         assert (await waiting.answer()).body == BODY
         for stalled in connections:
             assert await is_let_go(stalled)
 
 
 async def is_let_go(connection: RawConnection) -> bool:
-    """Whether the server closes, silently or after a 408."""
-    # A client that was answered during its request has some time to read the answer.
+    """Whether the server closes the connection, with or without an answer of status 408."""
+    # After an early answer, the server gives the client time to read it.
     await pass_seconds(SETTINGS.transfer_seconds)
     try:
         first_line, _, _ = (await connection.reader.read()).partition(b"\r\n")
@@ -431,12 +431,12 @@ async def is_let_go(connection: RawConnection) -> bool:
 
 @both_lanes
 @on_stepped_time
-async def test_the_time_of_waiting_for_memory_does_not_count_as_the_clients(
+async def test_waiting_for_memory_does_not_count_toward_a_clients_time_outs(
     more: More, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate = Gate()
     async with (
-        echo_server(gate.operation, large_requests_bytes=ROOM_BYTES) as endpoint,
+        echo_server(gate.operation, large_requests_bytes=MEMORY_BYTES) as endpoint,
         raw_connection(endpoint) as within,
         raw_connection(endpoint) as other,
         raw_connection(endpoint) as idle,
@@ -446,17 +446,17 @@ async def test_the_time_of_waiting_for_memory_does_not_count_as_the_clients(
             await asyncio.sleep(0)
         other.send(request("Echo", BODY, *more))
         await pass_seconds(3 * max(SETTINGS.transfer_seconds, SETTINGS.idle_seconds))
-        # The idle connection is closed, which shows that the time is over.
+        # The idle connection is closed, which shows that all time-outs have passed.
         assert await idle.is_closed()
         gate.opened.set()
         assert (await within.answer()).status == 200
         assert (await other.answer()).body == BODY
-    # There was no attempt to evict the complete request.
+    # The server did not try to evict the complete request.
     assert not caplog.records
 
 
 @both_lanes
-async def test_a_server_that_stops_closes_those_who_wait(more: More) -> None:
+async def test_a_stopping_server_closes_connections_that_wait_for_memory(more: More) -> None:
     gate = Gate()
     async with one_within(gate, more, drain_seconds=0.3) as (_, other, _):
         other.send(head("Echo", len(BODY), *more) + BODY[:HALF])

@@ -11,7 +11,7 @@ from tests.support.databases.fake_operations import echo_server
 
 
 class Recorder(asyncio.Protocol):
-    """Records its calls."""
+    """A protocol that records its calls."""
 
     def __init__(self) -> None:
         self.received: list[object] = []
@@ -30,13 +30,13 @@ class Recorder(asyncio.Protocol):
 
 
 class NoUnsentAnswers(UnsentAnswers):
-    """The unsent answers of a connection without any."""
+    """A fake of the limit for unsent answers, which does nothing."""
 
     def add(self, transport: asyncio.Transport) -> None:
-        """Nothing to measure."""
+        """Do nothing."""
 
 
-def test_everything_is_passed_on_including_earlier_data_in_pieces():
+def test_all_data_is_passed_on_in_pieces_including_earlier_data():
     recorder, lost = Recorder(), ConnectionResetError()
     connection = BoundedReads(recorder, asyncio.Transport(), bytearray(3), NoUnsentAnswers(1))
     connection.hand_over(b"abcdefgh")

@@ -1,4 +1,4 @@
-"""The Host headers that are served."""
+"""Which Host headers the server accepts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_addresses_localhost_and_configured_names_are_served(host: str):
         "localhost:8000:8000",
     ],
 )
-def test_other_names_are_not(host: str):
+def test_other_host_names_are_refused(host: str):
     assert not Access(host_names=frozenset({"db.test"})).allows_host(host)
 
 

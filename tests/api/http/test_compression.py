@@ -31,7 +31,7 @@ def test_bytes_after_a_compressed_body_are_ignored(coding: Coding, tail: bytes):
     assert decompress(compress(b"abc", coding) + tail, coding) == b"abc"
 
 
-def test_members_in_a_row_are_one_body():
+def test_several_gzip_members_are_one_body():
     members = gzip.compress(b"a") + gzip.compress(b"") + gzip.compress(b"b")
     assert decompress(members, "gzip") == b"ab"
 
@@ -42,14 +42,14 @@ def test_a_body_of_very_many_members_is_refused_at_once():
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_exactly_16_mb_is_let_through(coding: Coding):
+def test_a_body_of_exactly_16_mb_is_accepted(coding: Coding):
     packed = compress(b"0" * REQUEST_BYTES, coding)
     assert len(decompress(packed, coding)) == REQUEST_BYTES
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
 @pytest.mark.parametrize("size_bytes", [1, 100, 10_000, 1_000_000, REQUEST_BYTES])
-def test_how_much_there_can_be_in_a_body_is_known_before_it_is_decompressed(
+def test_the_maximum_size_of_a_compressed_body_is_computed_before_decompression(
     size_bytes: int, pack: Callable[[bytes], bytes]
 ):
     packed = pack(b"0" * size_bytes)
@@ -68,7 +68,7 @@ def test_how_much_there_can_be_in_a_body_is_known_before_it_is_decompressed(
     ],
     ids=["one member", "two members", "deflate"],
 )
-def test_more_is_cut_off(bomb: bytes, coding: Coding):
+def test_a_body_over_16_mb_is_refused(bomb: bytes, coding: Coding):
     with pytest.raises(RequestEntityTooLargeException):
         decompress(bomb, coding)
 

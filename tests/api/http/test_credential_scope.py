@@ -1,4 +1,4 @@
-"""The region and the access key that a signature names."""
+"""The region and the access key in a signature."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_header_names_region_and_key(key_id: str):
         assert credential_scope(header, "") == ("us-west-2", key_id)
 
 
-def test_a_query_string_names_them_too():
+def test_a_query_string_names_region_and_key():
     query = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIA%2F" + BEHIND.replace("/", "%2F")
     assert credential_scope("", f"{query}&X-Amz-Date=20260101T000000Z") == ("us-west-2", "AKIA")
 

@@ -1,4 +1,4 @@
-"""Draining refused bodies: how much, how many at a time, how fast and for how long."""
+"""Draining the bodies of refused requests: limits of size, number, rate and time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def content(size_bytes: int = 0) -> StreamReader:
 
 
 @on_stepped_time
-async def test_all_together_are_read_at_one_pace():
+async def test_all_refused_bodies_share_one_rate():
     drains = BodyDrain(MOST_SECONDS)
     bodies = [content(32 * MIB) for _ in range(4)]
     async with asyncio.TaskGroup() as tasks:
@@ -42,7 +42,7 @@ async def test_all_together_are_read_at_one_pace():
 
 
 @on_stepped_time
-async def test_an_endless_body_is_read_for_a_while():
+async def test_an_endless_body_is_read_for_a_limited_time():
     async with asyncio.TaskGroup() as tasks:
         dropping = tasks.create_task(BodyDrain(MOST_SECONDS).drop(content(MIB)))
         await pass_seconds(MOST_SECONDS - 1)
@@ -52,7 +52,7 @@ async def test_an_endless_body_is_read_for_a_while():
 
 
 @on_stepped_time
-async def test_only_a_limited_number_is_read_at_a_time():
+async def test_only_a_limited_number_of_bodies_is_read_at_a_time():
     drains = BodyDrain(MOST_SECONDS)
     async with asyncio.TaskGroup() as tasks:
         waiting = [tasks.create_task(drains.drop(content())) for _ in range(100)]

@@ -1,4 +1,4 @@
-"""Latencies of requests answered within one turn of the event loop."""
+"""The latency metrics of requests that are answered within one turn of the event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.databases.fake_operations import NO_DATABASE, EchoInput, Gate
 
 
 class Clock:
-    """Nanoseconds that the test sets."""
+    """A clock in nanoseconds that the test sets."""
 
     def __init__(self) -> None:
         self.now = 5
@@ -24,7 +24,7 @@ class Clock:
         return self.now
 
 
-async def test_a_request_takes_from_the_begin_of_its_turn_to_its_end():
+async def test_a_latency_is_measured_from_the_start_to_the_end_of_a_turn():
     clock, sent = Clock(), list[int]()
     turn = LoopTurn(lambda: sent.append(gets.count), clock)
     gets, queries = LatencyHistogram(), LatencyHistogram()
@@ -34,11 +34,11 @@ async def test_a_request_takes_from_the_begin_of_its_turn_to_its_end():
     await asyncio.sleep(0)
     assert (gets.count, gets.total_nanoseconds) == (3, 210)
     assert (queries.count, queries.total_nanoseconds) == (1, 70)
-    # The answers are sent after they are counted.
+    # The answers are sent together after they are counted.
     assert sent == [3]
 
 
-async def test_the_next_turn_has_its_own_begin():
+async def test_the_next_turn_has_its_own_start():
     clock = Clock()
     turn = LoopTurn(lambda: None, clock)
     gets = LatencyHistogram()

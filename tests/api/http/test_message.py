@@ -1,4 +1,4 @@
-"""Heads that the fast lane reads, heads that it passes on, and answers as bytes."""
+"""The request heads that the fast lane parses or passes to the full lane, and encoded answers."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def test_a_head_as_sdks_send_it_is_read():
         lines("Content-Length: 2", "A: b\0"),
     ],
 )
-def test_whatever_is_unusual_is_left_alone(head: bytes):
+def test_an_unusual_head_is_passed_to_the_full_lane(head: bytes):
     assert parse_head(head) is None
 
 
-def test_an_answer_is_written_in_one_piece():
+def test_an_answer_is_encoded_as_one_bytes_object():
     answer = Answer(400, "application/json", b"{}", "ID")
     assert answer_bytes(answer, 784111777.9, closing=True) == (
         b"HTTP/1.1 400 Bad Request\r\n"

@@ -1,4 +1,4 @@
-"""Pipelined requests take turns, are limited, and are dropped when their client disconnects."""
+"""Pipelined requests take turns, are limited in number, and are dropped after a disconnect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLIENTS = 30
 REQUESTS = 50
 # The server reads from a client with at most this many pipelined requests.
 FEW = 30
-# Turns of the loop that the test shares with the server, enough to read a connection's answer.
+# Turns of the event loop that suffice for reading an answer, with server and test in one loop.
 TURNS_OF_AN_ANSWER = 20
 
 both_lanes = pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast lane", "full lane"])
@@ -32,7 +32,7 @@ More = tuple[str, ...]
 
 
 class Counted:
-    """An operation ``Count`` that waits for nothing, as a query of rows in memory."""
+    """An operation ``Count`` that never waits, like a query of rows in memory."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -51,7 +51,7 @@ def counts(more: More, count: int = REQUESTS) -> bytes:
 
 
 @both_lanes
-async def test_requests_sent_ahead_are_dropped_when_their_client_leaves(more: More):
+async def test_pipelined_requests_are_dropped_when_their_client_disconnects(more: More):
     gate, counted = Gate(), Counted()
     async with (
         echo_server(gate.operation, counted.operation) as endpoint,
@@ -61,7 +61,7 @@ async def test_requests_sent_ahead_are_dropped_when_their_client_leaves(more: Mo
             leaving.send(request("Wait", b"{}", *more) + counts(more, FEW))
             await until(lambda: gate.waiting > 0)
             leaving.reset_when_closed()
-        # By then the server has seen that the client has disconnected.
+        # When this request is answered, the server has noticed the disconnect.
         assert (await other.ask("Echo")).status == 200
         gate.opened.set()
         for _ in range(3):
@@ -70,7 +70,7 @@ async def test_requests_sent_ahead_are_dropped_when_their_client_leaves(more: Mo
 
 
 @both_lanes
-async def test_a_client_that_leaves_between_its_requests_gets_no_more_of_them(more: More):
+async def test_after_a_disconnect_no_more_pipelined_requests_are_executed(more: More):
     counted = Counted()
     async with (
         echo_server(counted.operation) as endpoint,
@@ -86,7 +86,7 @@ async def test_a_client_that_leaves_between_its_requests_gets_no_more_of_them(mo
 
 
 @both_lanes
-async def test_all_pipelines_together_take_one_turn_beside_another_client(more: More):
+async def test_all_pipelines_together_get_one_turn_between_turns_of_another_client(more: More):
     counted = Counted()
     async with AsyncExitStack() as stack:
         endpoint = await stack.enter_async_context(echo_server(counted.operation))
@@ -106,7 +106,7 @@ async def test_all_pipelines_together_take_one_turn_beside_another_client(more: 
 
 
 class Paused(asyncio.Transport):
-    """A connection without a socket, which knows whether it is being read."""
+    """A transport without a socket that records whether the server reads."""
 
     def __init__(self, lanes: FastLanes) -> None:
         super().__init__()
@@ -141,7 +141,9 @@ def transport(gate: Gate) -> Iterator[FastLanes]:
 
 
 @pytest.mark.parametrize("padding_bytes", [0, 10_000])
-async def test_a_client_that_sends_far_ahead_is_not_read_until_it_was_answered(padding_bytes: int):
+async def test_the_server_stops_reading_from_a_client_with_many_unanswered_requests(
+    padding_bytes: int,
+):
     gate = Gate()
     ahead = request("Echo", b'{"Text":"%s"}' % (b"x" * padding_bytes))
     with transport(gate) as made:
@@ -162,7 +164,7 @@ async def test_a_client_that_sends_far_ahead_is_not_read_until_it_was_answered(p
 
 
 @both_lanes
-async def test_requests_are_whole_wherever_they_are_cut(more: More):
+async def test_requests_are_parsed_wherever_the_data_is_divided(more: More):
     pipeline = b"".join(request("Echo", b'{"Text":"%s"}' % text, *more) for text in (b"a", b"b"))
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         for at in range(1, len(pipeline)):

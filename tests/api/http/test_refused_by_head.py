@@ -1,4 +1,4 @@
-"""A large request that its head refuses is answered before its body is read, without memory."""
+"""A large request with an invalid head is refused before its body is buffered."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.support.clients.raw_http import TO_FULL_LANE, RawAnswer, RawConnectio
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, Gate, echo_server
 
 MIB = 1024 * 1024
-ROOM_BYTES = 3 * MIB
+MEMORY_BYTES = 3 * MIB
 KEY = AccessKey("AKIATEST", "secret")
-# Only one of them fits.
+# The memory suffices for one such body.
 BODY = b'{"Text":"%s"}' % (b"x" * 2 * MIB)
 SMALL = b'{"Text":"small"}'
 TOLD = "x-amz-content-sha256"
@@ -62,14 +62,14 @@ def request(body: bytes, headers: Headers) -> bytes:
 
 @asynccontextmanager
 async def server(*, is_open: bool = False) -> AsyncIterator[tuple[str, Gate]]:
-    """A server with keys, unless it is open, memory for one large request, and its gate."""
+    """A server with memory for one large request, and with access keys unless ``is_open``."""
     gate = Gate()
     signatures = None if is_open else Signatures((KEY,))
     protocol = Protocol(NO_DATABASE, (ECHO, gate.operation), frozenset({"Later"}), signatures)
     async with (
         asyncio.timeout(30),
         echo_server(
-            protocol=protocol, large_requests_bytes=ROOM_BYTES, drain_seconds=0.01
+            protocol=protocol, large_requests_bytes=MEMORY_BYTES, drain_seconds=0.01
         ) as endpoint,
     ):
         yield endpoint, gate
@@ -77,7 +77,7 @@ async def server(*, is_open: bool = False) -> AsyncIterator[tuple[str, Gate]]:
 
 @asynccontextmanager
 async def full_server(more: Headers) -> AsyncIterator[tuple[RawConnection, str, Gate]]:
-    """A server whose memory is taken by a request, and that request's connection."""
+    """A server whose memory is used up by a request, and that request's connection."""
     async with server() as (endpoint, gate), raw_connection(endpoint) as within:
         within.send(request(BODY, signed(BODY, operation="Wait") | more))
         while not gate.waiting:
@@ -93,7 +93,7 @@ def with_its_hash() -> Headers:
     return signed(BODY, tells_hash=True)
 
 
-# Faults of a request with ``BODY``; signed when sent.
+# Headers with a fault for a request with ``BODY``; each is signed when it is sent.
 WRONG: dict[str, Callable[[], Headers]] = {
     "no signature": lambda: without(signed(BODY), "authorization"),
     "half a signature": lambda: signed(BODY) | {"authorization": "AWS4-HMAC-SHA256 Credential=a"},
@@ -114,13 +114,15 @@ WRONG: dict[str, Callable[[], Headers]] = {
 
 @both_lanes
 @pytest.mark.parametrize("wrong", WRONG)
-async def test_a_large_request_is_refused_by_its_head_as_a_small_one_is(wrong: str, more: Headers):
+async def test_an_invalid_head_of_a_large_request_gets_the_same_error_as_of_a_small_one(
+    wrong: str, more: Headers
+):
     headers = WRONG[wrong]() | more
     async with full_server(more) as (_, endpoint, _), raw_connection(endpoint) as connection:
         connection.send(request(SMALL, headers))
         refusal = await connection.answer()
         async with raw_connection(endpoint) as other:
-            # The client gets its answer while memory is full, and before it has sent its body.
+            # The client gets the answer although memory is full, and before it sends its body.
             other.send(head(headers | {"Content-Length": f"{len(BODY)}"}))
             early = await other.answer()
             assert early.headers["connection"] == "close"
@@ -129,7 +131,7 @@ async def test_a_large_request_is_refused_by_its_head_as_a_small_one_is(wrong: s
 
 
 def told(answer: RawAnswer) -> tuple[int, str, bytes]:
-    """An answer without its hashes of a request's body and of the time."""
+    """An answer without the parts of its message that depend on the body or the time."""
     body = re.sub(rb"[0-9a-f]{64}", b"HASH", answer.body)
     return answer.status, answer.headers["content-type"], re.sub(rb"[0-9]{6}Z", b"TIME", body)
 
@@ -145,9 +147,9 @@ async def test_a_body_in_chunks_is_refused_when_it_turns_out_to_be_large(wrong: 
 
 
 @both_lanes
-async def test_the_rest_of_a_refused_request_goes_by(more: Headers):
+async def test_the_body_of_a_refused_request_is_drained(more: Headers):
     async with full_server(more) as (_, endpoint, _), raw_connection(endpoint) as connection:
-        # The client sends everything before it reads an answer.
+        # The client sends the whole body before it reads the answer.
         connection.writer.transport.set_write_buffer_limits(0)
         connection.send(request(BODY, WRONG["an unknown key"]() | more))
         await connection.writer.drain()
@@ -177,7 +179,7 @@ async def test_a_client_with_a_key_waits_for_memory(more: Headers, *, tells_hash
 
 
 @both_lanes
-async def test_without_keys_a_signature_of_some_kind_is_asked_for(more: Headers):
+async def test_without_access_keys_a_request_still_needs_any_signature(more: Headers):
     async with server(is_open=True) as (endpoint, _), raw_connection(endpoint) as connection:
         unsigned = without(signed(BODY), "authorization") | more
         connection.send(head(unsigned | {"Content-Length": f"{len(BODY)}"}))

@@ -58,7 +58,7 @@ def test_a_failed_request_is_logged_without_its_content() -> None:
     }
 
 
-def test_a_code_has_twenty_lines_a_second_and_one_with_the_number_left_out() -> None:
+def test_an_error_code_is_logged_at_most_20_times_a_second_with_a_count_of_the_rest() -> None:
     with served() as (server, wire):
         for _ in range(50):
             wire.send("GetItem", NO_TABLE)
@@ -66,7 +66,7 @@ def test_a_code_has_twenty_lines_a_second_and_one_with_the_number_left_out() -> 
         found = wait_lines(server, "requests_not_logged", 1)
         logged = lines(server, "request_failed")
     of_code = [line for line in logged if line["code"] == "ResourceNotFoundException"]
-    # On a busy machine, they may take more than one second.
+    # On a busy machine the requests may take longer than one second.
     assert len(of_code) + sum(line["count"] for line in found) <= 50
     assert len(of_code) >= 20
     assert {line["code"] for line in logged} == {

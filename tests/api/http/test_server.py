@@ -60,7 +60,7 @@ async def _stray(_call: Call[EchoInput]) -> bytes:
 STRAY = Operation("Stray", EchoInput, _stray)
 
 
-async def test_both_lanes_answer_alike():
+async def test_both_lanes_answer_equally():
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         fast = await connection.ask("Echo", b'{"Text":"hi"}')
         full = await connection.ask("Echo", b'{"Text":"hi"}', TO_FULL_LANE)
@@ -114,7 +114,7 @@ async def test_a_cancellation_inside_a_request_is_a_bug_like_any_other(more: Mor
 
 
 @both_lanes
-async def test_a_request_that_is_cancelled_with_its_server_is_no_bug(more: More):
+async def test_a_request_canceled_by_the_stop_of_the_server_is_not_logged_as_a_bug(more: More):
     gate = Gate()
     with structlog.testing.capture_logs() as logs:
         async with AsyncExitStack() as clients:
@@ -127,7 +127,7 @@ async def test_a_request_that_is_cancelled_with_its_server_is_no_bug(more: More)
 
 
 class FailingProtocol(Protocol):
-    """Breaks its promise that its results never raise."""
+    """A protocol that violates its contract: awaiting its results raises an error."""
 
     def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
         if request.target.endswith("Echo"):
@@ -141,7 +141,7 @@ class FailingProtocol(Protocol):
 
 
 @pytest.mark.parametrize("failing", ["Break", "Stray"])
-async def test_a_connection_that_fails_is_closed_alone(failing: str):
+async def test_a_failed_connection_is_closed_without_affecting_others(failing: str):
     protocol = FailingProtocol(NO_DATABASE, (ECHO,))
     async with (
         echo_server(protocol=protocol) as endpoint,
@@ -158,7 +158,7 @@ async def test_a_connection_that_fails_is_closed_alone(failing: str):
     assert entry["exc_info"]
 
 
-async def test_an_operation_that_is_still_to_come_says_so_and_is_not_sent_again():
+async def test_an_operation_that_is_not_implemented_is_reported_and_not_retried():
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         answer = await connection.ask("Later")
     assert answer.status == 400
@@ -168,7 +168,7 @@ async def test_an_operation_that_is_still_to_come_says_so_and_is_not_sent_again(
     }
 
 
-async def test_a_serialization_fault_wins_over_an_operation_s_own_validation():
+async def test_a_serialization_fault_is_reported_before_an_operations_validation():
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         answer = await connection.ask("Refuse", b'{"Text":"no","Value":{"N":5}}')
     assert answer.json["__type"] == "com.amazon.coral.service#SerializationException"
@@ -182,7 +182,7 @@ async def test_a_connection_may_change_lanes():
         assert (await connection.ask("Echo")).status == 200
 
 
-async def test_requests_of_both_lanes_sent_ahead_are_answered_in_their_order():
+async def test_pipelined_requests_of_both_lanes_are_answered_in_order():
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         for number in range(6):
             more = (TO_FULL_LANE,) if number == 3 else ()
@@ -191,7 +191,7 @@ async def test_requests_of_both_lanes_sent_ahead_are_answered_in_their_order():
     assert answers == ["0", "1", "2", "3", "4", "5"]
 
 
-async def test_much_sent_ahead_is_not_read_ahead():
+async def test_the_server_does_not_read_many_pipelined_requests_ahead():
     gate = Gate()
     async with echo_server(gate.operation) as endpoint, raw_connection(endpoint) as connection:
         connection.writer.transport.set_write_buffer_limits(0)
@@ -206,14 +206,14 @@ async def test_much_sent_ahead_is_not_read_ahead():
 
 
 @both_lanes
-async def test_a_large_request_sent_ahead_is_read_to_its_end(more: More):
+async def test_a_large_pipelined_request_is_read_completely(more: More):
     text = b"y" * (2 * MIB)
     async with (
         asyncio.timeout(30),
         echo_server(LARGE) as endpoint,
         raw_connection(endpoint) as connection,
     ):
-        # The answer is not sent before it is read; later requests wait for it.
+        # The client has not read the large answer, so the second request has to wait.
         connection.send(request("Large") + request("Echo", b'{"Text":"%b"}' % text, *more))
         assert len((await connection.answer()).body) == 8 * MIB
         assert text in (await connection.answer()).body
@@ -241,7 +241,7 @@ async def test_a_connection_on_which_nothing_is_sent_is_closed():
         assert await connection.is_closed()
 
 
-async def test_a_head_that_does_not_end_is_not_waited_for():
+async def test_a_connection_with_an_incomplete_head_is_closed_after_a_time_out():
     async with (
         echo_server(transfer_seconds=0.2) as endpoint,
         raw_connection(endpoint) as connection,
@@ -250,7 +250,7 @@ async def test_a_head_that_does_not_end_is_not_waited_for():
         assert await connection.is_closed()
 
 
-async def test_a_body_that_does_not_end_is_not_waited_for():
+async def test_a_connection_with_an_incomplete_body_is_closed_after_a_time_out():
     async with (
         echo_server(transfer_seconds=0.2) as endpoint,
         raw_connection(endpoint) as connection,
@@ -269,7 +269,7 @@ async def test_an_endless_body_is_refused_in_the_full_lane():
         assert await connection.is_closed()
 
 
-async def test_a_request_that_the_server_takes_long_over_is_not_cut_off():
+async def test_no_time_out_applies_while_the_server_executes_a_request():
     gate = Gate()
     settings = {"idle_seconds": 0.05, "transfer_seconds": 0.05}
     async with (
@@ -278,7 +278,7 @@ async def test_a_request_that_the_server_takes_long_over_is_not_cut_off():
         raw_connection(endpoint) as idle,
     ):
         working.send(request("Wait"))
-        # The idle connection is closed, which shows that the time is over.
+        # The idle connection is closed, which shows that the time-out has passed.
         assert await idle.is_closed()
         gate.opened.set()
         assert (await working.answer()).status == 200
@@ -304,7 +304,7 @@ async def _send_until_refused(connection: RawConnection) -> None:
 
 
 class FullTransport(asyncio.Transport):
-    """A connection whose client reads nothing, so closing waits for it forever."""
+    """A transport whose client reads nothing, so ``close`` never completes."""
 
     def __init__(self, lanes: FastLanes) -> None:
         super().__init__()
@@ -362,7 +362,7 @@ async def test_a_client_that_does_not_read_the_rest_of_its_last_answer_is_discon
 
 
 @both_lanes
-async def test_a_client_that_disconnects_during_its_answer_affects_no_other(more: More):
+async def test_a_client_that_disconnects_during_its_answer_does_not_affect_others(more: More):
     gate = Gate()
     async with echo_server(gate.operation) as endpoint, raw_connection(endpoint) as other:
         async with raw_connection(endpoint) as leaving:
@@ -408,12 +408,12 @@ async def test_a_stopping_server_answers_requests_in_flight_and_closes(more: Mor
 
 
 async def _open_once_closed(gate: Gate, idle: RawConnection) -> None:
-    """The server closes an idle connection immediately, which shows that it is stopping."""
+    """Wait until the server closes an idle connection, so it is stopping, and open the gate."""
     assert await idle.is_closed()
     gate.opened.set()
 
 
-async def test_a_stopping_server_does_not_wait_forever():
+async def test_a_stopping_server_waits_for_requests_for_a_limited_time():
     gate = Gate()
     async with AsyncExitStack() as clients:
         async with echo_server(gate.operation, drain_seconds=0.1) as endpoint:
@@ -432,7 +432,7 @@ async def test_a_connection_that_was_accepted_as_the_server_stopped_is_closed():
 
 
 @both_lanes
-async def test_half_a_connection_is_enough_for_an_answer(more: More):
+async def test_a_half_closed_connection_gets_its_answer(more: More):
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         connection.send(request("Echo", b"{}", *more) * 2)
         connection.send(request("Echo", b'{"Text":"last"}', *more))
@@ -444,7 +444,7 @@ async def test_half_a_connection_is_enough_for_an_answer(more: More):
 
 
 @both_lanes
-async def test_half_a_connection_waits_for_its_answer(more: More):
+async def test_a_half_closed_connection_waits_for_its_answer(more: More):
     gate = Gate()
     async with (
         echo_server(gate.operation) as endpoint,
@@ -463,9 +463,7 @@ async def test_half_a_connection_waits_for_its_answer(more: More):
 
 @both_lanes
 @pytest.mark.parametrize("missing_bytes", [1, 20, 200])
-async def test_half_a_connection_that_ends_within_a_request_is_closed(
-    more: More, missing_bytes: int
-):
+async def test_a_connection_half_closed_within_a_request_is_closed(more: More, missing_bytes: int):
     whole = request("Echo", b'{"Text":"torn"}', *more)
     async with (
         asyncio.timeout(30),
@@ -478,7 +476,7 @@ async def test_half_a_connection_that_ends_within_a_request_is_closed(
         assert await connection.is_closed()
 
 
-async def test_a_body_in_chunks_is_whole_wherever_it_is_cut():
+async def test_a_chunked_body_is_parsed_wherever_the_data_is_divided():
     chunked = head("Echo", None, "Transfer-Encoding: chunked")
     chunked += b'3;more=x\r\n{"T\r\nc\r\next":"hello"\r\n1\r\n}\r\n0\r\nTrailer: x\r\n\r\n'
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
@@ -491,7 +489,7 @@ async def test_a_body_in_chunks_is_whole_wherever_it_is_cut():
             assert (await connection.answer()).json == {"Text": "hello"}, at
 
 
-async def test_only_the_last_answer_on_half_a_connection_says_that_it_closes():
+async def test_only_the_last_answer_on_a_half_closed_connection_has_connection_close():
     gate = Gate()
     async with (
         echo_server(gate.operation) as endpoint,
@@ -517,7 +515,7 @@ async def test_the_full_lane_learns_of_an_end_that_came_before_it():
     ):
         connection.send(request("Wait") + request("Echo", b'{"Text":"last"}', TO_FULL_LANE))
         connection.writer.write_eof()
-        # Earlier data is read by the time that later requests are answered.
+        # When these requests are answered, the server has read the earlier data.
         for _ in range(3):
             assert (await other.ask("Echo")).status == 200
         gate.opened.set()
@@ -551,7 +549,7 @@ _PREFLIGHT = (
 )
 
 
-async def test_cross_origin_reading_is_off():
+async def test_cross_origin_reads_are_refused_by_default():
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         connection.send(_PREFLIGHT)
         answer = await connection.answer()
@@ -583,7 +581,7 @@ async def test_invalid_http_leaves_no_error_in_the_log(caplog: pytest.LogCapture
     assert not caplog.records
 
 
-async def test_small_packets_are_not_held_back():
+async def test_connections_use_tcp_nodelay():
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
         bare: socket.socket = connection.writer.get_extra_info("socket")
         bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

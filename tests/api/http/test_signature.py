@@ -1,4 +1,4 @@
-"""botocore's signatures are accepted; others are refused in AWS's order, with its messages."""
+"""Checks of signatures: botocore's are accepted, and invalid ones get the errors of AWS."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ URL = "http://localhost:8000/"
 def by_botocore(
     body: bytes = BODY, key: AccessKey = KEY, token: str | None = None, **headers: str
 ) -> dict[str, str]:
-    """The headers of a request just signed by botocore, names in lower case."""
+    """The headers of a request signed by botocore; the names are in lower case."""
     given_headers = {"X-Amz-Target": TARGET, "Content-Type": "application/x-amz-json-1.0"}
     request = AWSRequest("POST", URL, headers=given_headers | headers, data=body)
     request.headers["Host"] = "localhost:8000"
@@ -74,7 +74,7 @@ def test_a_signature_of_botocore_is_accepted(
     SIGNATURES.check(headers, "", body, time.time())
 
 
-# A header's text as it may be written: white space around words, and more of it between them.
+# Values of headers, with white space around words and several spaces between them.
 LINES = st.text(st.characters(min_codepoint=33, max_codepoint=126) | st.sampled_from(" \t"))
 
 
@@ -84,14 +84,14 @@ LINES = st.text(st.characters(min_codepoint=33, max_codepoint=126) | st.sampled_
     told=st.booleans(),
     query=st.lists(st.tuples(st.text(), st.text()), max_size=3),
 )
-def test_a_signature_of_botocore_is_accepted_in_any_spelling(
+def test_a_signature_of_botocore_is_accepted_with_any_white_space(
     note: list[str], query: list[tuple[str, str]], *, dated: bool, told: bool
 ):
     url = f"{URL}?{urlencode(query, quote_via=quote)}" if query else URL
     request = AWSRequest("POST", url, headers={"X-Amz-Target": TARGET}, data=BODY)
     request.headers["hOST"] = "localhost:8000"
     for text in note:
-        # Repeated as often as it occurs.
+        # Assigning adds a header, so the header occurs once for each text.
         request.headers["Note"] = text
     if dated:
         request.headers["Date"] = "any"
@@ -100,7 +100,7 @@ def test_a_signature_of_botocore_is_accepted_in_any_spelling(
     SigV4Auth(Credentials(*KEY), "dynamodb", "eu-west-1").add_auth(request)
     headers: dict[str, str] = {}
     for name, text in request.headers.items():
-        # The form in which ``dynactor.api.http.aiohttp_lane`` reads them.
+        # Join repeated headers as ``dynactor.api.http.aiohttp_lane`` does.
         found, stripped = headers.get(name.lower()), text.strip(" \t")
         headers[name.lower()] = stripped if found is None else f"{found},{stripped}"
     assert ("x-amz-date" in headers) is not dated
@@ -109,13 +109,13 @@ def test_a_signature_of_botocore_is_accepted_in_any_spelling(
     SIGNATURES.check_head(headers, raw_query, time.time())
 
 
-# The parts that can't be changed without the key: everything signed, and the signature itself.
+# The parts that a client can't change without the key: all signed parts, and the signature.
 SIGNED = ("host", "x-amz-target", "x-amz-date", "content-type", "x-amz-security-token", "note")
 ANY_SIGNED = st.sampled_from([*SIGNED, "authorization", "body", "query"])
 
 
 @given(part=ANY_SIGNED, at=st.integers(0, 1000), byte=st.integers(33, 126))
-def test_a_single_byte_that_was_changed_is_noticed(part: str, at: int, byte: int):
+def test_a_single_changed_byte_is_detected(part: str, at: int, byte: int):
     parts = by_botocore(token="a+session/token==", Note="a  note") | {
         "body": BODY.decode(),
         "query": "ab=cd",
@@ -151,7 +151,7 @@ def test_bytes_of_utf_8_at_the_end_of_a_header_are_no_white_space():
 
 
 @pytest.mark.parametrize("query", ["a=%FF", "a=\udcff"], ids=["quoted", "bare"])
-def test_a_query_string_that_is_no_utf_8_is_signed_as_the_bytes_it_has(query: str):
+def test_a_query_string_that_is_not_utf_8_is_signed_as_bytes(query: str):
     stamp = "20260101T000000Z"
     headers = {"host": "localhost:8000", "x-amz-date": stamp, "x-amz-target": TARGET}
     signed = by_hand(headers, sha256(BODY).hexdigest(), stamp, "a=%FF")
@@ -160,7 +160,7 @@ def test_a_query_string_that_is_no_utf_8_is_signed_as_the_bytes_it_has(query: st
 
 
 def dated(text: str, digest: str = sha256(BODY).hexdigest()) -> dict[str, str]:
-    """The headers of a request with a Date in place of an X-Amz-Date."""
+    """The headers of a request with the header Date instead of X-Amz-Date."""
     headers = {"date": text, "host": "localhost:8000", "x-amz-target": TARGET}
     return by_hand(headers, digest, "20260101T000000Z")
 
@@ -179,7 +179,7 @@ def test_a_request_may_be_dated_by_its_date_header(text: str):
     assert error.message == "'Date' must be a 'SignedHeader' in the AWS Authorization."
 
 
-def test_x_amz_date_counts_if_both_dates_are_present():
+def test_x_amz_date_is_used_if_both_dates_are_present():
     old = "Thu, 01 Jan 2015 00:00:00 GMT"
     SIGNATURES.check(by_botocore() | {"date": old}, "", BODY, time.time())
 
@@ -195,7 +195,7 @@ def test_an_invalid_date_header_is_reported(text: str):
 
 
 def told(digest: str, signed_digest: str, *, is_signed: bool = True) -> dict[str, str]:
-    """The headers of a request with one hash of its body, and another one signed."""
+    """The headers of a request whose hash of the body differs from the signed hash."""
     stamp = "20260101T000000Z"
     headers = {"host": "localhost:8000", "x-amz-date": stamp, "x-amz-target": TARGET}
     header = {"x-amz-content-sha256": digest}
@@ -216,7 +216,7 @@ OF_ANOTHER = sha256(b"{}").hexdigest()
         "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
     ],
 )
-def test_a_body_that_is_not_signed_is_refused_whatever_the_header_says(payload: str):
+def test_a_body_other_than_the_signed_one_is_refused_regardless_of_the_hash_header(payload: str):
     error = refused(told(payload, payload), now=NOW)
     assert isinstance(error, InvalidSignatureException)
     assert error.message.partition("The String-to-Sign")[0].rstrip().endswith(f"{OF_BODY}'")
@@ -227,7 +227,7 @@ def test_a_signed_hash_must_match_the_body():
     SIGNATURES.check(told(OF_BODY, OF_BODY), "", BODY, NOW)
     for other in (OF_BODY, OF_ANOTHER):
         assert isinstance(refused(told(OF_ANOTHER, other), now=NOW), InvalidSignatureException)
-    # An unsigned hash may have been changed on the way.
+    # An unsigned hash header is ignored, because it may have been changed in transit.
     SIGNATURES.check(told(OF_ANOTHER, OF_BODY, is_signed=False), "", BODY, NOW)
 
 
@@ -246,7 +246,7 @@ def test_a_head_with_a_hash_can_be_checked_without_the_body():
     assert changed.message == refused(signed | {"host": "else"}, now=NOW).message
 
 
-def test_a_head_without_a_hash_can_not_be_checked_without_the_body():
+def test_a_head_without_a_hash_cannot_be_checked_without_the_body():
     for headers in (
         told(OF_ANOTHER, OF_BODY, is_signed=False),
         told("UNSIGNED-PAYLOAD", OF_ANOTHER),
@@ -277,7 +277,7 @@ def test_each_key_has_its_own_secret():
 
 
 @pytest.mark.parametrize("name", ["host", "x-amz-target", "x-amz-date", "content-type"])
-def test_a_signed_header_that_was_changed_is_noticed(name: str):
+def test_a_changed_signed_header_is_detected(name: str):
     headers = by_botocore()
     day, _, rest = headers["x-amz-date"].partition("T")
     changed = f"{day}T{(int(rest[:-1]) + 1) % 240000:06d}Z" if name == "x-amz-date" else "else"
@@ -285,7 +285,7 @@ def test_a_signed_header_that_was_changed_is_noticed(name: str):
     assert isinstance(error, InvalidSignatureException)
 
 
-def test_a_body_that_was_changed_is_noticed():
+def test_a_changed_body_is_detected():
     headers = by_botocore()
     error = refused(headers, body=b'{"TableName":"Forum"}')
     assert isinstance(error, InvalidSignatureException)
@@ -298,11 +298,11 @@ def test_a_body_that_was_changed_is_noticed():
     assert KEY.secret_access_key not in error.message
 
 
-def test_a_query_string_is_signed_too():
+def test_a_query_string_is_signed():
     assert isinstance(refused(by_botocore(), query="a=1"), InvalidSignatureException)
 
 
-def test_a_signature_counts_for_a_quarter_of_an_hour():
+def test_a_signature_is_valid_for_15_minutes():
     headers = by_botocore()
     stamp = headers["x-amz-date"]
     signed_at = seconds_of(stamp)
@@ -376,7 +376,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("header", "kind", "message"), REFUSALS)
-def test_a_faulty_signature_is_refused_with_the_message_of_aws(
+def test_an_invalid_signature_is_refused_with_the_message_of_aws(
     header: str, kind: type[DynamoDBError], message: str
 ):
     headers = {"x-amz-date": "20260101T000000Z", "x-amz-target": TARGET, "host": "localhost"}
@@ -416,12 +416,12 @@ def test_a_signature_in_the_query_string_is_refused():
     )
 
 
-# Headers are bytes, passed on as Latin-1.
+# Headers are bytes, which the server decodes as Latin-1.
 TEXT = st.text(st.characters(max_codepoint=255), max_size=80)
 
 
 @given(header=TEXT, moment=TEXT, names=TEXT)
-def test_whatever_comes_is_refused_in_good_order(header: str, moment: str, names: str):
+def test_random_headers_are_refused_with_a_dynamodb_error(header: str, moment: str, names: str):
     headers = {
         "authorization": f"AWS4-HMAC-SHA256 Credential={KEY.access_key_id}/{SCOPE}, "
         f"SignedHeaders=host;x-amz-date;x-amz-target;{names}, Signature={header}",
@@ -434,6 +434,6 @@ def test_whatever_comes_is_refused_in_good_order(header: str, moment: str, names
     refused(by_date | {"date": moment}, query=names, now=NOW)
 
 
-def test_a_key_shows_no_secret():
+def test_the_text_form_of_an_access_key_has_no_secret():
     assert KEY.secret_access_key not in repr(KEY)
     assert KEY.secret_access_key not in str((KEY,))

@@ -1,4 +1,4 @@
-"""A server with a file of keys accepts exactly the requests signed with one of them."""
+"""A server with a credentials file accepts only requests signed with one of its keys."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def keys_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(keys_file: Path) -> Iterator[Server]:
-    # The server listens for other machines, without --allow-open.
+    # With keys, a server may listen on all addresses without --allow-open.
     with running_server("--credentials-file", str(keys_file), "--host", "0.0.0.0") as server:  # noqa: S104
         yield server
 
@@ -114,19 +114,19 @@ def test_other_clients_are_refused(server: Server, key: tuple[str, str], code: s
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
 
 
-def test_other_clients_are_refused_with_a_large_request_and_can_read_why(server: Server):
+def test_other_clients_can_read_the_error_for_a_large_request(server: Server):
     item = {"pk": {"S": "a"}, "text": {"S": "x" * 15_000_000}}
     with pytest.raises(ClientError) as caught:
         client(server, ("any", "any")).put_item(TableName="nobodys", Item=item)
     assert caught.value.response["Error"]["Code"] == "UnrecognizedClientException"
 
 
-# A header that makes the fast lane pass the request on.
+# The header Te makes the fast lane pass the request to the full lane.
 LANES = pytest.mark.parametrize("more", [{}, {"Te": "trailers"}], ids=["fast lane", "full lane"])
 
 
 @LANES
-def test_both_ways_into_the_server_look_into_signatures(server: Server, more: dict[str, str]):
+def test_both_lanes_check_signatures(server: Server, more: dict[str, str]):
     headers = signed(server, **more)
     assert send(server, headers)[0] == 200
     status, answer = send(server, headers, BODY.replace(b"1", b"2"))
@@ -146,7 +146,7 @@ def test_both_ways_into_the_server_look_into_signatures(server: Server, more: di
 
 
 def answer_to(server: Server, target: bytes, headers: dict[str, str], *more: bytes) -> bytes:
-    """The whole answer to a request of exactly these bytes."""
+    """Send a request of exactly these bytes; return the whole answer."""
     port = urlsplit(server.endpoint).port
     lines = [f"{name}: {text}".encode("latin-1") for name, text in headers.items()]
     length = b"Content-Length: %d" % len(BODY)
@@ -168,7 +168,7 @@ def by_hand(query: str = "", **more: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("more", [(), (b"TE: trailers",)], ids=["fast lane", "full lane"])
-def test_headers_are_signed_as_the_bytes_that_they_are(server: Server, more: tuple[bytes, ...]):
+def test_headers_are_signed_as_bytes(server: Server, more: tuple[bytes, ...]):
     # In Latin-1, the last byte of à is a non-breaking space.
     headers = by_hand(note="voilà".encode().decode("latin-1"))
     assert answer_to(server, b"/", headers, *more).startswith(b"HTTP/1.1 200")
@@ -191,27 +191,27 @@ def test_a_second_authorization_beside_a_valid_one_is_refused(
     }
 
 
-def test_so_are_query_strings_whatever_they_hold(server: Server):
+def test_query_strings_are_signed_as_bytes(server: Server):
     headers = by_hand("a=%FF")
     assert answer_to(server, b"/?a=%ff", headers).startswith(b"HTTP/1.1 200")
     assert answer_to(server, b"/?a=%fe", headers).startswith(b"HTTP/1.1 400")
-    # Bytes that should have been quoted: accepted as if quoted, or invalid HTTP.
+    # An unquoted byte is either accepted as if it was quoted, or refused as invalid HTTP.
     assert answer_to(server, b"/?a=\xff", headers)[9:12] in (b"200", b"400")
 
 
-def test_whether_it_is_healthy_may_be_asked_by_all(server: Server):
+def test_the_health_check_needs_no_signature(server: Server):
     connection = http.client.HTTPConnection("127.0.0.1", urlsplit(server.endpoint).port)
     connection.request("GET", "/")
     assert connection.getresponse().read().startswith(b"healthy")
     connection.close()
 
 
-def test_the_line_to_paste_names_no_key(server: Server, keys_file: Path):
+def test_the_printed_command_has_no_access_key(server: Server, keys_file: Path):
     assert f"with a key of {keys_file}" in server.announcement
     assert "aws_secret_access_key" not in server.announcement
 
 
-def test_the_commands_sign_with_the_key_of_the_environment(server: Server):
+def test_commands_sign_with_the_access_key_of_the_environment(server: Server):
     endpoint = f"http://127.0.0.1:{urlsplit(server.endpoint).port}"
     asked = ("violations", "--endpoint", endpoint, "--table", "nobodys", "--index", "any")
     granted = run_command(*asked, AWS_ACCESS_KEY_ID=APP[0], AWS_SECRET_ACCESS_KEY=APP[1])
@@ -229,7 +229,7 @@ def test_a_file_without_keys_is_reported_at_start(tmp_path: Path):
     assert done.stderr.count("\n") == 1
 
 
-def test_the_admin_port_needs_no_key_and_stays_on_this_machine(keys_file: Path):
+def test_the_admin_port_needs_no_key_and_listens_only_on_loopback(keys_file: Path):
     done = run_command(
         *("serve", "--in-memory", "--credentials-file", str(keys_file)),
         *("--admin-port", "0", "--admin-host", "0.0.0.0"),  # noqa: S104

@@ -1,4 +1,4 @@
-"""The distribution of the event loop's turns among pipelined requests."""
+"""Pipelined requests of all connections share the event loop's turns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def beginning(begun: list[str], name: str, *, goes_on: bool) -> Callable[[], boo
     return begin
 
 
-async def test_requests_begin_in_the_order_in_which_they_asked():
+async def test_requests_start_in_the_order_in_which_they_queued():
     turns, begun = Turns(), list[str]()
     for name in "abc":
         turns.take(beginning(begun, name, goes_on=False))
@@ -35,7 +35,7 @@ async def test_a_request_that_continues_is_the_last_one_of_its_turn():
     assert seen == ["ab", "abc", "abcd"]
 
 
-async def test_a_request_that_asks_again_waits_for_the_next_turn():
+async def test_a_request_that_queues_again_waits_for_the_next_turn():
     turns, begun = Turns(), list[str]()
 
     def begin() -> bool:

@@ -1,4 +1,4 @@
-"""Clients that read no answers use a bounded part of the memory."""
+"""The memory for answers that clients have not read is limited."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ both_lanes = pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast l
 
 
 class Unread(asyncio.Transport):
-    """A connection whose client has not read this number of bytes."""
+    """A transport whose client has not read this many bytes."""
 
     def __init__(self, unsent_bytes: int) -> None:
         super().__init__()
@@ -45,11 +45,11 @@ def aborted(transports: list[Unread]) -> list[bool]:
     return [transport.is_aborted for transport in transports]
 
 
-def test_clients_may_be_behind_while_there_is_memory():
+def test_unread_answers_are_kept_while_there_is_memory():
     assert aborted(stopped(UnsentAnswers(100), 50, 30, 20)) == [False, False, False]
 
 
-def test_those_that_have_been_behind_for_longest_are_aborted():
+def test_the_connections_that_have_not_read_for_longest_are_aborted():
     assert aborted(stopped(UnsentAnswers(100), 50, 40, 30, 45)) == [True, True, False, False]
 
 
@@ -89,7 +89,7 @@ async def test_the_server_keeps_the_latest_of_many_unread_answers(more: tuple[st
             client.writer.transport.pause_reading()
             client.send(request("Large", b"{}", *more))
             clients.append(client)
-            # The clients' backlogs end one by one.
+            # Answers to another client are not affected.
             other = await stack.enter_async_context(raw_connection(endpoint))
             assert (await other.ask("Echo")).status == 200
         for client in clients:

@@ -1,4 +1,4 @@
-"""Clients that disconnect at random moments leave no partial write and no leaked memory."""
+"""Clients that disconnect at random moments cause no partial write and no leak."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MOST_DELAY_SECONDS = 0.02
 
 
 class Served:
-    """A server in the test's own process, and its pending work."""
+    """A server in the test's own process, and the objects that it keeps for clients."""
 
     def __init__(self, database: Database, settings: HttpSettings, admin_endpoint: str) -> None:
         self.admin_endpoint = admin_endpoint
@@ -72,7 +72,7 @@ class Served:
         self.endpoint = ""
 
     def in_progress(self) -> dict[str, Any]:
-        """The objects kept for clients; a disconnected one may still have a running task."""
+        """The objects that the server keeps for connected and disconnected clients."""
         return {
             "tasks": [task for task in asyncio.all_tasks() if _is_of_connection(task)],
             "connections": self.lanes._connections,
@@ -89,7 +89,7 @@ def _is_of_connection(task: asyncio.Task[Any]) -> bool:
 
 @asynccontextmanager
 async def serving(database: Database, admin_endpoint: str) -> AsyncIterator[Served]:
-    """Like ``serving``, with the pending work, and memory for only a few large requests."""
+    """Serve the database with memory for a few large requests."""
     settings = HttpSettings(
         "local", large_requests_bytes=256 * KIB, transfer_seconds=20, drain_seconds=0.01
     )
@@ -144,7 +144,7 @@ def _is_under_way(commit: asyncio.Future[None] | None) -> bool:
 
 
 async def assert_nothing_is_left(database: Database, served: Served) -> None:
-    """Wait until nothing is kept, because the last tasks take some turns."""
+    """Wait until no object is kept for a client; the last tasks take some turns of the loop."""
 
     def left() -> dict[str, Any]:
         return {what: of for what, of in (held(database) | served.in_progress()).items() if of}
@@ -159,7 +159,7 @@ async def assert_nothing_is_left(database: Database, served: Served) -> None:
 
 @asynccontextmanager
 async def slow_database(real: Store, seed: int) -> AsyncIterator[tuple[Store, Database]]:
-    """A slow database, so that requests are always in flight."""
+    """A database with a slow store, so that requests are always in flight."""
     store = DelayedStore(real, Delays(seed, MOST_DELAY_SECONDS))
     between_steps = IndexLag(0, MOST_DELAY_SECONDS, seed)
     async with running_database(store, transaction_delay=between_steps) as database:
@@ -167,7 +167,7 @@ async def slow_database(real: Store, seed: int) -> AsyncIterator[tuple[Store, Da
 
 
 class Clients:
-    """All clients."""
+    """Runs all clients on a server."""
 
     def __init__(self, served: Served, iterators: list[str], log: ClientLog, draw: Random) -> None:
         self._clients = [
@@ -189,7 +189,7 @@ class Clients:
 
 
 async def make_tables(ask: InProcessClient) -> list[str]:
-    """Create the tables; returns iterators of their streams."""
+    """Create the tables; return iterators of their streams."""
     iterators = []
     for definition in table_definitions():
         status, body = await ask("CreateTable", definition)
@@ -220,7 +220,7 @@ async def rows(ask: InProcessClient, **members: Any) -> list[dict[str, Any]]:
 
 
 async def assert_all_is_whole(database: Database, log: ClientLog) -> None:
-    """Check that each acknowledged write is there, and no partial or unsent write."""
+    """Check that every acknowledged write exists, and that there is no partial or unsent write."""
     ask = InProcessClient(database)
     there = set()
     for name in TABLES:
@@ -251,8 +251,8 @@ def assert_backups_are_whole(directory: Path, log: ClientLog) -> None:
     assert all((directory / name / "rocksdb").is_dir() for name in made)
 
 
-class RestartingServer(NamedTuple):
-    """A database with followers of its changes, and the answers to its clients."""
+class ServedDatabase(NamedTuple):
+    """A slow database with followers, its store, and the log of the clients."""
 
     database: Database
     admin_endpoint: str
@@ -265,8 +265,8 @@ class RestartingServer(NamedTuple):
 
 
 @asynccontextmanager
-async def arena(directory: Path, seed: int) -> AsyncIterator[RestartingServer]:
-    """During splits of its partitions; at the end everything must be whole, and the log empty."""
+async def served_database(directory: Path, seed: int) -> AsyncIterator[ServedDatabase]:
+    """Open the database and split partitions; at the end check all data and the server's log."""
     draw, log = Random(seed), ClientLog()
     unseen: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
@@ -284,7 +284,7 @@ async def arena(directory: Path, seed: int) -> AsyncIterator[RestartingServer]:
                     serving_admin(administered, Access(), listener) as admin,
                     splitting(database, database.table(TABLES[0]), PARTITIONS),
                 ):
-                    yield RestartingServer(database, admin, iterators, log, draw)
+                    yield ServedDatabase(database, admin, iterators, log, draw)
             await assert_all_is_whole(database, log)
             assert_backups_are_whole(directory, log)
             assert log.vanished > CLIENTS
@@ -294,16 +294,20 @@ async def arena(directory: Path, seed: int) -> AsyncIterator[RestartingServer]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_clients_that_vanish_leave_nothing_behind(tmp_path: Path, seed: int):
-    async with arena(tmp_path, seed) as given, serving(*given[:2]) as served:
+async def test_disconnected_clients_leave_no_partial_writes_and_no_objects(
+    tmp_path: Path, seed: int
+):
+    async with served_database(tmp_path, seed) as given, serving(*given[:2]) as served:
         await given.clients(served).run(REQUESTS)
         await assert_nothing_is_left(given.database, served)
         await assert_it_answers(served)
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_nor_do_requests_that_are_cancelled_as_the_server_stops(tmp_path: Path, seed: int):
-    async with arena(tmp_path, seed) as given:
+async def test_requests_canceled_by_the_stop_of_the_server_leave_no_partial_writes_and_no_objects(
+    tmp_path: Path, seed: int
+):
+    async with served_database(tmp_path, seed) as given:
         for _ in range(STOPS):
             async with asyncio.TaskGroup() as group, serving(*given[:2]) as served:
                 given.log.may_connect = True

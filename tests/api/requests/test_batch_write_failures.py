@@ -1,4 +1,4 @@
-"""A batch of writes with one failing table: the others are awaited, and leave no trace."""
+"""BatchWriteItem if the writes to one table fail: the other writes are awaited."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PartlyBrokenStore(HeldStore):
 
 
 class Served(NamedTuple):
-    """Two tables, and their store."""
+    """A database with two tables, and its store."""
 
     ask: InProcessClient
     store: PartlyBrokenStore
@@ -65,14 +65,14 @@ class Served(NamedTuple):
         return asyncio.get_running_loop().create_task(self.ask("BatchWriteItem", items))
 
     async def found(self, name: str) -> dict[str, Any]:
-        """The answer of GetItem for that item."""
+        """The answer of GetItem for the item of ``batch``."""
         _, body = await self.ask("GetItem", {"TableName": name, "Key": {"pk": {"S": "a"}}})
         return body
 
 
 @asynccontextmanager
 async def served() -> AsyncIterator[Served]:
-    """Two tables; fails if the event loop has an error that was never retrieved."""
+    """A database with two tables; fails the test if the error of a task is never retrieved."""
     unseen: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
     async with memory_store() as own:
@@ -90,12 +90,12 @@ async def served() -> AsyncIterator[Served]:
 async def half_failed_batch(
     given: Served, failing: str
 ) -> asyncio.Task[tuple[int, dict[str, Any]]]:
-    """A batch whose writes to one table failed while those to the other are held."""
+    """A running batch: the writes to one table have failed, the others are held."""
     given.break_tables(failing)
     given.store.hold()
     batch = given.batch()
     await until(lambda: given.store.held == 1)
-    # Wait until the error has come, too.
+    # Let the batch get the error, too.
     for _ in range(50):
         await asyncio.sleep(0)
     return batch
@@ -123,19 +123,19 @@ async def test_a_write_of_unknown_outcome_fails_the_batch(refused: str, doubtful
         )
 
 
-async def test_errors_of_both_tables_are_both_looked_at() -> None:
+async def test_the_errors_of_both_tables_are_retrieved() -> None:
     async with served() as given:
         given.break_tables(*TABLES)
         status, body = await given.batch()
         assert (status, body["message"]) == (500, "Nothing was written: a fake fault")
 
 
-async def test_a_batch_that_is_cancelled_leaves_no_error_behind() -> None:
+async def test_a_canceled_batch_leaves_no_unretrieved_error() -> None:
     async with served() as given:
         batch = await half_failed_batch(given, "second")
         batch.cancel()
         await asyncio.wait([batch])
         assert batch.cancelled()
-        # The error of the batch would keep the replies alive.
+        # Delete the task, because its error refers to the replies.
         del batch
         await given.store.release()

@@ -1,4 +1,4 @@
-"""The explanation as a header: one line of ASCII with a limited length."""
+"""The explanation header is one line of ASCII of limited length."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_any_explanation_is_one_line_of_bounded_length(done):
     assert json.loads(text)["CapacityUnits"] == sum(receipt.total_units for _, receipt in done)
 
 
-def test_an_explanation_is_asked_for_by_the_word_true():
+def test_an_explanation_is_requested_by_true():
     assert [is_wanted(text) for text in ("true", "True", " true ", "false", "1", "yes")] == [
         True,
         True,

@@ -1,4 +1,4 @@
-"""A body becomes an operation's input, or DynamoDB's error about its fault."""
+"""Decoding of a request's body into the operation's input, or into DynamoDB's error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynactor.model.errors import SerializationException, ValidationException
 
 
 class ThingInput(structures.Shape, frozen=True):
-    """Members of many types."""
+    """An input with members of many types."""
 
     TableName: shapes.TableName
     Item: shapes.AttributeMap
@@ -176,7 +176,7 @@ def test_at_most_ten_violations_are_reported():
         ),
     ],
 )
-def test_a_violation_shows_value_place_and_constraint(members: dict[str, Any], violation: str):
+def test_a_violation_names_value_member_and_constraint(members: dict[str, Any], violation: str):
     expected = violation.replace("…", "failed to satisfy constraint:")
     assert violations(body(**members)) == [expected]
 
@@ -233,7 +233,7 @@ def test_a_violation_shows_value_place_and_constraint(members: dict[str, Any], v
         ({"Item": {"a": "x"}, "Limit": 0}, "Unexpected value type in payload"),
     ],
 )
-def test_a_wrong_json_type_anywhere_comes_before_all_constraints(
+def test_a_wrong_json_type_is_reported_before_all_constraints(
     members: dict[str, Any], message: str
 ):
     with pytest.raises(SerializationException) as caught:
@@ -277,13 +277,13 @@ def test_a_table_name_may_be_an_arn():
         ),
     ],
 )
-def test_operations_on_tables_check_the_name_before_all_else(data: bytes, message: str):
+def test_operations_on_tables_check_that_there_is_a_name_first(data: bytes, message: str):
     with pytest.raises(ValidationException) as caught:
         _control.decode(data)
     assert caught.value.message == message
 
 
-def test_operations_on_tables_check_the_name_s_characters_with_the_rest():
+def test_operations_on_tables_check_the_names_characters_with_the_other_members():
     assert violations(b'{"TableName":"a;c","BillingMode":"x"}', _control) == [
         (
             "Value 'a;c' at 'tableName' failed to satisfy constraint: "
@@ -296,7 +296,7 @@ def test_operations_on_tables_check_the_name_s_characters_with_the_rest():
     ]
 
 
-def test_a_new_table_s_name_is_required_before_all_else_and_measured_with_the_rest():
+def test_create_table_requires_a_name_first_and_checks_its_length_with_the_other_members():
     with pytest.raises(ValidationException) as caught:
         _new_table.decode(b'{"BillingMode":"x"}')
     assert caught.value.message == (
@@ -305,7 +305,7 @@ def test_a_new_table_s_name_is_required_before_all_else_and_measured_with_the_re
     assert len(violations(b'{"TableName":"ab","BillingMode":"x"}', _new_table)) == 2
 
 
-def test_an_empty_map_may_have_words_of_its_own():
+def test_an_empty_map_may_have_a_message_of_its_own():
     with pytest.raises(ValidationException) as caught:
         _thing.decode(body(Requests={}))
     assert caught.value.message == "The requestItems parameter is required for BatchWriteItem"
@@ -318,13 +318,13 @@ def test_a_body_other_than_a_json_object_is_a_serialization_error_without_a_mess
     assert caught.value.message == ""
 
 
-def test_a_serialization_fault_can_be_searched_after_another_was_found():
+def test_serialization_faults_can_be_searched_after_another_fault():
     _thing.check_serialization(body(Item={"a": {"N": "no number"}}, Limit=0))
     with pytest.raises(SerializationException):
         _thing.check_serialization(body(Item={"a": {"N": "no number"}, "b": {"S": 1}}))
 
 
-def test_values_of_any_depth_are_walked_without_harm():
+def test_deeply_nested_values_cause_no_recursion_error():
     value: dict[str, Any] = {"S": "x"}
     for _ in range(200):
         value = {"L": [value]}
@@ -338,13 +338,13 @@ def test_values_of_any_depth_are_walked_without_harm():
         ("ListContributorInsights", "MaxResults", -(2**31) - 1, -(2**31)),
     ],
 )
-def test_an_integer_beyond_javas_is_held_within_them(operation, member, number, held):
+def test_an_integer_out_of_javas_range_is_clamped(operation, member, number, held):
     body = msgspec.json.encode({"TableName": "Thread", member: number})
     decoded = InputDecoder(OPERATIONS[operation].input).decode(body)
     assert getattr(decoded, member) == held
 
 
-def test_a_long_beyond_javas_is_held_within_them():
+def test_a_long_out_of_javas_range_is_clamped():
     units = {"ReadCapacityUnits": 2**63, "WriteCapacityUnits": 1}
     body = msgspec.json.encode({"TableName": "Thread", "Item": {}, "Throughput": units})
     throughput = _thing.decode(body).Throughput

@@ -1,4 +1,4 @@
-"""Any JSON becomes an input or DynamoDB's error, and msgspec and the slow path agree."""
+"""Any JSON is decoded into an input or DynamoDB's error; msgspec and our own decoder agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAVES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
-    # Near the limits of Java's types.
+    # Numbers near the limits of Java's integer types.
     st.sampled_from([sign * (1 << bits) + 1 for sign in (1, -1) for bits in (31, 63)]),
     st.sampled_from([sign * (1 << bits) - 1 for sign in (1, -1) for bits in (31, 63)]),
     st.floats(allow_nan=False, allow_infinity=False),

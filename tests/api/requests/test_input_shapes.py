@@ -28,13 +28,14 @@ _ONE_MEMBER_MORE = (
     "without it DynamoDB asks for both"
 )
 
-# The place and kind: "member", "type", "required", "min", "max", "pattern", "long", "enum".
+# The keys are a member and the kind of difference: "member", "type", "required", "min", "max",
+# "pattern", "long" or "enum".
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("CreateTable.AttributeDefinitions", "required"): _ONE_MEMBER_MORE,
     ("CreateTable.KeySchema", "required"): _ONE_MEMBER_MORE,
     ("CreateTable.KeySchema", "max"): "the service refuses more than two, which the model allows",
 }
-# Shapes of the model whose constraints are checked elsewhere, for all inputs.
+# Shapes of the model whose constraints other code checks, for all inputs.
 CHECKED_ELSEWHERE = {
     "TableArn": "a name and an ARN have limits of their own, see TableNameRule",
     "AttributeName": "its length is in bytes, and is checked with the item or expression",
@@ -43,18 +44,18 @@ CHECKED_ELSEWHERE = {
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-def test_an_input_agrees_with_the_service_model(name: str):
+def test_an_input_equals_the_service_model(name: str):
     operation = OPERATIONS[name]
     shape = _MODELS[operation.service].operation_model(name).input_shape
     found = dict(_differences(name, shape, operation.input))
     assert set(found) == {key for key in DIFFERENCES if key[0].split(".")[0] == name}, found
 
 
-# Operations of newer models than the one of these tests, which users may have.
+# Operations in newer versions of botocore, which may be installed.
 NEWER = {"CancelBulkOperation", "DescribeBulkOperation", "ListBulkOperations", "StartBulkPutItems"}
 
 
-def test_every_operation_of_the_model_is_built_or_known_to_be_missing():
+def test_every_operation_of_the_model_is_implemented_or_listed_as_missing():
     of_model = {name for model in _MODELS.values() for name in model.operation_names}
     assert set(OPERATIONS) | NOT_IMPLEMENTED == of_model | NEWER
     assert not set(OPERATIONS) & NOT_IMPLEMENTED

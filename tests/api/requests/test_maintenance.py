@@ -1,4 +1,4 @@
-"""A tool's reads do not count as an application's use of a table."""
+"""Reads by dynactor's own commands are not counted as an application's use of a table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scans(server: Server) -> float:
     return found
 
 
-def test_the_scans_of_an_application_are_counted_and_those_for_violations_are_not(server: Server):
+def test_scans_of_applications_are_counted_and_scans_for_violations_are_not(server: Server):
     done = run_command(
         *("violations", "--endpoint", server.endpoint),
         *("--table", TABLE, "--partition-key", "score:N"),

@@ -1,4 +1,4 @@
-"""The operations on streams over time: shards roll, iterators expire, records are trimmed."""
+"""Operations on streams while shards roll, iterators expire, and records are trimmed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DAY_SECONDS = 86_400.0
 
 
 class Reader:
-    """The operations on the stream of the table ``Thread``, which has one partition."""
+    """Calls operations on the stream of the table ``Thread``, which has one partition."""
 
     def __init__(self, database: Database, clock: SetClock) -> None:
         self.database = database
@@ -64,7 +64,7 @@ class Reader:
             await self.database.table("Thread").write(put(thread("EC2", subject)))
 
     async def keep(self, seconds: float) -> None:
-        """Advance time, and let the database do its periodic work."""
+        """Advance the clock, and run the database's periodic work."""
         self.clock.step(seconds)
         await self.database.actor.mailbox.put_nowait(KeepStreams(), always=True)
 
@@ -101,7 +101,7 @@ async def running_reader(
         yield Reader(database, clock)
 
 
-async def test_a_shard_that_is_rolled_is_read_to_its_end_and_then_its_child():
+async def test_a_rolled_shard_is_read_to_its_end_before_its_child():
     async with running_reader(streams=StreamSettings(shard_roll_seconds=ROLL_SECONDS)) as reader:
         await reader.write("a", "b")
         (parent,) = await reader.shards()
@@ -111,7 +111,7 @@ async def test_a_shard_that_is_rolled_is_read_to_its_end_and_then_its_child():
         await reader.write("c")
         await reader.keep(ROLL_SECONDS)
         await reader.write("d")
-        # The reader gets the records that the shard had when it closed, and then no iterator.
+        # The reader gets the last records of the closed shard, and no next iterator.
         assert await reader.records(following) == (["c"], None)
         closed, child = await reader.shards()
         assert closed["ShardId"] == parent["ShardId"]
@@ -209,7 +209,7 @@ async def test_a_stream_continues_where_the_disk_was_too_full_to_disable_it():
             assert following is not None
 
 
-async def test_a_shard_that_was_closed_a_day_ago_is_forgotten():
+async def test_a_shard_closed_a_day_ago_is_deleted():
     rolls = StreamSettings(shard_roll_seconds=ROLL_SECONDS)
     async with running_reader(streams=rolls) as reader:
         await reader.write("a")
@@ -270,7 +270,7 @@ async def test_trimmed_records_are_refused_and_the_horizon_moves():
         for number in numbers:
             with pytest.raises(TrimmedDataAccessException):
                 await reader.iterator(shard["ShardId"], "AT_SEQUENCE_NUMBER", SequenceNumber=number)
-        # No record is missing after the last trimmed one.
+        # Each of these iterators starts at the first record that is not trimmed.
         for after in (
             await reader.iterator(shard["ShardId"]),
             await reader.iterator(
@@ -325,7 +325,7 @@ async def test_a_stream_that_a_full_disk_kept_from_ending_ends_later():
             assert await log_rows(store) == 0
 
 
-async def test_a_time_leads_to_the_first_record_of_it_or_later():
+async def test_an_iterator_at_a_timestamp_starts_at_the_first_record_of_that_time_or_later():
     async with running_reader() as reader:
         times = []
         for subject in "abcdefg":
@@ -362,7 +362,7 @@ async def test_the_stream_of_a_deleted_table_is_read_for_a_day():
             await reader.shards()
 
 
-async def test_nothing_of_a_deleted_table_is_left_when_its_stream_is_gone():
+async def test_no_row_of_a_deleted_table_remains_when_its_stream_is_deleted():
     async with memory_store() as store, running_reader(store) as reader:
         await reader.write("a", "b")
         await reader.keep(DAY_SECONDS + 1)
@@ -379,7 +379,7 @@ async def test_nothing_of_a_deleted_table_is_left_when_its_stream_is_gone():
         assert [row.key for row in rows] == left
 
 
-async def test_a_table_made_again_at_once_has_a_stream_of_its_own():
+async def test_a_recreated_table_has_a_stream_of_its_own():
     async with running_reader() as reader:
         await reader.write("a")
         definition = structs.replace(
@@ -400,7 +400,7 @@ async def log_rows(store: Store) -> int:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_the_log_of_a_stream_that_was_disabled_goes_with_it(restarted: bool):
+async def test_the_log_of_a_disabled_stream_is_deleted_with_the_stream(restarted: bool):
     clock = SetClock()
     async with memory_store() as store:
         async with running_reader(store, clock) as reader:
@@ -422,7 +422,7 @@ async def test_the_log_of_a_stream_that_was_disabled_goes_with_it(restarted: boo
                 assert await log_rows(store) == 0
 
 
-async def test_an_empty_shard_can_be_asked_for_by_the_number_it_starts_with():
+async def test_an_iterator_can_start_at_the_starting_number_of_an_empty_shard():
     async with running_reader() as reader:
         (shard,) = await reader.shards()
         starting = shard["SequenceNumberRange"]["StartingSequenceNumber"]
@@ -453,7 +453,7 @@ async def test_a_page_has_at_most_a_megabyte_and_at_least_a_record():
         assert pages == [3, 3, 2]
 
 
-async def test_an_image_is_that_of_the_moment_and_not_of_now():
+async def test_a_record_has_the_image_at_the_time_of_the_change():
     async with running_reader() as reader:
         write = reader.database.table("Thread").write
         await write(put(thread("EC2", "s", n=1)))

@@ -37,7 +37,7 @@ def test_a_name_and_its_arns_name_the_same_table(text: str):
         ("ab", _INVALID),
     ],
 )
-def test_a_malformed_name_says_why(text: str, message: str):
+def test_the_error_for_a_malformed_name_says_why(text: str, message: str):
     with pytest.raises(ValidationException) as caught:
         table_name(text)
     assert caught.value.message.startswith(message)

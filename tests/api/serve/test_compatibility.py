@@ -11,14 +11,14 @@ from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.options import ServeOptions
 
 
-def test_without_it_nothing_changes():
+def test_without_the_option_no_other_option_changes():
     options = ServeOptions(gsi_lag="fixed:1")
     assert with_compatibility(options) is options
     assert options.separation == "shared"
     assert ServeOptions(regions="apart").separation == "region"
 
 
-def test_it_sets_what_dynamodb_local_does():
+def test_the_option_sets_the_behavior_of_dynamodb_local():
     options = with_compatibility(ServeOptions(compat="dynamodb-local"))
     assert (options.gsi_lag, options.throttling) == ("awaited", "observe")
     assert options.table_transition_seconds == options.index_allocation_seconds == 0
@@ -31,7 +31,7 @@ def test_tables_can_be_shared():
     assert options.separation == "shared"
 
 
-def test_transitions_can_be_asked_for():
+def test_transitions_can_be_requested():
     given = ServeOptions(
         compat="dynamodb-local", table_transition_seconds=2, index_allocation_seconds=1
     )
@@ -48,7 +48,7 @@ def test_transitions_can_be_asked_for():
         ({"regions": "apart", "shared_db": True}, "leave out --regions"),
     ],
 )
-def test_an_option_that_contradicts_it_is_refused(options, told: str):
+def test_a_contradictory_option_is_refused(options, told: str):
     with pytest.raises(ConfigurationError, match=told):
         with_compatibility(ServeOptions(compat="dynamodb-local", **options))
 
@@ -60,6 +60,6 @@ def test_credentials_are_not_checked(tmp_path: Path):
         with_compatibility(ServeOptions(compat="dynamodb-local", credentials_file=keys))
 
 
-def test_shared_tables_belong_to_it():
+def test_shared_tables_need_the_option():
     with pytest.raises(ConfigurationError, match="--shared-db belongs to --compat"):
         with_compatibility(ServeOptions(shared_db=True))

@@ -1,4 +1,4 @@
-"""The help of ``dynactor serve``: groups of options that each fit on a screen."""
+"""The help of ``dynactor serve``."""
 
 from __future__ import annotations
 

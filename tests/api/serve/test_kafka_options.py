@@ -1,4 +1,4 @@
-"""The options of Kafka, and their effects."""
+"""The options for Kafka, and their effects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_without_servers_there_is_no_broker():
 @pytest.mark.parametrize(
     "given", [("a:1,b:2",), ("a:1", "b:2"), ("a:1, b:2",)], ids=["comma", "two", "blank"]
 )
-def test_servers_may_be_given_in_one_or_one_by_one(given: tuple[str, ...]):
+def test_servers_may_be_given_in_one_option_or_in_several(given: tuple[str, ...]):
     settings = KafkaOptions(kafka_bootstrap_servers=given).broker_settings
     assert settings == BrokerSettings(("a:1", "b:2"))
 
@@ -30,7 +30,7 @@ def test_a_server_needs_a_host_and_a_port(server: str):
         KafkaOptions(kafka_bootstrap_servers=(server,))
 
 
-def test_the_form_follows_the_options():
+def test_the_record_format_is_set_by_the_options():
     options = KafkaOptions(
         kafka_format="debezium",
         kafka_key="collection",
@@ -72,7 +72,7 @@ def test_the_form_follows_the_options():
         ({"kafka_debezium_images": "plain"}, "--kafka-format debezium"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(options, told: str):
+def test_contradictory_options_are_refused(options, told: str):
     with pytest.raises(KafkaOptionsError, match=told):
         KafkaOptions(**options)
 

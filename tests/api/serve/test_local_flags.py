@@ -1,4 +1,4 @@
-"""The flags of DynamoDB Local, as ``dynactor local`` understands them."""
+"""The flags of DynamoDB Local in ``dynactor local``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_no_flag_is_needed():
 
 
 @pytest.mark.parametrize("dash", ["-", "--"])
-def test_each_flag_of_dynamodb_local_is_taken(dash: str):
+def test_each_flag_of_dynamodb_local_is_accepted(dash: str):
     flags = (
         "-port 9000 -dbPath /data -sharedDb -cors https://a.test,https://b.test "
         "-delayTransientStatuses -optimizeDbBeforeStartup -disableTelemetry -help -version"
@@ -59,7 +59,7 @@ def test_shared_tables_have_a_directory_of_their_own():
         ("-optimizeDbBeforeStartup", "-optimizeDbBeforeStartup needs -dbPath"),
     ],
 )
-def test_flags_that_make_no_sense_are_refused_with_a_sentence(flags: str, told: str):
+def test_invalid_flags_are_refused_with_a_sentence(flags: str, told: str):
     with pytest.raises(ConfigurationError) as failed:
         parse_local_flags(flags.split())
     assert str(failed.value) == told

@@ -1,4 +1,4 @@
-"""The effects of the options."""
+"""The effects of options of ``dynactor serve``, and invalid values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.api.serve.options import ConfigurationError, ServeOptions
 
 
-def test_without_options_it_is_local_and_on_disk(monkeypatch: pytest.MonkeyPatch):
+def test_without_options_a_server_is_local_and_on_disk(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_DATA_HOME", "/xdg")
     options = ServeOptions()
     assert (options.host, options.port) == ("127.0.0.1", 8000)
@@ -21,13 +21,13 @@ def test_without_options_it_is_local_and_on_disk(monkeypatch: pytest.MonkeyPatch
     assert not options.access.allows_host("example.com")
 
 
-def test_data_stays_at_home_where_xdg_says_nothing(monkeypatch: pytest.MonkeyPatch):
+def test_without_xdg_variables_data_is_in_the_home_directory(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", "/home/somebody")
     assert ServeOptions().data_directory == Path("/home/somebody/.local/share/dynactor")
 
 
-def test_a_system_that_can_not_sync_as_linux_does_keeps_data_in_memory_alone(
+def test_a_system_without_reliable_syncs_supports_only_data_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.delattr(os, "fdatasync")
@@ -36,7 +36,7 @@ def test_a_system_that_can_not_sync_as_linux_does_keeps_data_in_memory_alone(
     assert ServeOptions(in_memory=True).data_directory is None
 
 
-def test_awaited_is_a_lag_of_global_indexes_alone():
+def test_only_global_indexes_may_have_the_lag_awaited():
     options = ServeOptions(gsi_lag="awaited")
     assert options.index_lag is NO_LAG
     assert options.index_reads_wait_seconds > 0
@@ -59,7 +59,7 @@ def test_any_other_address_needs_permission(host: str):
     assert ServeOptions(host=host, allow_open=True).access.allows_host("anything.example.com")
 
 
-def test_names_are_checked_on_an_open_address_where_they_are_given():
+def test_host_names_are_checked_on_an_open_address_if_names_are_configured():
     options = ServeOptions(host="192.0.2.1", allow_open=True, allowed_hosts=("a.test, B.test",))
     assert options.access.allows_host("a.test")
     assert options.access.allows_host("b.test:8000")
@@ -67,13 +67,13 @@ def test_names_are_checked_on_an_open_address_where_they_are_given():
 
 
 @pytest.mark.parametrize("name", ["http://a.test", "a.test:8000", "*", "*.a.test", "a.test."])
-def test_a_name_that_no_client_can_call_the_server_is_refused(name: str):
+def test_an_invalid_host_name_is_refused(name: str):
     with pytest.raises(ConfigurationError, match="--allowed-hosts"):
         ServeOptions(allowed_hosts=("b.test", name))
 
 
 @pytest.mark.parametrize("origin", ["a.test", "https://a.test/", "https://", "https://*.a.test"])
-def test_an_origin_that_no_page_can_have_is_refused(origin: str):
+def test_an_invalid_origin_is_refused(origin: str):
     for real in ("https://a.test", "http://localhost:3000", "*", "null"):
         assert ServeOptions(cors_origins=(real,)).access.allows_origin(real)
     with pytest.raises(ConfigurationError, match="--cors-origins"):
@@ -85,13 +85,13 @@ def test_memory_has_no_directory():
 
 
 @pytest.mark.parametrize("region", ["", "us:east", "us/east", "us-east-1\n", "\u00e9u-west-1"])
-def test_a_region_can_stand_in_an_arn(region: str):
+def test_a_region_that_is_invalid_in_an_arn_is_refused(region: str):
     assert ServeOptions(region="us-gov-east-1").region == "us-gov-east-1"
     with pytest.raises(ConfigurationError, match="--region"):
         ServeOptions(region=region)
 
 
-def test_a_table_has_a_partition_at_least():
+def test_a_table_has_at_least_one_partition():
     with pytest.raises(ConfigurationError):
         ServeOptions(partitions_per_table=0)
 
@@ -128,7 +128,7 @@ def test_a_transactions_delay_between_its_steps_is_fixed_or_drawn():
 
 
 @pytest.mark.parametrize("mib", [0, -1])
-def test_a_cache_of_no_size_is_refused(mib: int):
+def test_a_cache_of_zero_bytes_is_refused(mib: int):
     with pytest.raises(ConfigurationError, match="--cache-mib must be at least 1"):
         ServeOptions(cache_mib=mib)
 

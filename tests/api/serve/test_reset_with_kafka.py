@@ -1,4 +1,4 @@
-"""A reset while changes are published to Kafka."""
+"""The reset of a server that publishes changes to Kafka."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ async def test_a_reset_stops_relays_and_closes_their_publishers(delivery: Delive
         assert not broker.open_publishers
         assert len(asyncio.all_tasks()) == idle_tasks
         before = len(broker.messages(TOPIC))
-        # A table of the same name starts over, after the topic's present records.
+        # A new table of the same name publishes after the topic's present records.
         await publish(host.database, 3)
         await broker.wait_messages(TOPIC, before + 3)
     assert not broker.open_publishers
 
 
 @DELIVERIES
-async def test_a_reset_does_not_wait_for_a_broker_that_is_away(delivery: Delivery) -> None:
+async def test_a_reset_does_not_wait_for_an_unreachable_broker(delivery: Delivery) -> None:
     broker = FakeBroker()
     async with (
         memory_store() as store,

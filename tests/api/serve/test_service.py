@@ -1,4 +1,4 @@
-"""The server as a service: signals, its service manager, limits of the process."""
+"""The server as a service: signals, the service manager, and limits of the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOBODY_LISTENS = ("--host", "192.0.2.1", "--allow-open")
 
 @contextmanager
 def hangups(handler: signal.Handlers) -> Iterator[None]:
-    """Processes that start in here inherit whether SIGHUP is ignored."""
+    """Set the handler of SIGHUP, which processes started in the context inherit."""
     earlier = signal.signal(signal.SIGHUP, handler)
     try:
         yield
@@ -29,15 +29,15 @@ def hangups(handler: signal.Handlers) -> Iterator[None]:
         signal.signal(signal.SIGHUP, earlier)
 
 
-def test_a_closed_terminal_ends_it_cleanly():
-    # The tests themselves may run under nohup.
+def test_a_closed_terminal_stops_the_server_normally():
+    # Set the default handler, because the tests may run under nohup.
     with hangups(signal.SIG_DFL), running_server() as server:
         server.process.send_signal(signal.SIGHUP)
         assert server.process.wait(10) == 0
         assert "signal=SIGHUP" in server.log
 
 
-def test_a_server_that_nohup_started_outlives_its_terminal():
+def test_a_server_started_by_nohup_continues_when_its_terminal_closes():
     with hangups(signal.SIG_IGN), running_server() as server:
         server.process.send_signal(signal.SIGHUP)
         assert server.stop() == 0
@@ -45,7 +45,9 @@ def test_a_server_that_nohup_started_outlives_its_terminal():
 
 
 @pytest.mark.parametrize("kind", ["path", "abstract"])
-def test_its_service_manager_is_notified_when_it_listens_and_stops(kind: str, tmp_path: Path):
+def test_the_service_manager_is_notified_when_the_server_listens_and_stops(
+    kind: str, tmp_path: Path
+):
     path = f"{tmp_path}/notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(10)
@@ -57,12 +59,12 @@ def test_its_service_manager_is_notified_when_it_listens_and_stops(kind: str, tm
             assert manager.recv(100) == b"STOPPING=1"
 
 
-def test_a_service_manager_that_is_gone_keeps_it_from_nothing(tmp_path: Path):
+def test_a_server_works_without_its_service_manager(tmp_path: Path):
     with running_server(environment={"NOTIFY_SOCKET": f"{tmp_path}/none"}) as server:
         assert server.stop() == 0
 
 
-def test_a_low_limit_of_open_files_is_warned_of():
+def test_the_server_warns_of_a_low_limit_of_open_files():
     command = shlex.join(serve_command(*NOBODY_LISTENS))
     done = subprocess.run(
         ["sh", "-c", f"ulimit -n 512; exec {command}"],
@@ -76,6 +78,6 @@ def test_a_low_limit_of_open_files_is_warned_of():
     assert "LimitNOFILE=" in warning
 
 
-def test_requests_under_way_have_as_long_as_the_option_says():
+def test_requests_in_flight_get_the_configured_time_at_a_stop():
     settings = _http_settings(ServeOptions(in_memory=True, drain_seconds=2.5), None, None)
     assert settings.drain_seconds == 2.5

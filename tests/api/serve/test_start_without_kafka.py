@@ -1,4 +1,4 @@
-"""A server without Kafka imports nothing for it, and warns about tables with destinations."""
+"""A server without Kafka does not import its client, and warns about tables with destinations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.support.tables.tables import definition
     ("options", "is_loaded"), [((), False), (("--kafka-bootstrap-servers", "127.0.0.1:9"), True)]
 )
 def test_kafkas_client_is_loaded_only_with_a_broker(options: tuple[str, ...], is_loaded: bool):
-    # Python then lists its imports on standard error.
+    # With this variable, Python lists imports on standard error.
     with running_server(*options, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
         assert server.stop() == 0
         assert "import time:" in server.log
         assert ("aiokafka" in server.log) == is_loaded
 
 
-def test_it_warns_of_destinations_that_nothing_is_published_to(tmp_path: Path):
+def test_a_server_without_kafka_warns_of_tables_with_destinations(tmp_path: Path):
     broker = ("--kafka-bootstrap-servers", "127.0.0.1:9")
     with (
         running_server(*broker, data_dir=tmp_path) as server,

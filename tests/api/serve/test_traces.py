@@ -1,4 +1,4 @@
-"""Traces of a running server, at a receiver that decodes them, and their options."""
+"""The traces that a running server sends to a receiver, and the options for traces."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_request_to_a_server_is_traced_without_its_data():
     assert not any(SECRET.encode() in body for body in receiver.bodies)
 
 
-def test_a_receiver_that_refuses_traces_costs_no_request():
+def test_no_request_fails_if_the_receiver_refuses_traces():
     with otlp_receiver() as receiver:
         receiver.status = 403
         options = ("--traces-endpoint", receiver.endpoint, "--traces-sampled", "1")
@@ -108,12 +108,12 @@ def test_one_request_in_a_hundred_is_traced_by_default():
         ({"traces_endpoint": "http://"}, "is not a URL"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str):
+def test_invalid_options_are_refused(options: dict[str, Any], message: str):
     with pytest.raises(ConfigurationError, match=message):
         TraceOptions(**options)
 
 
-def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch):
+def test_the_error_for_missing_packages_names_them(monkeypatch: pytest.MonkeyPatch):
     TraceOptions(traces_endpoint=RECEIVER)
     for name in [name for name in sys.modules if name.startswith("opentelemetry")]:
         monkeypatch.delitem(sys.modules, name)

@@ -1,4 +1,4 @@
-"""The pytest plugin in suites of users."""
+"""dynactor's pytest plugin in test suites of users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.support.environment.suites import run_suite, suite_command, suite_environment
 from tests.support.servers.server import PROJECT
 
-# The code under test, which knows of no test.
+# A module that such a suite tests; it does not depend on the suite.
 THREADS = """
 import boto3
 
@@ -52,7 +52,7 @@ def assert_passed(done: subprocess.CompletedProcess[str], passed: int) -> None:
     assert f"{passed} passed" in done.stdout
 
 
-def test_every_test_begins_with_an_empty_server_and_the_code_under_test_finds_it(tmp_path: Path):
+def test_every_test_starts_with_an_empty_server_that_the_tested_code_finds(tmp_path: Path):
     assert_passed(run_suite(tmp_path, {"threads.py": THREADS, "test_threads.py": TESTS}), 4)
 
 
@@ -157,7 +157,7 @@ def test_no_test_reaches_aws_by_mistake(tmp_path: Path):
     assert 'or set dynactor_start = "run"' in done.stdout
 
 
-def test_nor_does_aiobotocore(tmp_path: Path):
+def test_aiobotocore_does_not_reach_aws_by_mistake(tmp_path: Path):
     test = """
 import pytest
 from aiobotocore.session import get_session
@@ -179,7 +179,7 @@ async def test_services(dynamodb_endpoint):
     assert_passed(done, 1)
 
 
-def test_requests_to_aws_may_be_let_through(tmp_path: Path):
+def test_requests_to_aws_can_be_allowed(tmp_path: Path):
     test = """
 import botocore.httpsession
 
@@ -189,7 +189,7 @@ def test_nothing_is_guarded(dynamodb):
     assert_passed(run_suite(tmp_path, {"test_aws.py": test}, ini="dynactor_allow_aws = true"), 1)
 
 
-def test_a_server_that_starts_with_the_run_is_there_for_clients_of_imported_modules(tmp_path: Path):
+def test_a_server_started_with_the_run_serves_clients_created_at_import(tmp_path: Path):
     test = """
 import boto3
 
@@ -272,7 +272,7 @@ def test_it(dynamodb, turn):
     assert "Traceback" not in done.stdout
 
 
-def test_the_server_is_in_the_hands_of_a_test(tmp_path: Path):
+def test_a_test_can_control_the_server(tmp_path: Path):
     test = """
 import boto3
 import pytest
@@ -450,7 +450,7 @@ def test_a_run_that_only_collects_starts_no_server(tmp_path: Path):
 
 
 def imported_with_the_plugin() -> tuple[set[str], float]:
-    """The modules that the plugin imports besides pytest's, and the milliseconds that takes."""
+    """The modules that the plugin imports in addition to pytest's, and the duration in ms."""
     program = (
         "import sys, time, pytest\n"
         "before = set(sys.modules)\n"
@@ -466,12 +466,12 @@ def imported_with_the_plugin() -> tuple[set[str], float]:
     return set(modules.split()), float(milliseconds)
 
 
-def test_the_plugin_imports_the_standard_library_and_pytest_alone_in_a_moment():
+def test_the_plugin_imports_only_the_standard_library_and_pytest_in_15_milliseconds():
     modules, _ = imported_with_the_plugin()
     ours = {name for name in modules if name.partition(".")[0] == "dynactor"}
     assert ours == {"dynactor", "dynactor.pytest_plugin"}
     assert {name.partition(".")[0] for name in modules - ours} <= sys.stdlib_module_names
-    # The fastest of several, because a busy machine makes the same work slower.
+    # The fastest of several runs counts, because a busy machine slows down others.
     assert min(imported_with_the_plugin()[1] for _ in range(5)) < 15
 
 
@@ -496,5 +496,5 @@ def test_a_table(dynamodb, number):
 """
 
 
-def test_many_tests_make_and_drop_the_same_table(tmp_path: Path):
+def test_many_tests_can_create_and_delete_the_same_table(tmp_path: Path):
     assert "200 passed" in run_suite(tmp_path, {"test_many.py": MANY_TESTS}).stdout

@@ -1,4 +1,4 @@
-"""A server for tests: started by one line, and always stopped."""
+"""``dynactor.testing.server``, which starts a server for tests and always stops it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_start_that_is_cancelled_leaves_no_server():
     assert not psutil.pid_exists(asyncio.run(cancelled()))
 
 
-def test_a_program_finds_the_server_by_the_environment_alone():
+def test_a_program_finds_the_server_by_environment_variables():
     program = 'import boto3; print(boto3.client("dynamodb").list_tables()["TableNames"])'
     with dynactor.testing.server() as server:
         told = subprocess.run(
@@ -102,7 +102,7 @@ def test_a_server_can_be_stopped_before_the_end_of_its_context():
         assert isinstance(server.log, str)
 
 
-def test_options_reach_the_server():
+def test_options_are_passed_to_the_server():
     with dynactor.testing.server("--virtual-clock", "2030-01-31T12:00:00Z") as server:
         assert server.clock.now == 1_896_091_200
         assert server.clock.step(60) == 1_896_091_260
@@ -140,7 +140,7 @@ def test_a_failed_start_shows_the_command_and_the_log():
     assert "--gsi-lag long is not understood" in str(raised.value)
 
 
-def test_options_for_other_servers_in_the_environment_do_no_harm(monkeypatch: pytest.MonkeyPatch):
+def test_environment_variables_for_other_servers_are_ignored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DYNACTOR_DATA_DIR", "/nonexistent")
     with dynactor.testing.server():
         pass
@@ -163,7 +163,7 @@ def test_a_server_ends_with_the_process_that_started_it(signal_number: signal.Si
         wait_gone(process_id)
 
 
-def test_a_server_ends_with_its_parent_though_a_fork_keeps_the_pipe_open():
+def test_a_server_ends_with_its_parent_although_a_fork_keeps_the_pipe_open():
     then = "print(os.getpid(), flush=True) if os.fork() == 0 else None"
     for parent, process_id in started_by_another_process(then):
         assert parent.stdout is not None
@@ -177,7 +177,7 @@ def test_a_server_ends_with_its_parent_though_a_fork_keeps_the_pipe_open():
             fork.kill()
 
 
-def test_a_server_ends_with_its_parent_whatever_its_standard_input_is():
+def test_a_server_ends_with_its_parent_for_any_standard_input():
     starting = (
         "import subprocess, sys, time;"
         "server = subprocess.Popen([sys.executable, '-m', 'dynactor', 'serve', '--in-memory',"

@@ -1,4 +1,4 @@
-"""The thread that exports traces: sent ones and dropped ones."""
+"""The thread that exports traces: which traces are sent, and which are dropped."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_the_receiver_gets_a_span_of_the_request_and_of_each_step():
     assert [step.ended - step.began for step in steps] == [100, 1_000]
 
 
-async def test_a_request_without_a_caller_s_trace_begins_one():
+async def test_a_request_without_a_callers_trace_starts_a_trace():
     with otlp_receiver() as receiver:
         export = TraceExport(trace_exporter(receiver.endpoint), **OWN)
         export.offer(finished(status=500))
@@ -90,7 +90,7 @@ async def test_a_request_without_a_caller_s_trace_begins_one():
 
 
 @pytest.mark.parametrize("path", ["", "/", "/v1/traces"])
-async def test_the_path_may_be_left_out(path: str):
+async def test_the_path_of_the_receiver_may_be_omitted(path: str):
     with otlp_receiver() as receiver:
         export = TraceExport(trace_exporter(receiver.endpoint + path), **OWN)
         export.offer(finished())
@@ -141,11 +141,11 @@ async def test_traces_that_the_receiver_refuses_are_counted_and_logged_once_a_mi
     [line] = lines
     assert (line["event"], line["dropped"]) == ("traces_not_exported", 1)
     assert "400" in line["reason"]
-    # The library's own lines are left out.
+    # The log lines of the OpenTelemetry library are suppressed.
     assert not caplog.records
 
 
-async def test_closing_ends_an_export_that_does_not_end(monkeypatch: pytest.MonkeyPatch):
+async def test_closing_aborts_an_export_in_progress(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dynactor.api.tracing.trace_export._STOP_SECONDS", 0.01)
     exporter = HeldExporter()
     export = TraceExport(exporter, **OWN)

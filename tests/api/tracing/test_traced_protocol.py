@@ -1,4 +1,4 @@
-"""Which requests are traced, and the recorded data."""
+"""Which requests are traced, and the data of traces."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_a_write_has_its_steps_in_order():
     assert times == sorted(times)
 
 
-async def test_a_read_from_memory_waits_for_nothing():
+async def test_a_read_from_memory_has_no_waits():
     async with traced() as (protocol, kept):
         await answer(protocol, request("GetItem", {"TableName": "Thread", "Key": KEY}))
     (trace,) = kept.traces
@@ -107,7 +107,7 @@ async def test_a_failed_request_has_its_error_and_status():
         ("PutItem", 400, "ConditionalCheckFailedException"),
         ("", 400, "UnknownOperationException"),
     ]
-    # The partition decides a failed condition like any write.
+    # A write with a failed condition has the same steps, because the partition decides it, too.
     assert steps_of(kept.traces[2]) == WRITE_STEPS
     assert kept.traces[3].whole().name == "DynamoDB"
 
@@ -152,7 +152,7 @@ async def test_the_caller_decides_for_its_own_requests(share: float, flags: str,
         assert f"{trace.parent.span_id:016x}" == SPAN_ID
 
 
-async def test_a_request_that_is_held_back_is_traced_once():
+async def test_a_delayed_request_is_traced_once():
     kept, gate = Kept(), Gate()
     operations = [ECHO, gate.operation]
     protocol = TracedProtocol(NO_DATABASE, operations, sink=kept, sampling=Sampling(1.0))
@@ -166,7 +166,7 @@ async def test_a_request_that_is_held_back_is_traced_once():
     assert len(kept.traces) == 1
 
 
-async def test_a_partition_that_started_in_a_traced_request_adds_nothing_to_it_later():
+async def test_a_partition_started_by_a_traced_request_adds_no_later_steps_to_the_trace():
     async with traced() as (protocol, kept):
         await answer(protocol, request("PutItem", PUT))
         (first,) = kept.traces
@@ -178,7 +178,7 @@ async def test_a_partition_that_started_in_a_traced_request_adds_nothing_to_it_l
     assert len(kept.traces) == 1
 
 
-async def test_operations_that_take_others_places_are_traced_too():
+async def test_operations_that_replace_others_are_traced():
     kept = Kept()
     protocol = TracedProtocol(NO_DATABASE, [ECHO], sink=kept, sampling=Sampling(1.0))
     protocol.replace_operations(lambda operation: structs.replace(operation, name="Other"))
