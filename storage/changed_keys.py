@@ -58,6 +58,6 @@ class _AllKeys(ChangedKeys):
         return True
 
 
-# Counts every key as changed. For long-lived states, whose record of later changes would use much
-# memory.
+# Counts every key as changed. Used for long-lived states, because recording their later changes
+# would use much memory.
 ALL_KEYS: Final[ChangedKeys] = _AllKeys()

@@ -1,7 +1,7 @@
 """The data directory: its format, its lock and its files.
 
 - ``format``: one line with the kind of directory and the version of its format
-- ``lock``: held by the process that uses the directory, and names it
+- ``lock``: held by the process that uses the directory, whose id it contains
 - ``mark``: the position up to which the log is known to be durable (storage/durable_watermark.py)
 - ``rocksdb/``: the engine's files, which no other module reads
 - ``backup``: only in a backup and in copies of one (storage/backup_mark.py)

@@ -43,7 +43,8 @@ class Unknown(StoreError):
     """Whether a commit was written is unknown: its sync failed, or the connection was lost.
 
     With RocksDB, the durable view never shows such a commit, and later commits are refused. With
-    PostgreSQL, it may be shown or not, and later commits are accepted: the stored head tells.
+    PostgreSQL, it may be shown or not, and later commits are accepted: the stored head shows
+    whether it was written.
     """
 
 
@@ -150,7 +151,7 @@ class View(Protocol):
     ) -> list[Row] | NotCached:
         """The page that ``page`` returns, without an await.
 
-        ``NOT_CACHED`` means that the page is long or far away: await ``page``. A durable view that
+        ``NOT_CACHED`` means that reading could take long: await ``page``. A durable view that
         returns rows here shows one state in all its calls.
         """
         ...

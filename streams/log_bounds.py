@@ -59,7 +59,7 @@ async def first_behind(view: View, partition_number: int, after: int) -> ChangeR
 
 
 async def _reach(view: View, table_id: int, number: int, last: int | None, now_us: int) -> LogReach:
-    """``last`` is set for an ended log."""
+    """The extent of one log; ``last`` is its last counter, None while the log grows."""
     head_value, trim_value = await view.load(
         [key_layout.partition_head(number), key_layout.trim(table_id, number)]
     )
@@ -70,7 +70,8 @@ async def _reach(view: View, table_id: int, number: int, last: int | None, now_u
     first = await first_behind(view, number, trimmed.counter)
     after = last if first is None else first.sequence_number.counter - 1
     if after <= trimmed.counter and trimmed.time_us is not None:
-        # If the log of a parent partition was deleted, its last time was copied to the children.
+        # If the log of a parent partition was deleted, the time of its last change was copied to
+        # the children.
         return LogReach(number, after, last, trimmed.time_us)
     if after == 0:
         return LogReach(number, after, last, None)

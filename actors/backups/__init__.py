@@ -4,8 +4,8 @@ A backup is a scan from one durable view, taken after the backup's record is dur
 rows of items under a table id that no table ever has (``table_backup_copy.py``). A view does not
 survive a restart: each start deletes the rows of an unfinished copy and begins it again. The
 database refuses to delete the table before its backup is AVAILABLE. Splits move no rows, so they do
-not affect a copy. The store tracks the changes since a view only for the time of a request, so a
-long copy needs no more memory.
+not affect a copy. For the long-lived view of a copy the store does not record which keys change, so
+a long copy needs no more memory.
 
 A restored table is CREATING, so no other client writes to it (``restore_phases.py``). Its
 partitions put the items that ``table_restore.py`` sends, in their own groups, each only where no

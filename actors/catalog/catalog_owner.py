@@ -93,7 +93,7 @@ class CatalogOwner:
         range_deletes = [
             key_layout.checkpoint_range(table_id),
             key_layout.balance_range(table_id),
-            # The streams store which parts of its logs are trimmed.
+            # These rows say which parts of its logs were trimmed.
             key_layout.trim_range(table_id),
         ]
         discards = [

@@ -49,8 +49,8 @@ class Phase(NamedTuple, Generic[T]):
 
     ``start`` starts the work of the phase, unless the work is running already. The work calls the
     given function when the phase is over. ``seconds`` ends the phase after that time. ``leave``
-    stores the next phase and returns its name, one of ``then``. A phase with ``stored_as`` is known
-    in memory only: another phase's name is stored for it, and a restart begins with that one.
+    stores the next phase and returns its name, one of ``then``. A phase with ``stored_as`` exists
+    only in memory: another phase's name is stored for it, and a restart begins with that one.
     """
 
     then: tuple[str | None, ...] = ()
@@ -61,7 +61,7 @@ class Phase(NamedTuple, Generic[T]):
 
 
 class _Entered(NamedTuple):
-    """The current phase of a subject, and the number of its entry."""
+    """The current phase of a subject, and the number that its ``EndPhase`` must have."""
 
     name: str
     number: int

@@ -198,7 +198,7 @@ class Replays:
         ended = [replay_id for replay_id, replay in self._replays.items() if replay.is_over]
         for replay_id in ended[: max(0, len(ended) - _SHOWN_AFTERWARDS + 1)]:
             del self._replays[replay_id]
-            # The id remains if the table was deleted before the job's end was handled.
+            # The set still has the id if the table was deleted before the job's end was handled.
             self._recording.discard(replay_id)
 
     def _is_replayed(self, table: Table) -> bool:

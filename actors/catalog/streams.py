@@ -145,7 +145,7 @@ class StreamRegistry:
     # -- for the database's actor -----------------------------------------------------------
 
     def attach(self, feeds: Iterable[ChangeFeed]) -> None:
-        """Register logs with durable records and known tails."""
+        """Register the feeds of logs, from which records and tails are read."""
         self._feeds.update((feed.partition_number, feed) for feed in feeds)
 
     def attached(self, partition_numbers: Iterable[int]) -> bool:

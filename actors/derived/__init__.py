@@ -36,8 +36,8 @@ Rules:
   Kafka destination is cut off and rebuilt (``Gap.REBUILD``), and a replay fails (``Gap.END``).
 - Every subscriber has a stored checkpoint in a log before it reads the log: in the commit that
   starts the subscriber, creates the table or splits the partition. Trimming reads these rows, not
-  the position in memory. A log without a checkpoint of an older version's subscriber is kept from
-  its beginning.
+  the position in memory. If a subscriber of an older version has no checkpoint in a log, the log is
+  kept from its beginning.
 - After a full disk, the store may be reopened without the last checkpoint. A row sink's follower
   and a scan then continue from the stored value, because the rows of the same commit are lost too.
 """

@@ -82,7 +82,7 @@ class RoundSender(Protocol[M]):
 
     @property
     def is_answered(self) -> bool:
-        """Whether the destination answers, as far as is known."""
+        """Whether the destination answered last, and was not reported silent since."""
         ...
 
     @property

@@ -25,7 +25,8 @@ _PAGE_BYTES: Final = 256 * 1024
 # The cursor after the last page.
 DONE: Final = b""
 
-# The port doesn't signal free space, so a refused message is sent again after this time.
+# The store doesn't signal when it accepts writes again, so a refused message is sent again after
+# this time.
 _REFUSED_SECONDS: Final = 0.1
 # Pause before the next snapshot after a snapshot was lost.
 _AGAIN_SECONDS: Final = 1.0

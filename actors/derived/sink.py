@@ -146,7 +146,7 @@ class Send(NamedTuple):
 
     The result of ``ask`` completes when the message is carried out, durably. ``ask`` or its result
     raises InternalServerError if the store refuses writes. The scan then calls ``ask`` again.
-    ``share`` is the share of the page that the message carries.
+    ``share`` is the share of the page that the message contains.
     """
 
     ask: Callable[[], Awaitable[None]]

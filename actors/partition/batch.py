@@ -47,7 +47,7 @@ class Batch:
     def count_sizes(
         self, index_id: int, old_bytes: int | None, new_bytes: int | None, overhead_bytes: int = 0
     ) -> int:
-        """See ``count``; takes sizes, None for an item that does not exist."""
+        """Count a change as ``count`` does, from the two sizes; None stands for no item."""
         grown_items = (new_bytes is not None) - (old_bytes is not None)
         grown_bytes = (new_bytes or 0) - (old_bytes or 0) + grown_items * overhead_bytes
         self._grow(index_id, grown_items, grown_bytes)

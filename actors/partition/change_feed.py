@@ -79,10 +79,10 @@ class ChangeFeed:
         self._waiting: list[asyncio.Future[None]] = []
 
     def begin(self, tail: int, logged_bytes: int = 0) -> None:
-        """Start with the durable state, or catch up with durable changes that were not reported.
+        """Start with the durable state, or catch up with durable changes that were not added.
 
-        A partition that could not wait until changes were durable reports them with the next ones.
-        Without next ones, only this call reports them.
+        A partition that does not learn when its changes become durable adds them with the next
+        ones. Without next ones, only this call adds them.
         """
         self.begin_once(tail, logged_bytes)
         if tail > self.tail:
@@ -163,7 +163,7 @@ class ChangeFeed:
     def read_recent(
         self, after: int, *, max_records: int, max_bytes: int
     ) -> list[ChangeRecord] | None:
-        """The same records; None if they are not in memory."""
+        """The records that ``read`` returns; None if they are not in memory."""
         if after < self._recent_after:
             return None
         # Indexed by position, because a reader may be at the tail or many pages behind.

@@ -72,7 +72,7 @@ class IndexCore:
         self._filled_up_to: bytes | None = None
 
     def begin(self, head: PartitionHead) -> None:
-        """Start with the stored head; ``_filled_up_to`` is known only if there are no entries."""
+        """Start with the stored head; if there are entries, ``_filled_up_to`` is unknown."""
         self._filled_up_to = None if head.item_counts.get(self._index_id) else b""
 
     def forget(self) -> None:

@@ -43,7 +43,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Domain time from the machine's clock; it stands still while that clock is behind it."""
+    """Domain time from the machine's clock; it stops while that clock shows an earlier time."""
 
     def __init__(self) -> None:
         self._latest_epoch_seconds = 0.0
@@ -84,7 +84,7 @@ class VirtualClock:
     ) -> None:
         """``io_seconds`` returns the loop's time, and may be replaced in tests."""
         self._io_seconds = io_seconds or _loop_seconds
-        # A domain time, and the loop's time at that moment.
+        # One moment in domain time, and the same moment in the loop's time.
         self._since_epoch_seconds = _checked_time(start_epoch_seconds)
         self._since_io_seconds = 0.0
         self._speed = 0.0

@@ -27,7 +27,7 @@ async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.F
         try:
             return await store.commit(groups)
         except Retry:
-            # The port doesn't signal the end of a stall.
+            # The store doesn't signal the end of a stall.
             await anyio.sleep(_STALL_SECONDS)
 
 

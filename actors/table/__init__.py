@@ -16,10 +16,10 @@ on the event loop:
 ``model/throttling/`` has the arithmetic, tested in a simulation on virtual time. It also moves
 unused units to a busy partition.
 
-``burst_balances.py`` stores the unused units of partitions in the background. A full partition has
-no row, so new and idle tables cost nothing. A balance that falls below the stored value is stored
-at once, less a reserve. All rows are updated every ten seconds. So a stored value exceeds the true
-balance only for the duration of a sync, and repeated crashes gain no units.
+``burst_balances.py`` stores the unused units of partitions in the background. A partition with a
+full balance has no row, so new and idle tables cost nothing. A balance that falls below the stored
+value is stored at once, less a reserve. All rows are updated every ten seconds. So a stored value
+exceeds the true balance only for the duration of a sync, and repeated crashes gain no units.
 
 ``traffic.py`` counts which keys requests use, by minute, in bounded memory: all requests with
 Contributor Insights, otherwise a sample. Requests of tools (``api/requests/maintenance_header.py``)

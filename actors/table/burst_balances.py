@@ -1,11 +1,11 @@
 """Stores the unused capacity units of partitions, for the next start of the server.
 
-A full partition has no row. Every ten seconds all other rows are updated; a partition whose balance
-falls below its row is stored at once (``model/throttling/provisioned.py``). No request waits for
-that. If the store accepts no rows, the log reports it, and requests continue.
+A partition with a full balance has no row. Every ten seconds all other rows are updated; a
+partition whose balance falls below its row is stored at once (``model/throttling/provisioned.py``).
+No request waits for that. If the store accepts no rows, the log reports it, and requests continue.
 
 The rows of a split's children, and of raised units, are in the commit of that change: otherwise a
-crash after that commit would make partitions full. This actor writes all other rows.
+crash after that commit would fill balances. This actor writes all other rows.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class BalanceWriter:
     # -- for tables -------------------------------------------------------------------------
 
     def stored(self, resource: Resource) -> StoredBalances | None:
-        """The stored balances of a table or global index; None if all its partitions are full."""
+        """The stored balances of a table or global index; None if all its balances are full."""
         rows = self._rows.get(resource)
         if not rows:
             return None

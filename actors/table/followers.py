@@ -58,7 +58,7 @@ class Following(Subscriber, Protocol):
         ...
 
     async def close(self) -> None:
-        """Stop its actors after their present run."""
+        """Stop its actors after the records in progress."""
         ...
 
 
@@ -93,7 +93,7 @@ class ActorFollowing:
         self.actor.split(children)
 
     async def close(self) -> None:
-        """Stop the actor: a relay after its present round, or within its deadline."""
+        """Stop the actor: a relay after the round in progress, or at its deadline."""
         await self._supervisor.stop(self.actor)
 
 
@@ -342,7 +342,7 @@ class Followers:
         return actors.lag_records if actors else 0
 
     async def close(self) -> None:
-        """Stop all followers after their present run."""
+        """Stop all followers after the records in progress."""
         closing = [each.close() for each in self.indexes.values()]
         closing += [each.close() for each in self._followings.values()]
         await asyncio.gather(*closing)

@@ -83,7 +83,7 @@ async def read_page(table: Table, request: ReadRange) -> Page:
 
 
 def begin_page(table: Table, request: ReadRange) -> Page | Awaitable[Page]:
-    """One page of a Query, like ``read_page``; a short one is returned without an await."""
+    """Read a page of a Query like ``read_page``; return a short page, or a long one's awaitable."""
     index = request.index
     of_index = table.followers.indexes.get(index.index_id) if index else None
     partition_map = (of_index or table).partitions.map
@@ -291,7 +291,7 @@ class _Rows:
         self.add(rows)
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Take rows that were read from the start of the range that is left."""
+        """Add rows that were read from the start of the remaining range."""
         self._rows, self._taken = rows, 0
         self._count += len(rows)
         self._size_bytes += _size_bytes(rows)

@@ -355,7 +355,7 @@ class Table:
         """Accept no more writes, and wait until the accepted ones are answered.
 
         New writes get ResourceNotFoundException if the table is deleted. Otherwise they get an
-        error that SDKs retry, because a table that restarts exists.
+        error that SDKs retry, because a table that restarts still exists.
         """
         self._is_closed, self._is_deleted = True, is_deleted
         await self.followers.close()
@@ -372,7 +372,7 @@ class Table:
     def divide(
         self, record: TableRecord, parent: int, children: tuple[int, int]
     ) -> list[ChangeFeed]:
-        """Replace a split partition by its children, as in this record; forward its messages.
+        """Replace a split partition by its children, which ``record`` has; forward its messages.
 
         Returns:
             The feeds of the children.
@@ -391,7 +391,7 @@ class Table:
     def divide_index(
         self, record: TableRecord, index_id: int, parent: int, children: tuple[int, int]
     ) -> None:
-        """Replace a split partition of a global index by its children, as in this record."""
+        """Replace a split partition of a global index by its children, which ``record`` has."""
         self.record = record
         self.throttle.split(parent, children, index_id)
         self.followers.indexes[index_id].divide(record.ranges(index_id), parent, children)

@@ -97,7 +97,7 @@ class TableThrottle:
     """The limits of one table and its indexes, on one clock.
 
     Invariant: limits that are not created yet equal those of a table that has been unused since
-    ``_since``, with full partitions. The first request creates the limits, so an idle table costs
+    ``_since``, with full balances. The first request creates the limits, so an idle table costs
     nothing.
     """
 
@@ -354,7 +354,8 @@ class TableThrottle:
     def rows_before(self, new: TableDefinition) -> list[Row]:
         """The rows of balances to commit together with a new definition.
 
-        A full partition has no row. If its units are raised it is no longer full, so it needs one.
+        A partition with a full balance has no row. If its units are raised, the balance is no
+        longer full, so it needs a row.
         """
         old = self._record.definition
         wanted = _throughputs(new)
@@ -463,7 +464,7 @@ class TableThrottle:
         return limits
 
     def _begins_full(self) -> bool:
-        """Whether all partitions of the table and its indexes start full."""
+        """Whether all partitions of the table and its indexes start with full balances."""
         resources = map(self._resource_id, (TABLE_INDEX_ID, *self._record.index_partitions))
         if any(map(self._balances.stored, resources)):
             return False

@@ -9,7 +9,7 @@ from dynactor.storage.postgresql.keys import HEADS, Range, ranges, stored, table
 from dynactor.storage.store import Group
 
 _GUARDS, _HEADS, _INSERTS, _DELETES, _PUTS = (1, 8, 64, 512, 4096)
-# The arrays of the function's arguments: checks, inserts, puts, deletes, ranges, raises.
+# The number of arrays for each kind of argument: checks, inserts, puts, deletes, ranges, raises.
 _ARRAYS: Final = (5, 6, 6, 3, 6, 2)
 
 

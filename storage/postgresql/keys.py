@@ -15,7 +15,7 @@ from dynactor.storage import key_layout
 
 PREFIX_BYTES: Final = 2_600
 _DIGEST_BYTES: Final = 32
-# With a prefix before it, this sorts after every stored key that begins with the prefix.
+# Appended to a prefix, this sorts after every stored key that begins with the prefix.
 _BEHIND_DIGESTS: Final = b"\xff" * (_DIGEST_BYTES + 1)
 
 HEADS, ROWS, LOG = range(3)

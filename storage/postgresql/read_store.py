@@ -88,7 +88,7 @@ class ReadStore:
             self._use(is_used=not reason, reason=reason)
 
     async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
-        """See the port."""
+        """See ``Store``."""
         return await self.run(lambda reader: reader.in_snapshot(read, calls_once=calls_once))
 
     async def run(self, read: Callable[[Reader], Awaitable[T]]) -> T:

@@ -50,10 +50,10 @@ class Reader:
         )
 
     async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
-        """See the port.
+        """See ``Store``.
 
         Raises:
-            Unavailable: the server could not be reached for the time of ``Connections.run``.
+            Unavailable: the server could not be reached for ``retry_seconds``.
         """
         self._raise_if_closed()
         if calls_once:
@@ -87,7 +87,7 @@ class Reader:
             view.close()
 
     async def snapshot(self, *, is_long: bool) -> Snapshot:
-        """See the port."""
+        """See ``Store``."""
         self._raise_if_closed()
         connections = self._for_snapshots
 

@@ -216,7 +216,8 @@ class _RocksStore:
         await self._synchronizer.accepted()
 
     async def checkpoint(self, directory: Path) -> None:
-        # The same as in `reclaim`; and after a failed sync, the durable content is unknown.
+        # A checkpoint now would write rows that no sync covered into table files. After a failed
+        # sync, the durable content is unknown.
         if self._refusal is not None:
             self._raise_unless_reopened()
         await self._run_long(self._checkpoints, self._make_checkpoint, directory)

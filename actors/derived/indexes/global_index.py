@@ -266,14 +266,14 @@ class GlobalIndexActors:
                 _log.info("index_write_refused", index=self.place.definition.name, error=str(error))
                 self._is_refused = True
                 reply = None
-                # The port doesn't signal free space.
+                # The store doesn't signal when it accepts writes again.
                 await anyio.sleep(_REFUSED_SECONDS)
             else:
                 self._is_refused = False
                 return
 
     async def close(self) -> None:
-        """Stop the backfill and the followers after their present run, then the partitions."""
+        """Stop the backfill, the followers after the records in progress, and the partitions."""
         self._is_closing = True
         # Begin before stopping the backfill: a follower whose message is refused during the close
         # must know that it is being stopped.

@@ -51,7 +51,7 @@ class IndexBackfill(FillSink):
         writer: IndexWriter,
         units: BackfillUnits,
     ) -> None:
-        # Consumed since the server started; entries that are put again after a crash count again.
+        # The units consumed since the server started; an entry that is put again counts again.
         self.write_units = 0
         # How often entries had to wait for units of the index.
         self.throttle_events = 0

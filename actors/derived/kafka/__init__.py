@@ -15,7 +15,7 @@ something is published.
   When its broker is back, consumers get a gap and then a snapshot.
 - A snapshot and its positions in the logs are read from one durable view, after the commit that
   starts recording. So the logs after these positions have all later changes. A snapshot reads from
-  its view which partitions exist, and waits until the relay knows their logs. Its progress is not
+  its view which partitions exist, and waits until the relay follows their logs. Its progress is not
   stored: an interrupted snapshot starts again, after another gap.
 - A replay (``replay.py``) lives as long as the server and has no stored phase. Its first
   checkpoints are in the commit that makes its table record changes. They are deleted when the

@@ -1,8 +1,8 @@
 """Calls of the broker's client library, which may cancel the futures that it returned.
 
-Awaiting such a future raises ``CancelledError``, as if the awaiting task were canceled. It counts
-as a failed delivery: records that were sent may still arrive, and another publisher sends them
-again.
+Awaiting such a future raises ``CancelledError``, as if the awaiting task were canceled. This error
+counts as a failed delivery: records that were sent may still arrive, and another publisher sends
+them again.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class KafkaSender:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the broker answers, as far as is known."""
+        """Whether the broker answered last, and was not reported silent since."""
         return self.state == "SENDING"
 
     @property

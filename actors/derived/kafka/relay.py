@@ -187,7 +187,8 @@ class KafkaRelay:
             while True:
                 # Clear before the check, so that a round that is published meanwhile is not missed.
                 self._has_published.clear()
-                # Without further records the position stays, because the last counters have none.
+                # Without another record the position does not move, because the last changes have
+                # no records.
                 if log.position.counter >= end or await log.first() is None:
                     break
                 if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):

@@ -39,13 +39,14 @@ class ReplayProgress(Struct, frozen=True):
     follows: bool
     state: ReplayState
     problem: str | None = None
-    # Whether every change since the table's creation is published, or every item first.
+    # Whether nothing is left out: the replay publishes all items first, or all changes since the
+    # table's creation.
     is_whole: bool = True
     items: int = 0
     items_total: int = 0
     changes: int = 0
     changes_total: int = 0
     missing_changes: int = 0
-    # More than 1 if the broker was away for so long that a snapshot was restarted.
+    # Number of snapshots begun: a snapshot is restarted if the broker is unreachable for too long.
     snapshots: int = 0
     omitted_images: int = 0
