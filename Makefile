@@ -17,7 +17,8 @@
 #   make nightly                    run the long tests that find faults
 #
 # `make test` does not include the long runs: make crash, make crash-store, make crash-kafka,
-# make histories, make mutants, make pipelines, make differential, make bench, make compare, make scale.
+# make histories, make histories-store, make mutants, make pipelines, make differential, make bench,
+# make compare, make scale.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -39,7 +40,7 @@ WORKERS ?= 2
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test docs pages kafka test-kafka test-store crash-store test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test docs pages kafka test-kafka test-store crash-store histories-store test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -73,6 +74,13 @@ test-store: $(VENV)/.stores
 crash-store: $(VENV)/.stores
 	$(BIN)/pytest tests/postgresql/test_rounds.py --rounds $(or $(ROUNDS),100) \
 		-o faulthandler_timeout=3600 $(ARGS)
+
+# The histories of `make histories` on PostgreSQL. Half of them meet a kill of the server or of
+# PostgreSQL, or a second server that takes the data over.
+histories-store: $(VENV)/.stores
+	$(BIN)/python -m pytest tests/history/test_single_items.py tests/history/test_transactions.py \
+		--store postgresql --rounds $(or $(ROUNDS),100) \
+		--numprocesses 4 --dist worksteal -o faulthandler_timeout=3600 $(ARGS)
 
 # The dashboard and the alert rules of compose/, with the machine's Prometheus or Debian's package.
 test-prometheus: $(VENV)/.develops
@@ -123,7 +131,7 @@ pipelines: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.aborted_pipelines $(ARGS)
 
 # Each of them runs even if another fails. The runs in NIGHTLY_JAVA need Java 17 and Maven.
-NIGHTLY ?= crash crash-store histories mutants pipelines
+NIGHTLY ?= crash crash-store histories histories-store mutants pipelines
 NIGHTLY_JAVA ?= differential crash-kafka
 nightly: $(VENV)/.develops $(VENV)/.loads
 	@failed=; for run in $(NIGHTLY) $(NIGHTLY_JAVA); do $(MAKE) $$run || failed+=" $$run"; done; \

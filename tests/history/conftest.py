@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.support.histories.history_figures import summary
+from tests.support.histories.restarting_server import Fault, MakeServer, RestartingServer
 
 _FEW_HISTORIES: Final = 2
 _FEW_BUGS: Final = 1
@@ -25,6 +28,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if name in metafunc.fixturenames:
             bugs = list(getattr(metafunc.module, table))
             metafunc.parametrize(name, bugs if rounds else bugs[:_FEW_BUGS])
+
+
+@pytest.fixture
+def make_server(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> MakeServer:
+    """Make the server of a history. A quarter of them have a fault; on PostgreSQL, half of them."""
+    if request.config.getoption("--store") is None:
+        kinds: tuple[Fault | None, ...] = ("power", None, None, None, "server", None, None, None)
+        postgresql = None
+    else:
+        kinds = ("second server", None, "server", None, "postgresql", None)
+        postgresql = request.getfixturevalue("postgresql")
+    fault = kinds[seed % len(kinds)]
+    return partial(RestartingServer, tmp_path, fault=fault, postgresql=postgresql)
 
 
 @pytest.fixture

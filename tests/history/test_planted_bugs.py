@@ -52,7 +52,7 @@ async def test_a_planted_bug_shows_in_histories_of_single_items(
 ) -> None:
     scene = IN_SINGLE_ITEMS[single_item_bug]
     faults = StoreFaults(1, bug=single_item_bug)
-    server = RestartingServer(tmp_path, faults, power=scene.power)
+    server = RestartingServer(tmp_path, faults, fault="power" if scene.power else "server")
     clients = RegisterClients(server, scene.operations, hot_share=0.5, read_share=scene.read_share)
 
     with server.running():
@@ -67,7 +67,7 @@ async def test_a_planted_bug_shows_in_histories_of_transactions(
     scene = IN_TRANSACTIONS[transaction_bug]
     faults = StoreFaults(1, 20, transaction_bug)
     delay = ("--transaction-delay", "random:0-0.02:1")
-    server = RestartingServer(tmp_path, faults, *delay, power=scene.power)
+    server = RestartingServer(tmp_path, faults, *delay, fault="power" if scene.power else "server")
     clients = BankClients(server, scene.operations, hot_share=0.3, get_share=scene.read_share)
 
     with server.running():

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from time import monotonic
 
 from tests.support.histories.history import check
 from tests.support.histories.history_figures import Figures
 from tests.support.histories.history_registers import RegisterClients
-from tests.support.histories.restarting_server import RestartingServer
+from tests.support.histories.restarting_server import MakeServer
 from tests.support.servers.history_server import StoreFaults
 
 
 async def test_single_items_are_linearizable(
-    tmp_path: Path, seed: int, enough: int, record_property: Callable[[str, object], None]
+    make_server: MakeServer,
+    seed: int,
+    enough: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     began = monotonic()
-    is_killed, is_cut, is_of_one_item = seed % 4 == 0, seed % 8 == 0, seed % 5 == 1
-    server = RestartingServer(tmp_path, StoreFaults(seed), power=is_cut)
+    is_of_one_item = seed % 5 == 1
+    server = make_server(StoreFaults(seed))
     clients = RegisterClients(server, enough, hot_share=1.0 if is_of_one_item else 0.25)
-    kills_at = [server.draw.randrange(enough // 4, enough)] if is_killed else []
+    kills_at = [server.draw.randrange(enough // 4, enough)] if server.fault else []
 
     with server.running():
         await clients.run(kills_at)

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from time import monotonic
 
 from tests.support.histories.history_bank import TOTAL, BankClients
 from tests.support.histories.history_figures import Figures
 from tests.support.histories.history_serial import check
-from tests.support.histories.restarting_server import RestartingServer
+from tests.support.histories.restarting_server import MakeServer
 from tests.support.servers.history_server import StoreFaults
 
 
 async def test_transactions_are_strictly_serializable(
-    tmp_path: Path, seed: int, enough: int, record_property: Callable[[str, object], None]
+    make_server: MakeServer,
+    seed: int,
+    enough: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     began = monotonic()
-    is_killed, is_cut, is_on_one_item = seed % 4 == 0, seed % 8 == 0, seed % 5 == 1
+    is_on_one_item = seed % 5 == 1
     most_milliseconds = 50 if seed % 2 == 0 else 10
     delay = f"random:0-{most_milliseconds / 1000}:{seed}"
     faults = StoreFaults(seed, most_milliseconds)
-    server = RestartingServer(tmp_path, faults, "--transaction-delay", delay, power=is_cut)
+    server = make_server(faults, "--transaction-delay", delay)
     clients = BankClients(server, enough, hot_share=1.0 if is_on_one_item else 0.2)
-    kills_at = [server.draw.randrange(enough // 4, enough)] if is_killed else []
+    kills_at = [server.draw.randrange(enough // 4, enough)] if server.fault else []
 
     with server.running():
         await clients.run(kills_at)

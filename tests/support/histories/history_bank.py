@@ -40,6 +40,7 @@ from tests.support.histories.restarting_server import (
     RestartingServer,
     make_tables,
 )
+from tests.support.writers.writers import is_without_effect
 
 HOT: Final = "account0"
 TOTAL: Final = BALANCE * len(ACCOUNTS)
@@ -91,7 +92,7 @@ class BankClients:
                     tasks.create_task(_Client(self, self._server, number, draw).run())
                 for count in kills_at:
                     await self.progress.wait(count)
-                    await self._server.kill_and_restart()
+                    await self._server.disturb()
         finally:
             await client.close()
         last = _Client(self, self._server, CLIENT_COUNT, self._server.draw)
@@ -261,8 +262,7 @@ class _Client:
             transaction = await self._invoke(self._name(), {}, [name])
             body = {**get(ITEMS[name]), "ConsistentRead": True}
             answer = await self._client.ask("GetItem", body)
-            if answer is not None:
-                assert answer.status == 200, answer
+            if answer is not None and not self._is_refused(transaction, answer):
                 self._done(transaction, {name: _value_at([answer.body.get("Item")], 0)})
             return False
 
@@ -387,7 +387,7 @@ class _Client:
         if answer.status == 200:
             return False
         message = str(answer.body.get("message", answer.body.get("Message", "")))
-        if self._is_conflict(answer) or message.startswith("Nothing was written"):
+        if self._is_conflict(answer) or is_without_effect(message):
             self._history.failed(transaction)
         else:
             assert answer.status == 500, answer

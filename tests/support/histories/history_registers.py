@@ -82,7 +82,7 @@ class RegisterClients:
                     tasks.create_task(_Client(self, self._server, f"c{number}", draw).run())
                 for count in kills_at:
                     await self.progress.wait(count)
-                    await self._server.kill_and_restart()
+                    await self._server.disturb()
             await client.close()
             await _Client(self, self._server, "quiet", self._server.draw).alternate(quiet_rounds)
             for register in self.registers:
@@ -146,7 +146,7 @@ class _Client:
         operation = self._clients.history.invoke(self._name, register.name, Read())
         body = {"TableName": register.table, "Key": register.key, "ConsistentRead": True}
         answer = await self._client.ask("GetItem", body)
-        if answer is None:
+        if answer is None or is_refused(answer):
             self._clients.history.withdraw(register.name, operation)
             return
         assert answer.status == 200, answer

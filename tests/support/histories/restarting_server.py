@@ -1,4 +1,4 @@
-"""A server that is killed and restarted, and clients that continue across restarts."""
+"""A server with faults of its processes, and clients that continue across them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from tests.support.clients.wire import Answer, Connection, ConnectionLost
 from tests.support.servers.history_server import MODULE, StoreFaults
-from tests.support.servers.server import Server, running_server
+from tests.support.servers.postgresql import Postgresql
+from tests.support.servers.server import Server, ServerDidNotStart, running_server
 from tests.support.stores.power_loss import PowerLoss
 
 CLIENT_COUNT: Final = 32
@@ -19,27 +20,51 @@ CLIENT_COUNT: Final = 32
 # Much longer than any simulated delay, so a request that takes longer hangs.
 _TIMEOUT_SECONDS: Final = 30.0
 _SOON_SECONDS: Final = (0.1, 0.4)
+_TAKEOVERS_TRIED: Final = 5
+# A server that starts asks for the lock; the owner only reads its row.
+_ASKS_FOR_LOCK: Final = (
+    "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%try_advisory_lock%' "
+    "AND application_name = 'dynactor'"
+)
+_END_OWNER: Final = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_locks "
+    "WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted"
+)
+
+# The server is killed, loses its power, or loses PostgreSQL for a moment. Or a second server takes
+# the data over while the first one runs.
+Fault: TypeAlias = Literal["server", "power", "postgresql", "second server"]
 
 
 class RestartingServer:
-    """One data directory, and its present server.
+    """One place of data, and its present server.
 
-    With ``power``, a kill is a power cut: unsynced writes are lost. Syncs are blocked shortly
-    before the kill, so that there are unsynced writes.
+    A power cut loses unsynced writes. Syncs are blocked shortly before it, so that there are
+    unsynced writes. ``postgresql`` has the data if the tests run with ``--store``.
     """
 
     def __init__(
-        self, directory: Path, faults: StoreFaults, *arguments: str, power: bool = False
+        self,
+        directory: Path,
+        faults: StoreFaults,
+        *arguments: str,
+        fault: Fault | None = "server",
+        postgresql: Postgresql | None = None,
     ) -> None:
+        self.fault = fault
         self.kills = 0
         self.timeouts = 0
         self.draw = Random(faults.seed)
         self._data_directory = directory / "data"
         self._faults = faults
         self._arguments = arguments
-        self._power = PowerLoss(directory / "power", self._data_directory) if power else None
+        self._power = None
+        if fault == "power":
+            self._power = PowerLoss(directory / "power", self._data_directory)
+        self._postgresql = postgresql
         self._is_up = asyncio.Event()
-        self._life: ExitStack | None = None
+        # The present server, and those before it that still run.
+        self._life = ExitStack()
         self._server: Server | None = None
 
     @contextmanager
@@ -52,11 +77,52 @@ class RestartingServer:
         finally:
             self._end()
 
-    async def kill_and_restart(self) -> None:
-        """Kill the server soon with all its requests in flight, and restart it.
+    async def disturb(self) -> None:
+        """Let the fault happen soon, with all requests in flight, and repair it.
 
         Clients that lost their connection wait for the next server.
         """
+        match self.fault:
+            case "postgresql":
+                await asyncio.to_thread(self._kill_postgresql)
+            case "second server":
+                await self._take_over()
+            case _:
+                await self._kill_and_restart()
+        self.kills += 1
+
+    def _kill_postgresql(self) -> None:
+        assert self._postgresql is not None
+        self._postgresql.kill()
+        self._postgresql.start()
+
+    async def _take_over(self) -> None:
+        """Start another server, and end the session by which the present one owns the data.
+
+        The present server may be quicker to get its lock again, and the other one then ends.
+        """
+        for _ in range(_TAKEOVERS_TRIED):
+            async with asyncio.TaskGroup() as tasks:
+                started = tasks.create_task(asyncio.to_thread(self._is_started))
+                await asyncio.to_thread(self._end_owner)
+            if started.result():
+                return
+        raise AssertionError("no second server got the lock")
+
+    def _is_started(self) -> bool:
+        try:
+            self._start()
+        except ServerDidNotStart:
+            return False
+        return True
+
+    def _end_owner(self) -> None:
+        assert self._postgresql is not None
+        while self._postgresql.sql(_ASKS_FOR_LOCK) == "0":
+            continue
+        self._postgresql.sql(_END_OWNER)
+
+    async def _kill_and_restart(self) -> None:
         # Without this, most kills would come right after a sync, when few writes are unsynced.
         if self._power is not None:
             self._power.hold_syncs()
@@ -65,7 +131,6 @@ class RestartingServer:
         # In a thread: while the event loop is blocked, a request may time out before its lost
         # connection is noticed.
         await asyncio.to_thread(self._end)
-        self.kills += 1
         if self._power is not None:
             self._power.release_syncs()
             self._power.cut(self.draw if self.draw.random() < 0.5 else None)
@@ -81,7 +146,6 @@ class RestartingServer:
         return await Connection.open(host, int(port))
 
     def _start(self) -> None:
-        self._life = ExitStack()
         power = self._power.environment() if self._power else {}
         self._server = self._life.enter_context(
             running_server(
@@ -93,8 +157,13 @@ class RestartingServer:
         )
 
     def _end(self) -> None:
-        assert self._life is not None
         self._life.close()
+
+
+class MakeServer(Protocol):
+    """Makes the server of a history, with the directory and the fault that are chosen for it."""
+
+    def __call__(self, faults: StoreFaults, *arguments: str) -> RestartingServer: ...
 
 
 class ReconnectingClient:
@@ -119,12 +188,16 @@ class ReconnectingClient:
         assert self._connection is not None
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
-                return await self._connection.call(operation, body)
+                answer = await self._connection.call(operation, body)
         except ConnectionLost:
             await self.close()
         except TimeoutError:
             self._server.timeouts += 1
             await self.close()
+        else:
+            if "another server has taken over" in str(answer.body.get("message", "")):
+                await self.close()
+            return answer
         return None
 
     async def must(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -7,15 +7,17 @@ JSON.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 import dynactor.api.command_line as entry
 from dynactor.api.serve import running_server
+from dynactor.api.serve.open_postgresql import open_postgresql
 from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Store
@@ -48,8 +50,14 @@ def _main() -> None:
     async def open_delayed(directory: Path, options: RocksOptions) -> Store:
         return kind(await open_rocks(directory, options), delays)
 
-    # The function is replaced here, because the product has no interface for this.
+    @asynccontextmanager
+    async def open_delayed_postgresql(*arguments: Any) -> AsyncIterator[Store]:
+        async with open_postgresql(*arguments) as inner:
+            yield kind(inner, delays)
+
+    # The functions are replaced here, because the product has no interface for this.
     setattr(running_server, "open_rocks", open_delayed)  # noqa: B010
+    setattr(running_server, "open_postgresql", open_delayed_postgresql)  # noqa: B010
     entry.main()
 
 

@@ -512,12 +512,12 @@ def _update_expression(update: Update, names: dict[str, str], values: Item) -> s
 
 def is_refused(answer: Answer) -> bool:
     """Whether the request had no effect: a refused one, or a read while PostgreSQL is down."""
-    message = str(answer.body.get("message", ""))
-    return (
-        answer.error in _THROTTLED
-        or message.startswith("Nothing was written")
-        or "can't be read: " in message
-    )
+    return answer.error in _THROTTLED or is_without_effect(str(answer.body.get("message", "")))
+
+
+def is_without_effect(message: str) -> bool:
+    """Whether an error says that a write did not happen, or that data can't be read."""
+    return message.startswith("Nothing was written") or "can't be read: " in message
 
 
 def write_outcome(answer: Answer, images: Images) -> Outcome:
