@@ -34,7 +34,7 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
         ],
         "TableName": definition.name,
         "KeySchema": key_schema(definition.key_schema),
-        "TableStatus": definition.status,
+        "TableStatus": _status(database, definition),
         "CreationDateTime": wire_time(definition.created_epoch_seconds),
         "ProvisionedThroughput": _provisioned_throughput(
             definition.throughput, database.clock.now_epoch_seconds()
@@ -273,6 +273,13 @@ def _restore_summary(database: Database, definition: TableDefinition) -> dict[st
             "RestoreInProgress": restoration.phase != "DONE",
         }
     }
+
+
+def _status(database: Database, definition: TableDefinition) -> TableStatus:
+    """The status to show. In DynamoDB Local 3.3 a table stays ACTIVE while an index is added."""
+    settings = database.settings
+    is_hidden = settings.is_like_dynamodb_local and not settings.table_transition_seconds
+    return "ACTIVE" if is_hidden and definition.status == "UPDATING" else definition.status
 
 
 def _on_demand_throughput(limits: dict[str, Any] | None) -> dict[str, Any]:

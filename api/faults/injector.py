@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from dynactor.api.faults.request_facts import RequestFacts
 from dynactor.api.faults.rule import FaultRule
+from dynactor.api.http.request_figures import RequestFigures
 from dynactor.api.requests.operation import Call
 
 MOST_RULES: Final = 100
@@ -100,9 +100,9 @@ class FaultInjector:
     A request gets the delays of all rules that choose it, and the first other fault.
     """
 
-    def __init__(self, counts: Counter[tuple[str, str]], changed: Callable[[], None]) -> None:
-        """``counts`` counts faults by fault and operation. ``changed`` is called on each change."""
-        self._counts = counts
+    def __init__(self, figures: RequestFigures, changed: Callable[[], None]) -> None:
+        """``figures`` count the faults. ``changed`` is called on each change."""
+        self._figures = figures
         self._changed = changed
         self._rules: dict[str, _ActiveRule] = {}
         self._added = 0
@@ -159,7 +159,8 @@ class FaultInjector:
             if not active.chooses(facts, now):
                 continue
             is_met = True
-            self._counts[active.rule.fault, operation] += 1
+            counts = self._figures.of(call.database.settings.namespace).injected_faults
+            counts[active.rule.fault, operation] += 1
             if active.rule.fault == "delay":
                 delay_seconds += active.delay_seconds()
             else:

@@ -53,6 +53,7 @@ from dynactor.model.errors import (
 )
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.model.writes.transaction import THROTTLING_CODES
+from dynactor.storage.namespaces import Namespace
 from dynactor.storage.store import StoreError
 
 JSON_1_0: Final = "application/x-amz-json-1.0"
@@ -146,7 +147,7 @@ class Protocol:
             operation.target: (
                 operation,
                 InputDecoder(operation.input, layer_of(operation.name)),
-                self.figures.latency_of(operation.name),
+                self.figures.of(None).latency_of(operation.name),
             )
             for operation in operations
         }
@@ -191,10 +192,11 @@ class Protocol:
         except Exception as error:  # noqa: BLE001 - see ``_failure``
             return _answer(asked, *self._failure(asked, error))
         if isinstance(done, bytes):
+            latency = known[2] if self.databases is None else self._latency(asked, known)
             if turn is None:
-                known[2].observe(perf_counter_ns() - began)
+                latency.observe(perf_counter_ns() - began)
             else:
-                turn.answered.append(known[2])
+                turn.answered.append(latency)
             if self._logs_answers:
                 self._log_answer(asked, known, began)
             return _answer(asked, _OK, done)
@@ -223,16 +225,31 @@ class Protocol:
             self._pending_count -= 1
             if self._idle is not None and not self._pending_count:
                 self._idle.set()
-        known[2].observe(perf_counter_ns() - began)
+        self._latency(asked, known).observe(perf_counter_ns() - began)
         if self._logs_answers:
             self._log_answer(asked, known, began)
         return _answer(asked, _OK, body)
 
+    def _latency(self, asked: _Asked, known: Known) -> LatencyHistogram:
+        """The histogram of a request's operation, in its region if regions are separate."""
+        namespace = self._namespace(asked)
+        return (
+            known[2] if namespace is None else self.figures.of(namespace).latency_of(known[0].name)
+        )
+
+    def _namespace(self, asked: _Asked) -> Namespace | None:
+        """The namespace of a request, if regions are separate and its database is known."""
+        if self.databases is None or asked.call is None:
+            return None
+        return asked.call.database.settings.namespace
+
     def _log_answer(self, asked: _Asked, known: Known, began: int) -> None:
         self._log.answered(known[0].name, perf_counter_ns() - began, asked.request_id)
 
-    def _failed(self, failure: Failure, request_id: str) -> None:
-        self.figures.failures[failure] += 1
+    def _failed(
+        self, failure: Failure, request_id: str, namespace: Namespace | None = None
+    ) -> None:
+        self.figures.of(namespace).failures[failure] += 1
         self._log.failed(failure, request_id)
 
     async def _answer_when_resumed(self, request: Request, resumed: asyncio.Future[None]) -> Answer:
@@ -354,7 +371,8 @@ class Protocol:
         shown = self._shown_error(asked, error)
         known = self._operations.get(asked.request.target)
         operation = "" if known is None else known[0].name
-        self._failed(Failure(operation, type(shown).__name__, shown.http_status), asked.request_id)
+        failure = Failure(operation, type(shown).__name__, shown.http_status)
+        self._failed(failure, asked.request_id, self._namespace(asked))
         return shown.http_status, error_body(shown)
 
     def _shown_error(self, asked: _Asked, error: BaseException) -> DynamoDBError:
@@ -392,7 +410,7 @@ class Protocol:
         return error
 
     def _count_throttled(self, call: Call[Any], operation: Operation, tables: set[str]) -> None:
-        throttled = self.figures.throttled_of(call.database.settings.namespace)
+        throttled = self.figures.of(call.database.settings.namespace).throttled
         throttled.update((table, operation.name) for table in tables)
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:

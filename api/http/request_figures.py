@@ -37,8 +37,8 @@ class TraceCounts(Struct, frozen=True):
     dropped_failed: int
 
 
-class RequestFigures:
-    """Counts of all requests of one server; used in the event loop's thread only."""
+class OperationFigures:
+    """Counts of requests by operation; used in the event loop's thread only."""
 
     def __init__(self) -> None:
         # Latencies of successful requests by operation, from the complete request to the complete
@@ -47,22 +47,38 @@ class RequestFigures:
         self.failures: Counter[Failure] = Counter()
         # Requests that were answered by a throttling error, by table and operation.
         self.throttled: Counter[tuple[str, str]] = Counter()
-        # The same for each namespace, if regions are separate.
-        self.throttled_in: dict[Namespace, Counter[tuple[str, str]]] = {}
         # Injected faults, by fault and operation.
         self.injected_faults: Counter[tuple[str, str]] = Counter()
+
+    def latency_of(self, operation: str) -> LatencyHistogram:
+        """The latencies of an operation, created on first use."""
+        return self.latencies.setdefault(operation, LatencyHistogram())
+
+    def copy(self) -> OperationFigures:
+        """The present counts. The histograms go on counting."""
+        copied = OperationFigures()
+        copied.latencies = self.latencies.copy()
+        copied.failures = self.failures.copy()
+        copied.throttled = self.throttled.copy()
+        copied.injected_faults = self.injected_faults.copy()
+        return copied
+
+
+class RequestFigures:
+    """Counts of all requests of one server; used in the event loop's thread only."""
+
+    def __init__(self) -> None:
+        # With separate regions, None stands for requests that failed before their region was known.
+        self.by_namespace: dict[Namespace | None, OperationFigures] = {None: OperationFigures()}
         # The number of open connections, and their queues; set by ``dynactor.api.http.server``.
         self.connections: Callable[[], int] = lambda: 0
         self.queues: Callable[[], QueueLengths] = QueueLengths
         # None, unless traces are exported.
         self.traces: Callable[[], TraceCounts | None] = lambda: None
 
-    def latency_of(self, operation: str) -> LatencyHistogram:
-        """The latencies of an operation, created on first use."""
-        return self.latencies.setdefault(operation, LatencyHistogram())
-
-    def throttled_of(self, namespace: Namespace | None) -> Counter[tuple[str, str]]:
-        """The throttled requests of a namespace; None is the server with shared regions."""
-        if namespace is None:
-            return self.throttled
-        return self.throttled_in.setdefault(namespace, Counter())
+    def of(self, namespace: Namespace | None) -> OperationFigures:
+        """The counts of a namespace; None is the server with shared regions."""
+        figures = self.by_namespace.get(namespace)
+        if figures is None:
+            figures = self.by_namespace[namespace] = OperationFigures()
+        return figures

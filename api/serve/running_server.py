@@ -193,7 +193,7 @@ def _fault_injector(host: DatabaseHost, protocol: Protocol) -> FaultInjector:
         faulty = partial(with_faults, injector=injector)
         protocol.replace_operations(faulty if injector.has_rules else None)
 
-    injector = FaultInjector(protocol.figures.injected_faults, changed)
+    injector = FaultInjector(protocol.figures, changed)
     host.on_reset(injector.clear)
     return injector
 

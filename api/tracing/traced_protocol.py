@@ -17,6 +17,7 @@ from dynactor.api.requests.named_tables import named_tables
 from dynactor.api.requests.operation import Call
 from dynactor.api.tracing.request_trace import RequestTrace
 from dynactor.api.tracing.trace_parent import TRACEPARENT, trace_parent
+from dynactor.storage.namespaces import Namespace
 
 
 class TraceSink(Port):
@@ -81,8 +82,10 @@ class TracedProtocol(Protocol):
         self._end(trace, answer)
         return answer
 
-    def _failed(self, failure: Failure, request_id: str) -> None:
-        super()._failed(failure, request_id)
+    def _failed(
+        self, failure: Failure, request_id: str, namespace: Namespace | None = None
+    ) -> None:
+        super()._failed(failure, request_id, namespace)
         trace = CURRENT_REQUEST.get()
         if isinstance(trace, RequestTrace):
             trace.error_code = failure.code

@@ -32,7 +32,7 @@ async def exposition(
     """
     tables: Collector
     if regions is None:
-        tables = TableCollector(await table_figures(database), server.throttled_requests)
+        tables = TableCollector(await table_figures(database), server.requests[None].throttled)
     else:
         found = {
             namespace: structs.replace(await table_figures(each), clock=None)
@@ -40,7 +40,12 @@ async def exposition(
         }
         control = database.clock_control
         clock = None if control is None else control.state
-        tables = RegionalTableCollector(clock, found, server.throttled_in)
+        throttled = {
+            namespace: figures.throttled
+            for namespace, figures in server.requests.items()
+            if namespace is not None
+        }
+        tables = RegionalTableCollector(clock, found, throttled)
     # Encoding thousands of samples would block the event loop for too long.
     return await asyncio.to_thread(_exposition, tables, server, accept)
 

@@ -8,6 +8,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from dynactor.actors.catalog.virtual_clock import ClockState
+from dynactor.api.admin.metrics.namespace_labels import namespace_labels
 from dynactor.api.admin.metrics.tables import (
     MOST_TABLES,
     TableCollector,
@@ -34,12 +35,13 @@ class RegionalTableCollector(Collector):
         """Yield each metric. The limit of named tables holds over all regions."""
         merged: dict[str, Metric] = {}
         most_tables = MOST_TABLES
+        labels = namespace_labels(self._figures)
         for namespace, figures in self._figures.items():
             throttled = self._throttled_requests.get(namespace, {})
-            labels = _labels(namespace)
             for metric in TableCollector(figures, throttled, most_tables).collect():
                 samples = [
-                    sample._replace(labels=labels | sample.labels) for sample in metric.samples
+                    sample._replace(labels={**labels[namespace], **sample.labels})
+                    for sample in metric.samples
                 ]
                 merged.setdefault(metric.name, metric)
                 if merged[metric.name] is metric:
@@ -50,8 +52,3 @@ class RegionalTableCollector(Collector):
         yield from merged.values()
         if self._clock is not None:
             yield from virtual_clock(self._clock)
-
-
-def _labels(namespace: Namespace) -> dict[str, str]:
-    key_id = namespace.access_key_id
-    return {"region": namespace.region} | ({"access_key_id": key_id} if key_id else {})

@@ -14,7 +14,14 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from dynactor.api.http.request_figures import Failure, QueueLengths, RequestFigures, TraceCounts
+from dynactor.api.admin.metrics.namespace_labels import namespace_labels
+from dynactor.api.http.request_figures import (
+    Failure,
+    OperationFigures,
+    QueueLengths,
+    RequestFigures,
+    TraceCounts,
+)
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.namespaces import Namespace
 from dynactor.storage.store import Store
@@ -28,14 +35,11 @@ _OPERATION_AND_CODE: Final = ("operation", "code")
 class ServerFigures(Struct, frozen=True):
     """The figures of a scrape. The histograms may change while they are read."""
 
-    latencies: Mapping[str, LatencyHistogram]
-    failures: Mapping[Failure, int]
-    throttled_requests: Mapping[tuple[str, str], int]
-    injected_faults: Mapping[tuple[str, str], int]
+    # By namespace; None is the server with shared regions.
+    requests: Mapping[Namespace | None, OperationFigures]
     connections: int
     store: StoreFigures
     loop_lag: LatencyHistogram
-    throttled_in: Mapping[Namespace, Mapping[tuple[str, str], int]] = {}
     queues: QueueLengths = QueueLengths()
     # None, unless traces are exported.
     traces: TraceCounts | None = None
@@ -46,14 +50,10 @@ def server_figures(
 ) -> ServerFigures:
     """Read the server's current figures."""
     return ServerFigures(
-        requests.latencies,
-        requests.failures.copy(),
-        requests.throttled.copy(),
-        requests.injected_faults.copy(),
+        {namespace: figures.copy() for namespace, figures in requests.by_namespace.items()},
         requests.connections(),
         store.figures(),
         loop_lag,
-        {namespace: counts.copy() for namespace, counts in requests.throttled_in.items()},
         requests.queues(),
         requests.traces(),
     )
@@ -80,38 +80,41 @@ class ServerCollector(Collector):
         yield lag
 
     def _requests(self) -> Iterator[Metric]:
+        # Label values come before the figures of a namespace.
+        labels = namespace_labels(self._figures.requests)
+        names = next(iter(labels.values())).keys()
         latency = HistogramMetricFamily(
             "dynactor_successful_request_latency_seconds",
             "SuccessfulRequestLatency: time from the last byte of a request to its answer, without "
             "the time on the network.",
-            labels=("operation",),
+            labels=(*names, "operation"),
         )
-        for operation, histogram in sorted(self._figures.latencies.items()):
-            if histogram.count:
-                _add(latency, (operation,), histogram)
-        yield latency
         user = CounterMetricFamily(
             "dynactor_user_errors",
             "UserErrors: requests answered with HTTP status 4xx, by the error's name.",
-            labels=_OPERATION_AND_CODE,
+            labels=(*names, *_OPERATION_AND_CODE),
         )
         system = CounterMetricFamily(
             "dynactor_system_errors",
             "SystemErrors: requests answered with HTTP status 5xx, by the error's name.",
-            labels=_OPERATION_AND_CODE,
+            labels=(*names, *_OPERATION_AND_CODE),
         )
-        for failure, count in sorted(self._figures.failures.items(), key=_name):
-            family = system if failure.http_status >= _SERVER_ERROR else user
-            family.add_metric((failure.operation, failure.code), count)
-        yield from (user, system)
         faults = CounterMetricFamily(
             "dynactor_injected_faults",
             "Faults that were injected by rules of the admin port, by fault and operation.",
-            labels=("fault", "operation"),
+            labels=(*names, "fault", "operation"),
         )
-        for names, count in sorted(self._figures.injected_faults.items()):
-            faults.add_metric(names, count)
-        yield faults
+        for namespace, figures in self._figures.requests.items():
+            values = tuple(labels[namespace].values())
+            for operation, histogram in sorted(figures.latencies.items()):
+                if histogram.count:
+                    _add(latency, (*values, operation), histogram)
+            for failure, count in sorted(figures.failures.items(), key=_name):
+                family = system if failure.http_status >= _SERVER_ERROR else user
+                family.add_metric((*values, failure.operation, failure.code), count)
+            for fault, count in sorted(figures.injected_faults.items()):
+                faults.add_metric((*values, *fault), count)
+        yield from (latency, user, system, faults)
         yield GaugeMetricFamily(
             "dynactor_connections", "Open connections of clients.", value=self._figures.connections
         )

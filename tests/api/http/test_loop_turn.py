@@ -62,7 +62,7 @@ async def test_each_answer_is_counted_in_each_lane(more: tuple[str, ...]):
     gate = Gate()
     gate.opened.set()
     protocol = Protocol(NO_DATABASE, [Operation("Once", EchoInput, at_once), gate.operation])
-    latencies = protocol.figures.latencies
+    latencies = protocol.figures.of(None).latencies
     async with (
         echo_server(protocol=protocol) as endpoint,
         raw_connection(endpoint) as connection,

@@ -432,7 +432,6 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "what DynamoDB Local accepts",
         "DynamoDB refuses: empty lists of indexes, units of an on-demand table, a tag key twice, "
-        "attribute definitions that no key uses, "
         "a change of an index, of the class or of the protection of a table together with other "
         "changes.",
         any_of(
@@ -443,7 +442,6 @@ KINDS: tuple[Kind, ...] = (
             refused_here(rf"{INVALID}List of LocalSecondaryIndexes is empty", "CreateTable"),
             refused_here(rf"{INVALID}Neither ReadCapacityUnits", "CreateTable UpdateTable"),
             refused_here(rf"{INVALID}Duplicate tag keys", "CreateTable"),
-            refused_here(rf"{INVALID}Some AttributeDefinitions are not used", "CreateTable"),
         ),
     ),
     Kind(

@@ -64,6 +64,8 @@ def test_metrics_and_insights_name_the_access_key(server: Server):
     metrics = ask(admin_port(server), "/metrics").body.decode()
     labels = f'access_key_id="AKIAMETRICS",index="",region="sa-east-1",table="{name}"'
     assert f"dynactor_partitions{{{labels}}}" in metrics
+    labels = 'access_key_id="AKIAMETRICS",operation="PutItem",region="sa-east-1"'
+    assert f"dynactor_successful_request_latency_seconds_count{{{labels}}} 1.0" in metrics
     insights = ("insights", "--endpoint", server.endpoint, "--table", name, "--region", "sa-east-1")
     assert run_command(*insights, AWS_ACCESS_KEY_ID="AKIAMETRICS").returncode == 0
     report = run_command("doctor", "--endpoint", server.endpoint)
@@ -102,6 +104,32 @@ def test_tables_and_indexes_are_active_at_once(server: Server):
         gone = call("DeleteTable", {"TableName": name})["TableDescription"]
         assert gone["TableStatus"] == "ACTIVE"
         assert gone["GlobalSecondaryIndexes"][0]["IndexName"] == "by-n"
+
+
+def test_a_table_stays_active_while_an_index_is_added_and_deleted(server: Server):
+    name = unique_name()
+    adding = {"Create": {**global_index("by-n", "n")}}
+    with closing(client(server)) as call:
+        table = definition("pk:S", name=name)
+        call("CreateTable", table)
+        for number in range(10):
+            item = {"pk": {"S": str(number)}, "n": {"S": "n"}}
+            call("PutItem", {"TableName": name, "Item": item})
+        n = {"AttributeName": "n", "AttributeType": "S"}
+        for definitions, update in (
+            ([*table["AttributeDefinitions"], n], adding),
+            (table["AttributeDefinitions"], {"Delete": {"IndexName": "by-n"}}),
+        ):
+            request = {"TableName": name, "GlobalSecondaryIndexUpdates": [update]}
+            request["AttributeDefinitions"] = definitions
+            shown = call("UpdateTable", request)["TableDescription"]
+            assert shown["GlobalSecondaryIndexes"][0]["IndexStatus"] in ("CREATING", "DELETING")
+            while True:
+                assert shown["TableStatus"] == "ACTIVE"
+                indexes = shown.get("GlobalSecondaryIndexes", ())
+                if all(index["IndexStatus"] == "ACTIVE" for index in indexes):
+                    break
+                shown = call("DescribeTable", {"TableName": name})["Table"]
 
 
 def test_an_index_shows_a_write_at_once(server: Server):

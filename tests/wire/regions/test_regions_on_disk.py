@@ -192,11 +192,20 @@ def test_a_snapshot_brings_back_all_regions():
 def test_metrics_and_commands_name_the_region():
     with running_server(*APART, "--admin-port", "0") as server:
         fill_both(server)
+        with regional_clients(server.endpoint, WEST) as (west,):
+            west.refused("DeleteTable", {"TableName": "missing"})
         metrics = ask(admin_port(server), "/metrics").body.decode()
         partitions = re.findall(r"^dynactor_partitions\{(.*?)\} \S+$", metrics, re.MULTILINE)
         assert f'index="",region="{EAST}",table="{NAME}"' in partitions
         assert f'index="",region="{WEST}",table="{NAME}"' in partitions
         assert metrics.count("# TYPE dynactor_partitions gauge") == 1
+        errors = (
+            'dynactor_user_errors_total{code="ResourceNotFoundException",operation="DeleteTable"'
+        )
+        assert f'{errors},region="{WEST}"}} 1.0' in metrics
+        latency = "dynactor_successful_request_latency_seconds_count"
+        for region, puts in ((EAST, 3), (WEST, 4)):
+            assert f'{latency}{{operation="PutItem",region="{region}"}} {puts}.0' in metrics
         insights = ("insights", "--endpoint", server.endpoint, "--table", NAME)
         in_west = run_command(*insights, "--region", WEST)
         assert "4 write units" in in_west.stdout + in_west.stderr
