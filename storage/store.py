@@ -82,12 +82,12 @@ class Row(NamedTuple):
 class Group(Struct, frozen=True):
     """The writes of one partition in one commit, and the partition's head, which proves ownership.
 
-    The head is a row that only the partition writes. The group is refused with ``Conflict``
-    unless the stored head is ``expected_head`` (None: there is none yet); it then becomes
-    ``head``, or is deleted if ``head`` is None. Range deletes (start inclusive, end exclusive)
-    come before the group's puts and deletes, so that a commit may empty a range and fill it again.
-    Nobody reads or writes the rows of discarded ranges any more: the engine deletes them with the
-    commit or in the background, also after a restart.
+    The head is a row that only the partition writes. The group is refused with ``Conflict`` unless
+    the stored head is ``expected_head`` (None: there is none yet); it then becomes ``head``, or is
+    deleted if ``head`` is None. Range deletes (start inclusive, end exclusive) come before the
+    group's puts and deletes, so that a commit may empty a range and fill it again. ``discards`` are
+    ranges whose rows nothing reads or writes after the commit. The engine deletes them with the
+    commit, or later in the background, even after a restart.
 
     Guards are rows that the group requires but does not own: a key and the value that the row must
     have, or None if the row must be absent. They are compared with the rows before the commit. If

@@ -34,7 +34,7 @@ class CommitCall:
 
     @property
     def has_ranges(self) -> bool:
-        """Whether the call deletes or discards ranges, so it is not joined with others."""
+        """Whether the call deletes or discards ranges, so it has a statement of its own."""
         return bool(self.ranges or self.discards)
 
     def _add(self, group: Group) -> None:

@@ -136,7 +136,7 @@ class Commits:
             self._tasks.start_soon(self._write_and_start_next, self._take())
 
     def _take(self) -> list[Pending]:
-        """The calls of the next statement: they share no key, and a range delete is alone."""
+        """The calls of the next statement: they share no key, and a call with ranges is alone."""
         taken = [self._waiting.popleft()]
         if taken[0].call.has_ranges:
             return taken

@@ -1,7 +1,8 @@
-"""Deletes the rows of discarded ranges in bounded pieces, beside the other statements.
+"""Deletes the rows of discarded ranges in bounded pieces, while other statements run.
 
-The commit that discards a range writes it to a table. A range leaves that table with its last rows,
-so the work continues after a restart. The owner of the database does the work.
+The commit that discards a range adds it to the table ``discards``. The statement that deletes a
+range's last rows removes it from there, so a restarted server continues. Only the owner of the
+database deletes them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dynactor.storage.postgresql.connections import Connections
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import Closed, StoreError
 
-# The rows of a statement; the number follows the time that a statement takes.
+# The number of rows that a statement deletes: fewer after a slow statement, more after a fast one.
 _FEWEST_ROWS: Final = 100
 _MOST_ROWS: Final = 10_000
 _PIECE_SECONDS: Final = 0.1
@@ -26,7 +27,7 @@ _log = structlog.get_logger("storage")
 
 
 class Discards:
-    """The deletions. ``pieces`` counts the statements that deleted rows."""
+    """Deletes the rows of discarded ranges. ``pieces`` is the number of statements so far."""
 
     def __init__(self, connections: Connections, statements: Statements, epoch: int) -> None:
         self._connections = connections
@@ -37,11 +38,11 @@ class Discards:
         self._is_idle = asyncio.Event()
         self._is_closed = False
         self.pieces = 0
-        # Ranges may be left from before the start.
+        # An earlier server may have left ranges.
         self.begin()
 
     def begin(self) -> None:
-        """Start deleting, because a commit has discarded a range."""
+        """Start deleting; called when a commit has discarded a range."""
         self._is_idle.clear()
         self._is_wanted.set()
 
@@ -56,12 +57,12 @@ class Discards:
             raise Closed("the store is closed")
 
     def close(self) -> None:
-        """Stop; the next start continues."""
+        """Stop; the next start of the server continues."""
         self._is_closed = True
         self._is_idle.set()
 
     async def run(self) -> None:
-        """Delete rows whenever there are some to delete, forever."""
+        """Delete rows whenever a range is discarded, until the store is closed."""
         while True:
             await self._is_wanted.wait()
             self._is_wanted.clear()
@@ -90,7 +91,7 @@ class Discards:
                 self._rows = max(_FEWEST_ROWS, self._rows // 2)
             else:
                 self._rows = min(_MOST_ROWS, self._rows * 2)
-            # Leave half of the time to other statements.
+            # Pause as long as the statement took, so that other statements get half of the time.
             await anyio.sleep(took_seconds)
 
     async def _delete_piece(self, connection: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Reads of one PostgreSQL server: statements of their own, and read-only transactions."""
+"""Reads from one PostgreSQL server, in single statements and in read-only transactions."""
 
 from __future__ import annotations
 

@@ -322,9 +322,10 @@ def _commit_function(schema: str) -> str:
 
 
 def _discard_function(schema: str) -> str:
-    """Deletes some rows of the oldest discarded range; NULL if there is no such range.
+    """SQL of the function that deletes some rows of the oldest discarded range.
 
-    The range shrinks with each piece, so no piece reads the index entries of the deleted rows.
+    It returns NULL if there is no such range. Each call advances the range's start, so the next
+    call skips the index entries of deleted rows.
     """
     pieces = "".join(
         f"""
@@ -364,7 +365,7 @@ def _discard_function(schema: str) -> str:
 
 
 def _own(schema: str, function: str) -> str:
-    """Refuse to write for a server that does not own the database any more."""
+    """SQL that refuses a server that does not own the database any more."""
     return f"""
             PERFORM pg_advisory_xact_lock_shared('{schema}.nodes'::regclass::oid::int, 2);
             IF NOT EXISTS (SELECT FROM {schema}.nodes n WHERE n.epoch = {function}.epoch)

@@ -104,7 +104,7 @@ class DiskEngine:
         self._space.take(size_bytes)
 
     def sync(self, sequence: int) -> None:
-        """Sync the log, then advance the mark, which is never ahead."""
+        """Sync the log, then advance the mark, which is never ahead of the last sync."""
         try:
             self.rows.flush_wal(sync=True)
             self._mark.advance(sequence)

@@ -40,10 +40,10 @@ def _one_line(text: str) -> str:
 
 
 def is_unreadable_file(error: Exception) -> bool:
-    """Whether a table file can't be read. If a compaction reads it, RocksDB refuses all writes."""
+    """Whether the error says that a table file can't be read."""
     return _UNREADABLE.search(str(error)) is not None
 
 
 def repeats_an_error(error: Exception) -> bool:
-    """Whether the engine only repeats that it failed before, without the reason."""
+    """Whether the error says only that the engine failed before, without the reason."""
     return _REPEATED in str(error)

@@ -150,7 +150,7 @@ class Replay:
 
     @property
     def _changes_left(self) -> int:
-        """Number of known changes that are not published yet, including missing ones."""
+        """Number of changes between the positions and the logs' ends, including missing ones."""
         if self._ends is None:
             return 0
         if self._place.follows:
