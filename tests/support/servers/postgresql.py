@@ -10,13 +10,14 @@ A watcher stops each server and deletes its directory if the tests are killed.
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import count
@@ -165,18 +166,25 @@ class Postgresql:
         process.wait(_SECONDS)
 
     def kill(self) -> None:
-        """End the server and all its processes by SIGKILL."""
-        process, self._process = self._process, None
+        """End the server and all its processes by SIGKILL, and wait until they are gone.
+
+        A server does not start while a process of the last one still has its shared memory.
+        """
+        process = self._process
         assert process is not None
-        # Kill each child, too, because every child has a process group of its own.
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(process.pid, signal.SIGKILL)
-        for child in children:
-            try:
-                os.kill(int(child), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        # A stopped postmaster starts no more processes.
+        os.kill(process.pid, signal.SIGSTOP)
+        ends = [os.pidfd_open(child) for child in _children(process.pid)]
+        self._process = None
+        process.kill()
+        for end in ends:
+            # Processes also end by themselves without their postmaster.
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(end, signal.SIGKILL)
         process.wait(_SECONDS)
+        for end in ends:
+            select.select([end], [], [], _SECONDS)
+            os.close(end)
 
     def pause(self) -> None:
         """Suspend all processes."""
@@ -189,8 +197,7 @@ class Postgresql:
     def _signal_all(self, signal_number: signal.Signals) -> None:
         assert self._process is not None
         pid = self._process.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        for each in (pid, *map(int, children)):
+        for each in (pid, *_children(pid)):
             os.kill(each, signal_number)
 
     def url(self, schema: str | None = None, *, database: str = "postgres") -> str:
@@ -312,6 +319,10 @@ def _watched_directory() -> Iterator[Path]:
         finally:
             shutil.rmtree(directory)
             watcher.communicate(b"ended\n")
+
+
+def _children(process: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
 
 
 def _made(directory: Path) -> Path:
