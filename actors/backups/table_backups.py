@@ -138,8 +138,8 @@ class TableBackups:
     async def adopt(self, view: View) -> None:
         """Load the stored backups, at start and after a crash; continue those that are CREATING."""
         self._backups = {each.backup_id: each for each in await table_backups.load(view)}
-        # A copy continues while the actor restarts, because the end of the copy may have crashed
-        # the actor.
+        # Keep the copies of backups that are still CREATING. If the actor crashed when a copy
+        # ended, the items need not be copied again.
         self._copies = {
             backup_id: copy
             for backup_id, copy in self._copies.items()
@@ -183,7 +183,7 @@ class TableBackups:
             raise BackupNotFoundException(f"Backup not found: {message.arn}")
         if self._is_being_made(backup):
             raise BackupInUseException(f"Backup is being created: {message.arn}")
-        if any(_reads(table.definition, backup) for table in self._tables.values()):
+        if any(_is_restoring(table.definition, backup) for table in self._tables.values()):
             raise BackupInUseException(f"Backup is being restored to a table: {message.arn}")
         await self._delete_rows(backup)
         return backup
@@ -296,7 +296,7 @@ class TableBackups:
             self._space.begin(rows)
 
 
-def _reads(definition: TableDefinition, backup: TableBackup) -> bool:
+def _is_restoring(definition: TableDefinition, backup: TableBackup) -> bool:
     """Whether a table still receives the items of a backup."""
     restoration = definition.restoration
     return (

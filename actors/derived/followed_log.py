@@ -34,8 +34,8 @@ class Run(NamedTuple):
 class FollowedLog:
     """A log and its reader's position in it.
 
-    Invariant: the effect of every record up to ``position`` is durable, and the stored
-    checkpoint is at or below it.
+    Invariant: the effect of every record up to ``position`` is durable, and the stored checkpoint
+    is at or below ``position``.
     """
 
     def __init__(

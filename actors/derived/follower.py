@@ -33,8 +33,8 @@ _KEEPING_UP_RECORDS: Final = 64
 class Follower:
     """The actor that follows one log.
 
-    Invariant: the effect of every record up to ``position`` is durable, and the stored
-    checkpoint is at or below it. ``ended`` completes when the log has ended and its end is stored.
+    Invariant: the effect of every record up to ``position`` is durable, and the stored checkpoint
+    is at or below ``position``. ``ended`` completes when the log has ended and its end is stored.
     """
 
     def __init__(

@@ -28,8 +28,8 @@ class RecentChanges:
         self._size_bytes = 0
         # Wakes the readers of the cache.
         self.wakeups = CoalescedWakeups()
-        # The batches of records in the order of their arrival; each feed's own are in the same
-        # order.
+        # The cached batches of all feeds, the oldest first: the feed, the number of records, their
+        # bytes.
         self._order: deque[tuple[ChangeFeed, int, int]] = deque()
 
     def added(self, feed: ChangeFeed, records: int, size_bytes: int) -> None:
@@ -100,8 +100,7 @@ class ChangeFeed:
 
         ``logged_bytes`` is the total of the log up to there. The call may repeat an earlier one.
         """
-        # Records between the old tail and ``before`` were not reported; readers read them from
-        # disk.
+        # Records between the old tail and ``before`` were not added; readers read them from disk.
         before = records[0].sequence_number.counter - 1 if records else tail
         has_all_records = before <= self.tail
         if not has_all_records:

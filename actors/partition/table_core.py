@@ -327,7 +327,7 @@ class TableCore:
     def has_effect(self, change: Change) -> bool:
         """Whether a change must be written.
 
-        If the table records changes, a change to an equal item is not written.
+        If the table records changes, a change whose old and new items are equal is not written.
         """
         old, new = change.old, change.new
         if old is None or new is None:

@@ -216,8 +216,9 @@ class DiskEngine:
         return self.rows.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
 
     def _close_rows(self) -> None:
-        # The log has everything that was acknowledged, so the flush on closing only saves the next
-        # opening a replay. The flush must not store changes that no sync covered, and it may fail.
+        # Closing flushes, so that the next opening need not replay the log. Prevent the flush if it
+        # would store changes that no sync covered. It may fail, because the log has everything that
+        # was acknowledged.
         if self._mark.only_synced and self.is_for_writing:
             self.rows.cancel_all_background(wait=True)
         with suppress(Exception):
