@@ -153,7 +153,7 @@ class TimeToLivePhases:
         await definition_commit.redefine(self._owner, table, definition, storing)
 
     async def _end(self, table: Table, settings: TimeToLive) -> None:
-        """Delete the list of expiry times, and the checkpoints of its followers."""
+        """Delete the list of expiry times, and the expirers' checkpoints."""
         table_id = table.definition.table_id
         await self._put(
             table,

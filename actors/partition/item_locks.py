@@ -49,7 +49,7 @@ class PartRejected(Struct, frozen=True, gc=False):
 
 
 class Accepted(Struct, frozen=True, gc=False):
-    """All actions in this partition may be done, or are done: the result of each of them."""
+    """The reply if all actions in this partition may be done, or were done: their results."""
 
     outcomes: tuple[Done, ...]
 

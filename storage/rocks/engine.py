@@ -100,7 +100,7 @@ class DiskEngine:
             raise
 
     def take_space(self, size_bytes: int) -> None:
-        """Keep a reserve free on the disk."""
+        """Raise ``Full`` if a commit of this size would use the disk's reserve."""
         self._space.take(size_bytes)
 
     def sync(self, sequence: int) -> None:
@@ -355,7 +355,8 @@ class MemoryEngine:
 
     def close(self) -> None:
         """Drop the content."""
-        # Rdict.close would sync the log. Without a reference, the engine ends with its last user.
+        # Rdict.close would try to sync the log in memory. RocksDB closes when its last reference is
+        # dropped.
         del self.rows
         self._directory.cleanup()
         if self._spare is not None:

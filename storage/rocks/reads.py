@@ -79,7 +79,7 @@ class DiskReads:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no thread is reading or about to read, even for a canceled caller."""
+        """Whether no thread is reading or about to read. Reads of canceled callers count."""
         return not self.busy_threads and not self._waiting
 
     @property
