@@ -9,7 +9,8 @@ find the namespaces' tables.
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -22,6 +23,7 @@ from dynactor.storage.store import (
     CannotOpen,
     Damaged,
     Group,
+    Locked,
     NotCached,
     Row,
     Snapshot,
@@ -165,6 +167,12 @@ class StoreSlice:
         snapshot = await self._store.snapshot(is_long=is_long)
         return Snapshot(_ViewSlice(snapshot.view, self._keys), snapshot.release)
 
+    @asynccontextmanager
+    async def locked(self, heads: Sequence[bytes]) -> AsyncIterator[Locked]:
+        """Lock heads of the namespace."""
+        async with self._store.locked(list(map(self._keys.stored, heads))) as locked:
+            yield _LockedSlice(locked, self._keys, self._stored)
+
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         """Commit rows of the namespace."""
         return await self._store.commit([self._stored(group) for group in groups])
@@ -197,6 +205,23 @@ class StoreSlice:
             raises=[stored(key) for key in group.raises],
             discards=[self._keys.stored_range(*each) for each in group.discards],
         )
+
+
+class _LockedSlice:
+    """Locked heads of one namespace."""
+
+    def __init__(
+        self, locked: Locked, keys: _SliceKeys, stored_group: Callable[[Group], Group]
+    ) -> None:
+        self._locked = locked
+        self._keys = keys
+        self._stored_group = stored_group
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return await self._locked.load(list(map(self._keys.stored, keys)))
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        return await self._locked.commit(list(map(self._stored_group, groups)))
 
 
 class _ViewSlice:

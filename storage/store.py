@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -122,6 +123,10 @@ class NotCached(Enum):
 NOT_CACHED: Final = NotCached.NOT_CACHED
 
 
+# After this time without a call, the holder of locked heads loses them.
+LOCK_SECONDS: Final = 2.0
+
+
 class View(Protocol):
     """A way to read rows. All methods raise ``Damaged``, ``Unavailable`` or ``Closed``."""
 
@@ -160,6 +165,18 @@ class View(Protocol):
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:
         """The values of these keys and a page, all from one state if the view is a durable one."""
+        ...
+
+
+class Locked(Protocol):
+    """Locked heads. After the locks have ended, each call raises ``Conflict``."""
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The accepted values of these keys in order; None for missing keys."""
+        ...
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        """Write all groups or none, as the store's ``commit``, and give the locks back."""
         ...
 
 
@@ -232,6 +249,17 @@ class Store(Protocol):
         Raises ``Conflict`` (``Fenced`` if a guard failed), ``Retry``, ``Full``, ``Unavailable`` or
         ``Closed``; then nothing was written. A commit without groups is refused only if the
         durable state is unknown.
+        """
+        ...
+
+    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
+        """Lock heads in the order of their keys; other commits of these heads wait.
+
+        The locks end with the context, with its commit, or after ``LOCK_SECONDS`` without a call of
+        the holder. Waiting for them may take as long. A head that is absent is not locked.
+
+        Raises:
+            Unavailable, Closed: see ``View``.
         """
         ...
 

@@ -30,7 +30,7 @@ from dynactor.actors.runtime.ref import Ref
 from dynactor.model.errors import DynamoDBError, InternalServerError
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import PartitionHead
-from dynactor.storage.store import Conflict, Damaged, Fenced, Full, Group, Store, StoreError
+from dynactor.storage.store import Conflict, Damaged, Fenced, Full, Group, Locked, Store, StoreError
 
 MAILBOX_MESSAGES: Final = 10_000
 BATCH_MESSAGES: Final = 256
@@ -38,6 +38,8 @@ BATCH_BYTES: Final = 1024 * 1024
 # Maximum time of the event loop for a batch; after a longer one the next batch is smaller. Updates
 # of large items are expensive although their messages are small.
 BATCH_SECONDS: Final = 0.005
+# After this many conflicts in a row, other writers are kept out by a lock.
+CONFLICTS_BEFORE_LOCK: Final = 3
 
 UNKNOWN: Final = "Whether this was written is unknown"
 
@@ -82,6 +84,8 @@ class Partition(Generic[BatchT]):
         self._head_key = key_layout.partition_head(number)
         self._head_bytes: bytes | None = None
         self._last_commit: asyncio.Future[None] | None = None
+        # Set while the head is locked.
+        self._locked: Locked | None = None
         # The time that the decisions of the present batch took. Loads and commits are not counted,
         # because other tasks run while a remote store works.
         self._busy_seconds = 0.0
@@ -137,10 +141,15 @@ class Partition(Generic[BatchT]):
             return False
         return True
 
+    @property
+    def _rows(self) -> Rows:
+        """The loads: of the locked heads while the head is locked."""
+        return self._locked or self._store.latest
+
     async def _load_head(self) -> None:
         self._core.forget()
         self._effects.forget()
-        (head_bytes,) = await self._store.latest.load([self._head_key])
+        (head_bytes,) = await self._rows.load([self._head_key])
         if head_bytes is None:
             raise HeadGone("the partition has ended")
         self._head_bytes = head_bytes
@@ -158,7 +167,7 @@ class Partition(Generic[BatchT]):
         """
         row_keys = self._core.row_keys(batch)
         if row_keys:
-            self._core.fill(batch, await self._store.latest.load(row_keys))
+            self._core.fill(batch, await self._rows.load(row_keys))
         if self._is_store_in_doubt() and await self._has_head_changed():
             return False
         self._effects.loaded(batch)
@@ -176,7 +185,7 @@ class Partition(Generic[BatchT]):
         loaded after that don't match the partition's memory. A round of unknown outcome may have
         been written.
         """
-        (head_bytes,) = await self._store.latest.load([self._head_key])
+        (head_bytes,) = await self._rows.load([self._head_key])
         if head_bytes == self._head_bytes:
             return False
         await self._load_head()
@@ -213,31 +222,59 @@ class Partition(Generic[BatchT]):
             self._effects.accepted(batch, outcomes)
 
     async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[Outcome]]:
+        conflicts = 0
+        while True:
+            try:
+                if conflicts < CONFLICTS_BEFORE_LOCK:
+                    decided = await self._decide_once(envelopes)
+                else:
+                    decided = await self._decide_locked(envelopes)
+            except Fenced:
+                raise
+            except Conflict:
+                # Another writer moved the head, or the store was reopened without the last commit.
+                conflicts += 1
+            else:
+                if decided is not None:
+                    return decided
+                continue
+            await self._load_head()
+
+    async def _decide_locked(
+        self, envelopes: list[Envelope]
+    ) -> tuple[BatchT, list[Outcome]] | None:
+        """Decide while the head is locked, so that other writers cannot move it first."""
+        async with self._store.locked([self._head_key]) as locked:
+            self._locked = locked
+            try:
+                await self._load_head()
+                return await self._decide_once(envelopes)
+            finally:
+                self._locked = None
+
+    async def _decide_once(self, envelopes: list[Envelope]) -> tuple[BatchT, list[Outcome]] | None:
+        """Decide and commit a batch; None if the batch is void, see ``load``.
+
+        Raises:
+            Conflict: the head is not the stored one; nothing was written.
+        """
         core, charge = self._core, self._effects.charge
         messages = [envelope.message for envelope in envelopes]
-        while True:
-            batch = core.open(self.head, messages)
-            if not await self.load(batch):
-                continue
-            outcomes: list[Outcome] = []
-            began = perf_counter()
-            for envelope, message in zip(envelopes, messages, strict=True):
-                decision = charge(envelope, core.decide(batch, message))
-                outcomes.append((envelope, core.apply(batch, message, decision)))
-            self._busy_seconds += perf_counter() - began
-            # Decisions after a failed commit have read rows that may never be durable. Only another
-            # commit shows whether the store still has these rows, so even an empty batch is
-            # committed.
-            if batch.rows or self._is_store_in_doubt():
-                try:
-                    await self._commit(batch)
-                except Fenced:
-                    raise
-                except Conflict:
-                    # The store was reopened without the failed commit.
-                    await self._load_head()
-                    continue
-            return batch, outcomes
+        batch = core.open(self.head, messages)
+        if not await self.load(batch):
+            return None
+        outcomes: list[Outcome] = []
+        began = perf_counter()
+        for envelope, message in zip(envelopes, messages, strict=True):
+            decision = charge(envelope, core.decide(batch, message))
+            outcomes.append((envelope, core.apply(batch, message, decision)))
+        self._busy_seconds += perf_counter() - began
+        # Decisions after a failed commit have read rows that may never be durable. Only another
+        # commit shows whether the store still has these rows, so even an empty batch is
+        # committed.
+        if batch.rows or self._is_store_in_doubt():
+            await self._commit(batch)
+        return batch, outcomes
 
     async def _commit(self, batch: BatchT) -> None:
         """Commit a batch.
@@ -250,7 +287,7 @@ class Partition(Generic[BatchT]):
         head = batch.head()
         group = self.group(batch, head)
         try:
-            self._last_commit = await commit_past_stalls(self._store, [group])
+            self._last_commit = await commit_past_stalls(self._locked or self._store, [group])
         except Conflict:
             raise
         except Full as error:
@@ -335,6 +372,14 @@ class Partition(Generic[BatchT]):
         # If the head can't be read now, the next round fails, and the head is read after that.
         with suppress(StoreError):
             await self._has_head_changed()
+
+
+class Rows(Protocol):
+    """Loads the accepted values of rows."""
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of these keys in order; None for missing keys."""
+        ...
 
 
 class Core(Protocol[BatchT]):

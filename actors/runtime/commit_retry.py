@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import anyio
 import structlog
@@ -17,7 +17,15 @@ _STALL_SECONDS: Final = 0.002
 _log = structlog.get_logger("actors")
 
 
-async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.Future[None]:
+class Commits(Protocol):
+    """A store, or its locked heads."""
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        """Write all groups or none."""
+        ...
+
+
+async def commit_past_stalls(store: Commits, groups: Sequence[Group]) -> asyncio.Future[None]:
     """Commit groups like the store's ``commit``, and retry while the engine stalls writes.
 
     Raises:

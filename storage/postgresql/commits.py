@@ -8,6 +8,7 @@ stores a random batch id in its heads. The second one finds the id if the first 
 from __future__ import annotations
 
 import asyncio
+from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Sequence
 from secrets import token_bytes
@@ -25,7 +26,7 @@ from dynactor.storage.postgresql.connections import (
     STATEMENT_SECONDS,
     Connections,
 )
-from dynactor.storage.postgresql.errors import InsertCollision, Lost
+from dynactor.storage.postgresql.errors import FAILURES, InsertCollision, Lost, translate
 from dynactor.storage.postgresql.sql import (
     ACCEPTED,
     CONFLICT,
@@ -108,19 +109,39 @@ class Commits:
         if not self._is_scheduled and self._in_flight < _STATEMENTS:
             self._is_scheduled = True
             loop.call_soon(self._start)
-        is_cancelled = False
-        task = asyncio.current_task()
-        assert task is not None
-        with anyio.CancelScope(shield=True):
-            while not pending.outcome.done():
-                try:
-                    await asyncio.wait([pending.outcome])
-                except asyncio.CancelledError:
-                    is_cancelled = True
-                    task.uncancel()
-        if is_cancelled:
-            task.cancel()
-        return pending.outcome.result()
+        return await _outcome(pending)
+
+    async def commit_in(self, connection: Any, call: CommitCall) -> Future[None]:
+        """Write a call in a transaction that has locked its heads, and commit the transaction.
+
+        If the connection breaks, the call is repeated outside of the transaction, like others.
+
+        Raises:
+            StoreError: nothing was written.
+        """
+        pending = Pending(call)
+        self._in_flight += 1
+        self._tasks.start_soon(self._write_in, connection, pending)
+        return future_of(await _outcome(pending))
+
+    async def _write_in(self, connection: Any, pending: Pending) -> None:
+        attempt = _Attempt()
+        arguments = Arrays([pending.call]).arguments(self._epoch, attempt.batch)
+        try:
+            (said,) = await self._send(connection, arguments, ends_transaction=True)
+        except FAILURES as failure:
+            error = translate(failure)
+            if isinstance(error, Lost):
+                attempt.in_doubt = True
+                await self._write([pending], attempt)
+            else:
+                pending.end(error)
+        except StoreError as error:
+            pending.end(error)
+        else:
+            pending.end(_verdict(said, in_doubt=False))
+        finally:
+            self._end_statement()
 
     async def wait_idle(self) -> None:
         """Wait until every call has its outcome."""
@@ -155,11 +176,14 @@ class Commits:
         try:
             await self._write(calls, _Attempt())
         finally:
-            self._in_flight -= 1
-            self._start()
-            if not self._in_flight and self._idle is not None:
-                self._idle.set_result(None)
-                self._idle = None
+            self._end_statement()
+
+    def _end_statement(self) -> None:
+        self._in_flight -= 1
+        self._start()
+        if not self._in_flight and self._idle is not None:
+            self._idle.set_result(None)
+            self._idle = None
 
     async def _write(self, calls: Sequence[Pending], attempt: _Attempt) -> None:
         for _ in range(_INSERT_ATTEMPTS):
@@ -217,7 +241,9 @@ class Commits:
                 return [_verdict(each, in_doubt=attempt.in_doubt) for each in said]
             await anyio.sleep(_PAUSE_SECONDS)
 
-    async def _send(self, connection: Any, arguments: Sequence[Any]) -> list[int]:
+    async def _send(
+        self, connection: Any, arguments: Sequence[Any], *, ends_transaction: bool = False
+    ) -> list[int]:
         warnings: list[str] = []
 
         def hear(_connection: Any, message: Any) -> None:
@@ -229,6 +255,9 @@ class Commits:
         connection.add_log_listener(hear)
         try:
             said: list[int] = await connection.fetchval(self._query, *arguments)
+            if ends_transaction:
+                is_written = all(each in (ACCEPTED, WRITTEN_BEFORE) for each in said)
+                await connection.execute("COMMIT" if is_written else "ROLLBACK")
         finally:
             if not connection.is_closed():
                 connection.remove_log_listener(hear)
@@ -236,6 +265,42 @@ class Commits:
             # The wait for the standby was canceled, so the standby may lack the commit.
             raise Unknown(f"PostgreSQL warns: {warnings[0]}")
         return said
+
+
+async def _outcome(pending: Pending) -> StoreError | None:
+    """Wait for the outcome of a call; deliver a cancellation of the caller afterwards."""
+    is_cancelled = False
+    task = asyncio.current_task()
+    assert task is not None
+    with anyio.CancelScope(shield=True):
+        while not pending.outcome.done():
+            try:
+                await asyncio.wait([pending.outcome])
+            except asyncio.CancelledError:
+                is_cancelled = True
+                task.uncancel()
+    if is_cancelled:
+        task.cancel()
+    return pending.outcome.result()
+
+
+def future_of(error: StoreError | None) -> Future[None]:
+    """The future of a commit with this outcome.
+
+    Raises:
+        StoreError: nothing was written.
+    """
+    written: Future[None] = asyncio.get_running_loop().create_future()
+    if error is None:
+        written.set_result(None)
+    elif isinstance(error, Unknown):
+        # Don't raise the error of the call: such an error would mean that nothing was written.
+        written.set_exception(error)
+        # Read the exception, because asyncio logs exceptions that no caller reads.
+        written.exception()
+    else:
+        raise error
+    return written
 
 
 def _verdict(said: int, *, in_doubt: bool) -> StoreError | None:

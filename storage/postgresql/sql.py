@@ -156,6 +156,13 @@ class Statements:
             for at, table in enumerate(tables, 1)
         )
 
+    def lock(self, table: int) -> str:
+        """Locks the rows of an array of keys, in the order of the keys."""
+        return (
+            f"SELECT 1 FROM {self.tables[table]} WHERE key = ANY($1::bytea[]) "
+            "ORDER BY key FOR UPDATE"
+        )
+
     def load_with_page(self, tables: tuple[int, ...], of_page: int) -> str:
         """The rows of some keys, and a page of a table; the arguments of the page come first."""
         loads = (

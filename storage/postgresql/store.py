@@ -6,10 +6,9 @@ which shows the rows that are committed at the time of a call.
 
 from __future__ import annotations
 
-import asyncio
 from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -19,7 +18,7 @@ from anyio.abc import TaskGroup
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.postgresql.address import Address, parse_address
 from dynactor.storage.postgresql.commit_call import CommitCall
-from dynactor.storage.postgresql.commits import Commits
+from dynactor.storage.postgresql.commits import Commits, future_of
 from dynactor.storage.postgresql.connections import (
     Connections,
     close_connection,
@@ -27,6 +26,7 @@ from dynactor.storage.postgresql.connections import (
 )
 from dynactor.storage.postgresql.discards import Discards
 from dynactor.storage.postgresql.errors import FAILURES, cannot_open
+from dynactor.storage.postgresql.locked import LockingSessions
 from dynactor.storage.postgresql.ownership import Ownership, take_ownership
 from dynactor.storage.postgresql.read_store import ReadStore
 from dynactor.storage.postgresql.reader import Reader
@@ -37,10 +37,10 @@ from dynactor.storage.store import (
     Closed,
     Full,
     Group,
+    Locked,
     Snapshot,
     Store,
     StoreError,
-    Unknown,
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
@@ -127,8 +127,10 @@ class _PostgresqlStore:
             ended=self._note,
         )
         self.discards = Discards(connections, statements, ownership.epoch)
+        for_transactions = Connections(address, _SNAPSHOTS)
+        self._locking = LockingSessions(for_transactions, statements, self._commits)
         self._reader = Reader(
-            tasks, connections, Connections(address, _SNAPSHOTS), statements, self._raise_if_closed
+            tasks, connections, for_transactions, statements, self._raise_if_closed
         )
         self._read_store: ReadStore | None = None
 
@@ -153,23 +155,17 @@ class _PostgresqlStore:
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
         return await self._reader.snapshot(is_long=is_long)
 
+    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
+        self._raise_if_closed()
+        return self._locking.locked(heads)
+
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         self._raise_if_closed()
-        written = asyncio.get_running_loop().create_future()
         call = CommitCall(groups)
         error = await self._commits.commit(call) if groups else None
         if call.discards:
             self.discards.begin()
-        if error is None:
-            written.set_result(None)
-        elif isinstance(error, Unknown):
-            # Don't raise the error of the call: such an error would mean that nothing was written.
-            written.set_exception(error)
-            # Read the exception, because asyncio logs exceptions that no caller reads.
-            written.exception()
-        else:
-            raise error
-        return written
+        return future_of(error)
 
     async def reclaim(self, start: bytes, end: bytes) -> None:  # noqa: ARG002 - of the port
         # Autovacuum frees the space of deleted rows.

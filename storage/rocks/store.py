@@ -12,7 +12,7 @@ import asyncio
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, ParamSpec, TypeVar
@@ -29,6 +29,7 @@ from dynactor.storage.backup_mark import mark_as_backup
 from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.group_commit import Synchronizer
+from dynactor.storage.head_locks import HeadLocks
 from dynactor.storage.rocks.engine import DiskEngine, Engine, MemoryEngine
 from dynactor.storage.rocks.errors import is_unreadable_file, repeats_an_error, translate
 from dynactor.storage.rocks.options import RocksOptions
@@ -42,6 +43,7 @@ from dynactor.storage.store import (
     Fenced,
     Full,
     Group,
+    Locked,
     Retry,
     Snapshot,
     Store,
@@ -122,6 +124,7 @@ class _RocksStore:
         # The last written heads of groups. Reading each head back would cost a search in cold
         # memory for every group.
         self._heads: dict[bytes, bytes] = {}
+        self._locks = HeadLocks()
         self._write_options = WriteOptions()
         # A write stall would block the whole event loop; the caller retries instead.
         self._write_options.no_slowdown = True
@@ -151,7 +154,15 @@ class _RocksStore:
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - of the port
         return Snapshot(self._durable)
 
+    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
+        return self._locks.locked(heads, self._latest, self._commit)
+
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        if self._locks.held:
+            await self._locks.wait_free(group.head_key for group in groups)
+        return await self._commit(groups)
+
+    async def _commit(self, groups: Sequence[Group]) -> Future[None]:
         if not groups:
             return self._behind_accepted()
         try:

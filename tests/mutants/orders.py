@@ -160,12 +160,12 @@ ORDERS: Final = (
         "partition keeps its counts after a lost commit",
         "actors/partition/partition.py",
         """\
-                    await self._load_head()
-                    continue
+                continue
+            await self._load_head()
 """,
         """\
-                    (self._head_bytes,) = await self._store.latest.load([self._head_key])
-                    continue
+                continue
+            (self._head_bytes,) = await self._store.latest.load([self._head_key])
 """,
         "tests/actors/transactions/test_lost_commits.py",
         [

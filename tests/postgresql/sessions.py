@@ -43,9 +43,9 @@ class Session:
         said: list[int] = await self.connection.fetchval(self._statements.commit, *arguments)
         return said
 
-    async def start(self, *calls: Group, batch: bytes | None = None) -> None:
+    async def start(self, *calls: Group, batch: bytes | None = None, epoch: int = 0) -> None:
         """Start a call that must wait for a lock; return when the call waits."""
-        self._calling = asyncio.create_task(self.commit(*calls, batch=batch))
+        self._calling = asyncio.create_task(self.commit(*calls, batch=batch, epoch=epoch))
         await self.wait_blocked()
 
     async def wait_blocked(self) -> None:
@@ -56,6 +56,13 @@ class Session:
             if await self._observer.fetchval("SELECT cardinality(pg_blocking_pids($1)) > 0", pid):
                 return
         raise AssertionError(f"it did not wait: {await self._calling}")
+
+    async def wait_blocking(self) -> None:
+        """Wait until another session waits for a lock of this one."""
+        pid = self.connection.get_server_pid()
+        blocked = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))"
+        while not await self._observer.fetchval(blocked, pid):
+            continue
 
     async def finish(self) -> list[int]:
         """Wait for the call of ``start``; return its verdicts."""

@@ -9,9 +9,10 @@ import asyncpg
 import pytest
 
 from dynactor.storage.postgresql.sql import ACCEPTED, CONFLICT, FENCED, WRITTEN_BEFORE
-from dynactor.storage.store import Group
+from dynactor.storage.store import Conflict, Group
 from tests.postgresql.sessions import Session, sessions
 from tests.support.servers.postgresql import Postgresql
+from tests.support.stores.store import postgresql_store
 
 # One head is in the table of heads; the others are in the table of rows, with a short and a long
 # key.
@@ -263,3 +264,40 @@ async def test_a_snapshot_does_not_show_a_commit_that_came_later(three: list[Ses
     assert await reader.load(b"a") == [b"1"]
     await reader.end()
     assert await reader.load(b"a") == [b"2"]
+
+
+async def test_locked_heads_show_the_late_commit_that_they_waited_for(
+    postgresql: Postgresql,
+) -> None:
+    url = postgresql.url()
+    async with postgresql_store(url) as store, sessions(url, 1) as (session,):
+        head = HEADS[0]
+        await (await store.commit([change(head, None, b"0", b"a")]))
+        await session.begin()
+        assert await session.commit(change(head, b"0", b"1", b"a"), epoch=1) == [ACCEPTED]
+
+        async def move() -> None:
+            async with store.locked([head]) as locked:
+                assert await locked.load([head, b"a"]) == [b"1", b"1"]
+                await (await locked.commit([change(head, b"1", b"2", b"b")]))
+
+        moving = asyncio.create_task(move())
+        await session.wait_blocking()
+        await session.end()
+        await moving
+        assert await session.load(head, b"a", b"b") == [b"2", b"1", b"2"]
+
+
+async def test_a_paused_holder_of_locked_heads_writes_nothing(postgresql: Postgresql) -> None:
+    url = postgresql.url()
+    async with postgresql_store(url) as store, sessions(url, 1) as (session,):
+        head = HEADS[0]
+        await (await store.commit([change(head, None, b"0", b"a")]))
+        async with store.locked([head]) as locked:
+            assert await locked.load([head]) == [b"0"]
+            # PostgreSQL ends the session of the holder, which does nothing.
+            await session.start(change(head, b"0", b"1", b"b"), epoch=1)
+            assert await session.finish() == [ACCEPTED]
+            with pytest.raises(Conflict):
+                await locked.commit([change(head, b"0", b"2", b"c")])
+        assert await session.load(head, b"b", b"c") == [b"1", b"1", None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,9 +17,10 @@ from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Put
-from dynactor.storage.store import Group, Snapshot, Store, View
+from dynactor.storage.store import Group, Locked, Snapshot, Store, View
 from dynactor.storage.store_figures import StoreFigures
 from dynactor.streams.kafka.broker import Broker
+from tests.support.stores.loose_locks import loosely_locked
 from tests.support.stores.store import memory_store
 
 T = TypeVar("T")
@@ -120,6 +121,9 @@ class HeldStore:
         eventual: bool = False,  # noqa: ARG002 - of the port
     ) -> T:
         return await read(self.durable())
+
+    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:  # noqa: ARG002 - of the port
+        return loosely_locked(self)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
         return Snapshot(self.durable())

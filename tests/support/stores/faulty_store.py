@@ -17,12 +17,14 @@ from __future__ import annotations
 import asyncio
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TypeVar
 
 from dynactor.storage.store import (
     Closed,
     Group,
+    Locked,
     NotCached,
     Row,
     Snapshot,
@@ -32,6 +34,7 @@ from dynactor.storage.store import (
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
+from tests.support.stores.loose_locks import loosely_locked
 
 T = TypeVar("T")
 
@@ -92,6 +95,9 @@ class FaultyStore:
         eventual: bool = False,  # noqa: ARG002 - of the port
     ) -> T:
         return await read(self.durable())
+
+    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:  # noqa: ARG002 - of the port
+        return loosely_locked(self)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
         if self._unreadable is not None or self._durable is not None:

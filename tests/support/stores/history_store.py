@@ -10,6 +10,7 @@ import asyncio
 from asyncio import Future
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -17,6 +18,7 @@ from typing import TypeVar
 from dynactor.storage.store import (
     NOT_CACHED,
     Group,
+    Locked,
     NotCached,
     Row,
     Snapshot,
@@ -25,6 +27,7 @@ from dynactor.storage.store import (
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
+from tests.support.stores.loose_locks import loosely_locked
 
 T = TypeVar("T")
 
@@ -105,6 +108,9 @@ class DelayedStore:
         eventual: bool = False,  # noqa: ARG002 - of the port
     ) -> T:
         return await read(self.durable())
+
+    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:  # noqa: ARG002 - of the port
+        return loosely_locked(self)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
         return Snapshot(self.durable())
