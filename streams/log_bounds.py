@@ -1,7 +1,7 @@
 """The extent of a table's logs, and the counter at a given time.
 
-A partition's log has a record of every counter while the table has followers. Its beginning is
-trimmed when no follower needs it. Changes made without followers were never recorded.
+A partition's log has a record of every counter while the table has followers. The beginning of a
+log is trimmed once no follower needs it. Changes made without followers were never recorded.
 """
 
 from __future__ import annotations

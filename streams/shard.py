@@ -76,7 +76,7 @@ class Stream(Struct, frozen=True):
 
 
 def shard_id(label: str, partition_number: int, after: int, opened_epoch_seconds: float) -> str:
-    """A shard's id: ``shardId-``, its time in milliseconds with 20 digits, 8 hex digits.
+    """A shard's id: ``shardId-``, its creation time (20 digits, in milliseconds), 8 hex digits.
 
     The hex digits depend on the shard's position in the log, so a shard and its parent have
     different ids even in the same millisecond.

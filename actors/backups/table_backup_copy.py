@@ -30,7 +30,7 @@ class BackupCopy(SnapshotSink):
         return key_layout.table_range(self._rows_id)
 
     def start(self) -> None:
-        """Count from zero."""
+        """Set the counts to zero."""
         self.item_count = self.size_bytes = 0
 
     def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:

@@ -32,7 +32,7 @@ class UpdateContributorInsights(Message[SwitchedInsights], frozen=True):
     table_name: str
     index_name: str | None
     enabled: bool
-    # None: the present mode, or DynamoDB's default.
+    # None keeps the present mode, or sets DynamoDB's default if there is none.
     mode: ContributorInsightsMode | None = None
 
 

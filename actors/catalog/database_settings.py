@@ -43,7 +43,7 @@ class DatabaseSettings(Struct, frozen=True):
     throttling: ThrottlingSetting = "auto"
     # The unused units of a new provisioned table or index, in seconds.
     initial_burst_seconds: float = BURST_SECONDS
-    # Number of times a day that units of a table or index may be lowered before the hourly limit.
+    # Number of decreases of a table's or index's throughput in a day; after that, one in each hour.
     throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
     # The pause of each transaction between its steps, for tests.
     transaction_delay: IndexLag = NO_LAG

@@ -82,7 +82,7 @@ class RoundSender(Protocol[M]):
 
     @property
     def is_answered(self) -> bool:
-        """Whether the destination answered last, and was not reported silent since."""
+        """Whether the destination answered the last request, and is not silent now."""
         ...
 
     @property

@@ -35,7 +35,7 @@ class PartitionMoved(Exception):
 def divide(
     ranges: tuple[PartitionRange, ...], parent: int, at: bytes, children: tuple[int, int]
 ) -> tuple[PartitionRange, ...]:
-    """The ranges with two partitions instead of one; the second starts at this position."""
+    """The ranges after two partitions have replaced one; the second starts at this position."""
     divided: list[PartitionRange] = []
     for partition in ranges:
         if partition.number == parent:

@@ -92,7 +92,7 @@ class TableEffects:
             # The coordinator was canceled, so no message will release the locks.
             self._locks.drop(transaction_id)
         elif self._locks.get(transaction_id) is not None:
-            # Without locks, a later message of this batch has released the transaction, and its
+            # If the transaction has no locks, a later message of this batch has released it, so its
             # units count as consumed.
             self._charges.keep(transaction_id, envelope)
             envelope.answer(accepted)

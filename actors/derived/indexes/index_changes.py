@@ -1,7 +1,7 @@
 """The changes of one global secondary index that follow from changes of its table.
 
 The changes were computed with the write, or are computed here from both images. An index partition
-applies a change without reading the index, and may get it again.
+applies a change without reading the index, and may get the same change again.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class KafkaSender:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the broker answered last, and was not reported silent since."""
+        """Whether the broker answered the last request, and is not silent now."""
         return self.state == "SENDING"
 
     @property
