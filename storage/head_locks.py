@@ -13,15 +13,18 @@ from dynactor.storage.store import LOCK_SECONDS, Conflict, Group, View
 
 
 class HeadLocks:
-    """The locks. ``held`` has a future for each locked head, which completes with its release."""
+    """Locks on heads.
+
+    ``held`` has a future for each locked head, which completes with the release.
+    """
 
     def __init__(self) -> None:
         self.held: dict[bytes, Future[None]] = {}
 
     async def wait_free(self, keys: Iterable[bytes]) -> None:
-        """Wait until nobody holds the locks of these heads."""
+        """Wait until none of these heads is locked."""
         wanted = list(keys)
-        # A commit that waits is not canceled: the caller could not tell whether it was written.
+        # Don't cancel a waiting commit, because its caller would not know whether it was written.
         with anyio.CancelScope(shield=True):
             while held := [self.held[key] for key in wanted if key in self.held]:
                 await asyncio.wait(held)
@@ -33,11 +36,11 @@ class HeadLocks:
         view: View,
         commit: Callable[[Sequence[Group]], Awaitable[Future[None]]],
     ) -> AsyncIterator[HeldLocks]:
-        """Hold the locks of heads; see the port. ``commit`` does not wait for locks."""
+        """Lock heads while the context lasts: see ``Store``. ``commit`` does not wait for locks."""
         taken: list[bytes] = []
         held = HeldLocks(view, commit, lambda: self._release(taken))
         try:
-            # All callers take the locks in one order, so they cannot block each other forever.
+            # All callers take locks in the order of the keys, so a deadlock is impossible.
             for key in sorted(set(heads)):
                 await self.wait_free([key])
                 self.held[key] = asyncio.get_running_loop().create_future()
@@ -54,7 +57,10 @@ class HeadLocks:
 
 
 class HeldLocks:
-    """The locks of one caller. They end with its commit, or when it did nothing for a while."""
+    """The locks of one caller.
+
+    They end with its commit, or after ``LOCK_SECONDS`` without a call.
+    """
 
     def __init__(
         self,
@@ -69,7 +75,7 @@ class HeldLocks:
         self._has_ended = False
 
     def begin(self) -> None:
-        """Start the time limit."""
+        """Start the timer that ends the locks."""
         self._timer = asyncio.get_running_loop().call_later(LOCK_SECONDS, self.end)
 
     def end(self) -> None:
@@ -80,12 +86,12 @@ class HeldLocks:
         self._release()
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See the port."""
+        """See ``Locked``."""
         self._renew()
         return await self._view.load(keys)
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        """See the port."""
+        """See ``Locked``."""
         self._renew()
         try:
             return await self._commit(groups)

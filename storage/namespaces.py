@@ -169,7 +169,7 @@ class StoreSlice:
 
     @asynccontextmanager
     async def locked(self, heads: Sequence[bytes]) -> AsyncIterator[Locked]:
-        """Lock heads of the namespace."""
+        """Lock heads of the namespace: see ``Store``."""
         async with self._store.locked(list(map(self._keys.stored, heads))) as locked:
             yield _LockedSlice(locked, self._keys, self._stored)
 

@@ -123,7 +123,7 @@ class NotCached(Enum):
 NOT_CACHED: Final = NotCached.NOT_CACHED
 
 
-# After this time without a call, the holder of locked heads loses them.
+# Locks of heads end after this time without a call by their holder.
 LOCK_SECONDS: Final = 2.0
 
 
@@ -176,7 +176,7 @@ class Locked(Protocol):
         ...
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        """Write all groups or none, as the store's ``commit``, and give the locks back."""
+        """Write all groups or none, like the store's ``commit``, and release the locks."""
         ...
 
 
@@ -192,7 +192,7 @@ class Snapshot(NamedTuple):
 
 
 class Store(Protocol):
-    """An open store. All methods are for the event loop it was opened on."""
+    """An open store. Its methods may only be called on the event loop that opened it."""
 
     @property
     def latest(self) -> View:
@@ -255,8 +255,9 @@ class Store(Protocol):
     def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
         """Lock heads in the order of their keys; other commits of these heads wait.
 
-        The locks end with the context, with its commit, or after ``LOCK_SECONDS`` without a call of
-        the holder. Waiting for them may take as long. A head that is absent is not locked.
+        The locks end with the context, with a commit, or after ``LOCK_SECONDS`` without a call by
+        their holder. Another caller may wait that long for the locks. A head that is absent is not
+        locked.
 
         Raises:
             Unavailable, Closed: see ``View``.

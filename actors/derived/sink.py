@@ -56,7 +56,7 @@ class Gap(Enum):
 class Delivery(Enum):
     """The number of times that a change takes effect if the server crashes meanwhile."""
 
-    # Effects may be repeated, so they are idempotent.
+    # Effects may be repeated, so they must be idempotent.
     AT_LEAST_ONCE = "at least once"
     # Exactly once: the effects are rows, committed in one batch with the checkpoint.
     WITH_CHECKPOINT = "with the checkpoint"

@@ -38,7 +38,7 @@ BATCH_BYTES: Final = 1024 * 1024
 # Maximum time of the event loop for a batch; after a longer one the next batch is smaller. Updates
 # of large items are expensive although their messages are small.
 BATCH_SECONDS: Final = 0.005
-# After this many conflicts in a row, other writers are kept out by a lock.
+# After this many conflicts in a row, a partition locks its head against other writers.
 CONFLICTS_BEFORE_LOCK: Final = 3
 
 UNKNOWN: Final = "Whether this was written is unknown"
@@ -84,7 +84,7 @@ class Partition(Generic[BatchT]):
         self._head_key = key_layout.partition_head(number)
         self._head_bytes: bytes | None = None
         self._last_commit: asyncio.Future[None] | None = None
-        # Set while the head is locked.
+        # The locked head; None while the head is not locked.
         self._locked: Locked | None = None
         # The time that the decisions of the present batch took. Loads and commits are not counted,
         # because other tasks run while a remote store works.
@@ -143,7 +143,7 @@ class Partition(Generic[BatchT]):
 
     @property
     def _rows(self) -> Rows:
-        """The loads: of the locked heads while the head is locked."""
+        """Loads rows through the lock while the head is locked, and otherwise from the store."""
         return self._locked or self._store.latest
 
     async def _load_head(self) -> None:
@@ -232,7 +232,8 @@ class Partition(Generic[BatchT]):
             except Fenced:
                 raise
             except Conflict:
-                # Another writer moved the head, or the store was reopened without the last commit.
+                # Another writer changed the head, or the store was reopened without the last
+                # commit.
                 conflicts += 1
             else:
                 if decided is not None:
@@ -243,7 +244,7 @@ class Partition(Generic[BatchT]):
     async def _decide_locked(
         self, envelopes: list[Envelope]
     ) -> tuple[BatchT, list[Outcome]] | None:
-        """Decide while the head is locked, so that other writers cannot move it first."""
+        """Decide while the head is locked, so that no other writer changes the head first."""
         async with self._store.locked([self._head_key]) as locked:
             self._locked = locked
             try:

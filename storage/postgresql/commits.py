@@ -114,7 +114,7 @@ class Commits:
     async def commit_in(self, connection: Any, call: CommitCall) -> Future[None]:
         """Write a call in a transaction that has locked its heads, and commit the transaction.
 
-        If the connection breaks, the call is repeated outside of the transaction, like others.
+        If the connection breaks, the call is repeated without the locks, like other calls.
 
         Raises:
             StoreError: nothing was written.

@@ -1,4 +1,4 @@
-"""Locks on heads, held by a transaction that loads rows and commits groups."""
+"""Locks heads in a transaction, which then loads rows and commits groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BEGIN: Final = (
 
 
 class LockingSessions:
-    """Transactions that lock heads."""
+    """Runs transactions that lock heads."""
 
     def __init__(self, connections: Connections, statements: Statements, commits: Commits) -> None:
         self._connections = connections
@@ -33,7 +33,7 @@ class LockingSessions:
 
     @asynccontextmanager
     async def locked(self, heads: Sequence[bytes]) -> AsyncIterator[LockedHeads]:
-        """Hold the locks of heads; see the port."""
+        """Lock heads while the context lasts: see ``Store``."""
         by_table = by_tables(heads)
 
         async def lock(connection: Any) -> Any:
@@ -72,7 +72,7 @@ class LockedHeads:
         self._commits = commits
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See the port."""
+        """See ``Locked``."""
         self._raise_if_ended()
         try:
             values = await self._pages.load(self._connection, keys) if keys else {}
@@ -83,7 +83,7 @@ class LockedHeads:
         return [values.get(stored(key).key) for key in keys]
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        """See the port."""
+        """See ``Locked``."""
         self._raise_if_ended()
         return await self._commits.commit_in(self._connection, CommitCall(groups))
 

@@ -157,7 +157,7 @@ class Statements:
         )
 
     def lock(self, table: int) -> str:
-        """Locks the rows of an array of keys, in the order of the keys."""
+        """The statement that locks the rows of an array of keys, in the order of the keys."""
         return (
             f"SELECT 1 FROM {self.tables[table]} WHERE key = ANY($1::bytea[]) "
             "ORDER BY key FOR UPDATE"

@@ -1,8 +1,8 @@
 """The actor that deletes a partition's expired items: the second stage of time to live (S120).
 
-It reads due items from the expirer's list, and asks the partition to delete them. The partition
-checks the present item, so an earlier update wins (S127). While no item is due it sleeps until the
-earliest known time.
+The actor reads due items from the expirer's list, and asks the partition to delete them. The
+partition checks the present item, so an earlier update wins (S127). While no item is due, the actor
+sleeps until the earliest listed time.
 """
 
 from __future__ import annotations
