@@ -130,7 +130,7 @@ app.command(
 
 
 def main() -> None:
-    """The console script."""
+    """Run the command line: the console script ``dynactor``."""
     # Objects created before a command starts stay alive, so collecting garbage early is useless.
     gc.set_threshold(_YOUNG_OBJECTS)
     drop_empty_variables(os.environ)

@@ -82,7 +82,7 @@ class PageBuilder:
 
     @property
     def bytes_left(self) -> int:
-        """The size of the rows that a page without fetches still takes."""
+        """The size of the rows that still fit into a page without fetches."""
         return PAGE_BYTES - self.scanned_bytes
 
     def add(self, entry: StoredItem, fetched: StoredItem | None = None) -> None:

@@ -31,7 +31,7 @@ class _ActiveRule:
         self.rule = rule
         self.matched = 0
         self.injected = 0
-        # Each rule has its own seed, so other rules don't change its draws.
+        # Each rule has a separate generator, so that other rules don't change its random numbers.
         self.draws = Random(rule.seed)  # noqa: S311 - a test repeats it
         self._operations = rule.operations
         self._until = rule.until_epoch_seconds

@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def import_without(name: str, unwanted: str) -> None:
-    """Import a module as if ``unwanted`` were not installed, unless that is loaded already."""
+    """Import a module as if ``unwanted`` were not installed; no effect if it is loaded already."""
     if unwanted in sys.modules:
         return
     # Python's import system raises ModuleNotFoundError for a name whose entry is None.

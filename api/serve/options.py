@@ -258,10 +258,11 @@ class ServeOptions:
     ttl_change_interval_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = (
         TIME_TO_LIVE_CHANGE_SECONDS
     )
-    """Seconds between two changes of a table's time to live, at least."""
+    """Lowest number of seconds between two changes of a table's time to live."""
 
     ttl_transition_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = 0
-    """Seconds that time to live stays ENABLING or DISABLING, at least. 0 shows neither state."""
+    """Lowest number of seconds that time to live stays ENABLING or DISABLING. 0: neither state is
+    visible."""
 
     copy_messages: Annotated[bool, Parameter(group=_TEST_TIMES, negative=())] = False
     """Serialize every message between actors."""

@@ -26,5 +26,5 @@ def notify_service_manager(state: State) -> None:
             manager.connect(address.replace("@", "\0", 1) if address[0] == "@" else address)
             manager.send(state.encode())
     except OSError:
-        # The server runs without a service manager too.
+        # Ignored, because the server does not need the service manager.
         return

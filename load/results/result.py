@@ -116,7 +116,7 @@ def latency(histogram: Histogram) -> Latency:
 
 
 def _number(value: float) -> float | None:
-    """JSON has no NaN, so it becomes None."""
+    """A rounded number for JSON; None for NaN, which JSON does not have."""
     return None if math.isnan(value) else round(value, 1)
 
 

@@ -49,7 +49,7 @@ class Bodies:
         return self._make("PutItem", body.encode())
 
     def put_if_version(self, number: int, version: int, stamps: Stamps, expected: int) -> bytes:
-        """PutItem with the condition that it replaces that version."""
+        """PutItem with the condition that the existing item has version ``expected``."""
         item = self._records.item(number, version, stamps)
         body = (
             f'{{{self._table},"Item":{item},"ConditionExpression":"version = :expected",'
@@ -58,7 +58,7 @@ class Bodies:
         return self._make("PutItem", body.encode())
 
     def update(self, number: int, version: int) -> bytes:
-        """UpdateItem that changes the version, the local index's key and one field, in turn."""
+        """UpdateItem of the version, the local index's key, and one field by turns."""
         records = self._records
         position = version % records.fields
         body = (

@@ -27,7 +27,7 @@ class KeySpace:
         """The item at a place."""
         if place < self._shared:
             return place
-        # Workers own collections in turn.
+        # Collections are assigned to the workers round-robin.
         collection, position = divmod(place - self._shared, self._collection_items)
         mine = collection * self._workers + self._worker
         return self._shared + mine * self._collection_items + position

@@ -1,7 +1,7 @@
-"""Choices of the item for a request, by its place among ``count`` keys.
+"""Choices of the item for a request, by its number among ``count`` keys.
 
 The zipfian choice is YCSB's (Gray et al., "Quickly generating billion-record synthetic databases",
-1994): its first two places are exact, the others approximate.
+1994): the probabilities of the first two items are exact, the others are approximate.
 """
 
 from __future__ import annotations

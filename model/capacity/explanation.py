@@ -78,7 +78,7 @@ class Read(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class IndexWrite(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """The change of an item's entry in an index, and the resource whose units it took."""
+    """The change of an item's entry in an index, and the resource whose units it consumed."""
 
     index: str
     change: EntryChange

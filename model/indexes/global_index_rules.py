@@ -129,7 +129,7 @@ def with_other_throughput(
     """An index with a request's on-demand limits and warm throughput.
 
     Raises:
-        ValidationException: they don't fit the billing mode, or are less than before.
+        ValidationException: the limits don't fit the billing mode, or a value is less than before.
     """
     name = index.definition.name
     if on_demand is not None:

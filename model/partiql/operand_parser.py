@@ -41,7 +41,7 @@ class OperandParser(ExpressionParser):
         return self.path(self.bare_operand(), token)
 
     def path(self, root: Expression, token: Token) -> Expression:
-        """The steps of a path after its root."""
+        """Parse the steps of a path after its root; without steps, the result is the root."""
         steps: list[Expression] = []
         while True:
             if self.accept("."):

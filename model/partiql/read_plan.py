@@ -83,7 +83,7 @@ def is_of_one_item(select: Select, schema: KeySchema) -> bool:
     given: dict[str, AttributeValue] = {}
     for node in conjuncts(select.where.root):
         named = equality(node)
-        # A repeated equal condition is allowed.
+        # The same condition may be repeated.
         if named is None or given.setdefault(named.name, named.values[0]) != named.values[0]:
             return False
     return given.keys() == {attribute.name for attribute in schema.attributes}

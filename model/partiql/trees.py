@@ -214,7 +214,7 @@ class TreeBuilder:
     # Updates.
 
     def clause(self, action: syntax.Assignment | syntax.Removal) -> expressions.Clause:
-        """Wrap one action of an update in a section of its own.
+        """Wrap one action of an update in a separate section.
 
         Raises:
             ValidationException: DynamoDB does not support the action.

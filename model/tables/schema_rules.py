@@ -1,8 +1,8 @@
 """Rules for keys and projections of tables and local indexes, some shared with global indexes.
 
 The checks follow DynamoDB's order: the first fault of a request decides its message. Messages and
-order are AWS's, as measured by dynalite's suites. Messages those suites don't cover are marked
-below; they are DynamoDB Local's or modeled on similar ones.
+order are AWS's, as measured by dynalite's suites. Comments mark the messages that those suites
+don't cover. Such a message is DynamoDB Local's, or is worded like a similar message of AWS.
 """
 
 from __future__ import annotations

@@ -298,7 +298,7 @@ class ProvisionedUnits:
         return partition.bucket.fill(now_seconds) - reserve_units
 
     def note_stored(self, partition_number: int, units: float) -> None:
-        """Record that this balance is durable. A partition that was split meanwhile is ignored."""
+        """Record that a partition's balance is durable; ignored if the partition was split."""
         partition = self._partitions.get(partition_number)
         if partition is not None:
             partition.stored_units = units

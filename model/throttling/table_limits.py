@@ -201,7 +201,7 @@ class TableLimits:
     def _refuse_write(
         self, partition_number: int, index_writes: Sequence[IndexWrite], now_seconds: float
     ) -> Refusal:
-        """Collect the reasons that refuse a write: one for each table and index."""
+        """Collect the limits that refuse a write: at most one per table or index."""
         refusal = None
         touched = [(self.table, partition_number)]
         touched += [(self.indexes[index_id], place) for index_id, place, _ in index_writes]
@@ -227,7 +227,7 @@ class TableLimits:
 
 
 def _table_units(receipt: Receipt) -> float:
-    """The units that a write takes from its table, which local indexes share (S49)."""
+    """The units of the table that a write consumes, including those of local indexes (S49)."""
     units = receipt.write_units
     for index in receipt.indexes:
         if index.kind == "LocalSecondaryIndexes":

@@ -1,4 +1,4 @@
-"""The effect of a write: the item before and after, and each index entry it changes."""
+"""The effect of a write: the item before and after, and the index entries that change."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class RegionalTableCollector(Collector):
         self._throttled_requests = throttled_requests
 
     def collect(self) -> Iterator[Metric]:
-        """Yield each metric. The limit of named tables holds over all regions."""
+        """Yield each metric. Over all regions together, a limited number of tables has labels."""
         merged: dict[str, Metric] = {}
         most_tables = MOST_TABLES
         labels = namespace_labels(self._figures)

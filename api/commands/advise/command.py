@@ -40,7 +40,7 @@ _encode = msgspec.json.Encoder().encode
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class AdviseOptions:
-    """The table and the questions about it."""
+    """The table, and the planned load and index to advise on."""
 
     table: str
     """Table to advise on."""

@@ -151,7 +151,7 @@ _TABLE_CHANGES = "CreateTable UpdateTable"
 
 KINDS: tuple[Kind, ...] = (
     Kind(
-        "the envelope of a single write's faults",
+        "the prefix of a single write's errors",
         "AWS's newer request layer; DynamoDB Local has the older one's words.",
         _enveloped,
     ),
@@ -362,7 +362,7 @@ KINDS: tuple[Kind, ...] = (
         _earlier_stage,
     ),
     Kind(
-        "of two faults of one stage the other is reported",
+        "another one of two faults of one stage is reported",
         "DynamoDB's order as dynalite measured it.",
         lambda difference: (
             (
@@ -407,7 +407,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "a start key where there is one item",
+        "a start key in a table without sort key",
         "DynamoDB refuses it: a partition key without sort key has nothing behind its item.",
         refused_here(r"The provided exclusive start key is invalid: ", "Query"),
     ),
@@ -430,7 +430,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "what DynamoDB Local accepts",
+        "table requests that DynamoDB Local accepts",
         "DynamoDB refuses: empty lists of indexes, units of an on-demand table, a tag key twice, "
         "a change of an index, of the class or of the protection of a table together with other "
         "changes.",
@@ -524,7 +524,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "how many key conditions there are",
+        "a wrong number of key conditions",
         "DynamoDB's words.",
         any_of(
             messages_match(
@@ -558,7 +558,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "what a segment of a scan holds",
+        "the items in a segment of a scan",
         "DynamoDB promises no division; here it is the hash of the partition key.",
         lambda difference: (
             difference.request.operation == "Scan"
@@ -646,7 +646,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "what UPDATED_OLD and UPDATED_NEW show of a nested update",
+        "UPDATED_OLD and UPDATED_NEW of a nested update",
         "DynamoDB shows the updated parts of a document, DynamoDB Local the whole attribute.",
         any_of(
             lambda difference: (
@@ -675,12 +675,12 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "a filter on what a query fetches anyway",
+        "a filter on attributes that a query fetches",
         "A local index fetches what it does not hold; then the filter sees it, too.",
         refused_there(rf"{INVALID}Secondary index \S+ does not project", "Query"),
     ),
     Kind(
-        "a scan of an index filters what the index holds",
+        "a filter of a scan of an index",
         "The service finds attributes that are not projected absent (seen in 2026); DynamoDB Local "
         "filters whole items of a local index.",
         _filtered_scan_of_an_index,
@@ -713,7 +713,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "capacity that nobody asked for",
+        "capacity that the request does not ask for",
         "DynamoDB Local's DeleteItem gives it unasked.",
         lambda difference: (
             difference.request.operation == "DeleteItem"

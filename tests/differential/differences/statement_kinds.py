@@ -123,7 +123,7 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
     """The kinds; ``kind_of`` finds the kinds of the single statements of a batch."""
     return (
         Kind(
-            "what a batch says of its statements",
+            "a batch's answers for its statements",
             "Each statement differs as it does alone.",
             _known_in_parts(kind_of),
         ),
@@ -133,7 +133,7 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
             messages_match(r"Statement wasn't well formed", r"Statement wasn't well formed"),
         ),
         Kind(
-            "places in the messages of statements",
+            "positions in the messages of statements",
             "The service shows where an unknown function, a wrong argument of SET_ADD or "
             "SET_DELETE, or a number out of range stands (captured in 2026).",
             _other_place,
@@ -170,7 +170,7 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
             ),
         ),
         Kind(
-            "ORDER BY in what is a scan",
+            "ORDER BY of a SELECT that is a scan",
             "DynamoDB orders within partitions that a WHERE names.",
             refused_here(r"Must have at least one non-optional hash key condition", ONE),
         ),
@@ -180,7 +180,7 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
             refused_here(r"Unsupported operator in Update Expression\. Operator: =$", ONE),
         ),
         Kind(
-            "the type of a key attribute is asked for",
+            "a condition on the type of a key attribute",
             "An answer; DynamoDB Local compares the key with the name of the type, with null, or "
             "with what it contains.",
             refused_there(
@@ -207,7 +207,7 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
             _nested_columns,
         ),
         Kind(
-            "of two faults of a statement the other is reported",
+            "another one of two faults of a statement is reported",
             "Neither is documented to come first.",
             lambda difference: (
                 difference.request.operation == ONE

@@ -96,7 +96,7 @@ TRANSACTION_KINDS: Final = (
         ),
     ),
     Kind(
-        "the words of a transaction's reasons",
+        "the texts of a transaction's cancellation reasons",
         "Without a full stop; DuplicateItem for a second INSERT, as in batches; an item that was "
         "asked for is shown.",
         _same_reasons,
@@ -107,7 +107,7 @@ TRANSACTION_KINDS: Final = (
         _fault_of_an_update,
     ),
     Kind(
-        "an item that stands twice in a transaction",
+        "an item that is twice in a transaction",
         "It is reported before any item is looked at, of reads by statements, too.",
         lambda difference: (
             difference.our_message
@@ -120,7 +120,7 @@ TRANSACTION_KINDS: Final = (
         refused_here(r"Key attributes must be scalars; ", "TransactWriteItems"),
     ),
     Kind(
-        "of two faults of a transaction the other is reported",
+        "another one of two faults of a transaction is reported",
         "Each statement is parsed before any is looked at more closely.",
         lambda difference: (
             _is_transaction(difference)
