@@ -75,8 +75,8 @@ class FollowedLog:
         return self.feed.last is not None and self.position.counter >= self.feed.last
 
     @property
-    def has_ended(self) -> bool:
-        """Whether the log has ended and its last position is stored, so its children may start."""
+    def is_end_stored(self) -> bool:
+        """Whether the log's end is applied and stored, so that its children's logs may be read."""
         return self.is_finished and self.stored.counter >= self.position.counter
 
     @property
@@ -149,7 +149,7 @@ class FollowedLog:
             False if the reader was stopped before.
         """
         assert self.is_finished
-        return self.has_ended or await self.checkpoint.store(self.value, stopped)
+        return self.is_end_stored or await self.checkpoint.store(self.value, stopped)
 
     def wait_addition(self) -> asyncio.Future[None]:
         """A future that completes when records are added, or the log ends."""

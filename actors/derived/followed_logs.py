@@ -63,21 +63,22 @@ class FollowedLogs:
         self._joined = asyncio.get_running_loop().create_future()
 
     def _forget_released(self) -> None:
-        """Forget the ended logs that were deleted, which no log has as its parent any more."""
+        """Forget the logs that are read to their end and are no parent of another followed log."""
         parents = {log.feed.parent for log in self}
         for log in self:
-            if log.has_ended and log.number not in parents:
+            if log.is_end_stored and log.number not in parents:
                 del self._logs[log.number]
 
     @property
     def open(self) -> list[FollowedLog]:
-        """The logs to read now: those not fully applied, after all logs of their ancestors."""
+        """The logs to read now: not fully applied, while the ends of all ancestors are stored."""
         return [log for log in self if not log.is_finished and self._is_open(log)]
 
     def _is_open(self, log: FollowedLog) -> bool:
+        """Whether the ends of all ancestors' logs are applied and stored."""
         parent = None if log.feed.parent is None else self._logs.get(log.feed.parent)
-        # A parent that is missing here was applied earlier.
-        return parent is None or (parent.has_ended and self._is_open(parent))
+        # A parent that is not followed was applied earlier.
+        return parent is None or (parent.is_end_stored and self._is_open(parent))
 
     @property
     def lag_records(self) -> int:
@@ -167,7 +168,7 @@ class FollowedLogs:
     @property
     def has_unstored_end(self) -> bool:
         """Whether a log is fully applied and its end is not stored."""
-        return any(log.is_finished and not log.has_ended for log in self)
+        return any(log.is_finished and not log.is_end_stored for log in self)
 
     async def store_ends(self, stopped: asyncio.Future[None]) -> None:
         """Store the ends of fully applied logs, however long the store refuses writes."""

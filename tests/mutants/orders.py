@@ -743,7 +743,7 @@ ORDERS: Final = (
     Fault(
         "child's log is read before the end of its parent's is stored",
         "actors/derived/followed_logs.py",
-        "return parent is None or (parent.has_ended and self._is_open(parent))",
+        "return parent is None or (parent.is_end_stored and self._is_open(parent))",
         "return parent is None or (parent.is_whole and self._is_open(parent))",
         "tests/actors/derived/test_followed_logs.py",
         [

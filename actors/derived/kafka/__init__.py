@@ -9,8 +9,8 @@ oversized records, and waits before it retries. A ``TopicSession`` is its connec
 publisher of its own or the publisher that all relays share. The client library is loaded only when
 something is published.
 
-- A log is published after the logs of all its ancestors. Their ends are stored, which keeps this
-  order after a restart.
+- A log is published after the logs of all its ancestors (``FollowedLogs``). The relay stores a
+  checkpoint at the end of each ancestor's log, which keeps this order after a restart.
 - A destination that does not accept records for too long is cut off: its logs are no longer kept.
   When its broker is back, consumers get a gap and then a snapshot.
 - A snapshot and its positions in the logs are read from one durable view, after the commit that
