@@ -27,7 +27,7 @@ from dynactor.actors.derived.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.cancellation import cancel_when
 from dynactor.actors.runtime.clock import Clock
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
-from dynactor.storage.store import Closed, Store
+from dynactor.storage.store import Store
 
 # A follower that finds fewer records has caught up, and waits for the next tick.
 _KEEPING_UP_RECORDS: Final = 64
@@ -39,14 +39,11 @@ class RoundSettings(Struct, frozen=True):
     """The settings of a round follower.
 
     ``checkpoint_records``: store the checkpoints after this number of records. ``closing_seconds``:
-    deadline of the round in progress when the follower is stopped. ``snapshot_timeout_seconds``:
-    deadline of a round of a snapshot, after which the snapshot is released and taken again; None
-    for no deadline.
+    deadline of the round in progress when the follower is stopped.
     """
 
     checkpoint_records: int
     closing_seconds: float = 0.0
-    snapshot_timeout_seconds: float | None = None
 
 
 class SnapshotSource(Struct, frozen=True):
@@ -104,9 +101,7 @@ class RoundFollower(Generic[M]):
         self._on_current = on_current
         # The round that is not acknowledged yet; kept after a failed delivery.
         self._round: Round[M] | None = None
-        self._snapshot: TableSnapshot | None = None
         self._snapshot_rounds: AsyncGenerator[Round[M], None] | None = None
-        self._snapshot_timer: asyncio.TimerHandle | None = None
 
     def end_at(self, counters: Mapping[int, int]) -> None:
         """Stop after these changes, by log. Every followed log has a counter."""
@@ -194,7 +189,6 @@ class RoundFollower(Generic[M]):
     async def _passed(self, current: Round[M]) -> None:
         """Move the positions past an acknowledged round."""
         self._round = None
-        self._stop_timer()
         if not self.needs_snapshot:
             moved = sum(
                 position.counter - self.logs[number].position.counter
@@ -214,29 +208,17 @@ class RoundFollower(Generic[M]):
     # -- snapshots --------------------------------------------------------------------------
 
     async def _next_of_snapshot(self) -> Round[M] | None:
-        """The next round of the snapshot, or of a new one if it was released; None at its end."""
-        if self._snapshot is None or not self._snapshot.is_held:
+        """The next round of the snapshot; None at its end."""
+        if self._snapshot_rounds is None:
             await self._take_snapshot()
         assert self._snapshot_rounds is not None
-        try:
-            current = await anext(self._snapshot_rounds, None)
-        except Closed:
-            # The store was reopened, and its old views are gone.
-            self._give_up_snapshot()
-            return await self._next_of_snapshot()
-        self._stop_timer()
-        timeout_seconds = self._settings.snapshot_timeout_seconds
-        if current is not None and timeout_seconds is not None:
-            loop = asyncio.get_running_loop()
-            self._snapshot_timer = loop.call_later(timeout_seconds, self._give_up_snapshot)
-        return current
+        return await anext(self._snapshot_rounds, None)
 
     async def _take_snapshot(self) -> None:
         await self._drop_snapshot()
         source = self._source
         snapshot = await TableSnapshot.take(source.store, source.table_name, self.logs)
         taken_us = int(source.clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
-        self._snapshot = snapshot
         self._snapshot_rounds = self._rounds.of_snapshot(snapshot, taken_us)
         self.snapshots += 1
         self.items = 0
@@ -244,27 +226,9 @@ class RoundFollower(Generic[M]):
     @property
     def has_snapshot(self) -> bool:
         """Whether a snapshot is being delivered."""
-        return self._snapshot is not None and self._snapshot.is_held
-
-    def _give_up_snapshot(self) -> None:
-        """Release the snapshot, so that the store need not keep its state any longer.
-
-        The follower still waits for the round in flight, which could otherwise arrive after the
-        next snapshot.
-        """
-        assert self._snapshot is not None
-        self._snapshot.release()
-        _log.warning("snapshot_abandoned", follower=self._name, items=self.items)
+        return self._snapshot_rounds is not None
 
     async def _drop_snapshot(self) -> None:
-        self._stop_timer()
-        if self._snapshot is not None:
-            self._snapshot.release()
-        rounds, self._snapshot_rounds, self._snapshot = self._snapshot_rounds, None, None
+        rounds, self._snapshot_rounds = self._snapshot_rounds, None
         if rounds is not None:
             await rounds.aclose()
-
-    def _stop_timer(self) -> None:
-        if self._snapshot_timer is not None:
-            self._snapshot_timer.cancel()
-            self._snapshot_timer = None

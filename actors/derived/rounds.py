@@ -92,7 +92,7 @@ class Rounds(Generic[M]):
         """The gap, every item page by page, and finally the positions of the logs.
 
         Raises:
-            Closed: the store was reopened, so the snapshot is gone.
+            StoreError: a page can't be read.
         """
         gap = Round[M]()
         self._sink.add_gap(gap, taken_us)

@@ -1,8 +1,8 @@
-"""All items of a table at one moment, and the positions of its logs at that moment.
+"""The items of a table, and the positions of its logs from which to continue.
 
-Both come from one durable view, so the logs after those positions contain all later changes of the
-items, without a gap or overlap. For a reader that continues from these positions, changes must be
-recorded before the snapshot is taken.
+A snapshot keeps no state of the store, because that may take hours. Its pages leave out the items
+that changed since the positions. The logs after the positions contain those changes, so items and
+changes together have no gap or overlap. Changes must be recorded before the snapshot is taken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dynactor.actors.derived.scan import read_page
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import TableRecord
-from dynactor.storage.store import Snapshot, Store
+from dynactor.storage.store import Store, View
+from dynactor.streams import sequence_number
 
 
 class KnownLogs(Protocol):
@@ -29,13 +30,12 @@ class KnownLogs(Protocol):
 
 
 class TableSnapshot:
-    """A snapshot. The store keeps its state until the snapshot is released."""
+    """The items of a table that have not changed since the logs had these positions."""
 
-    def __init__(self, kept: Snapshot, table_id: int, positions: dict[int, Checkpoint]) -> None:
+    def __init__(self, store: Store, table_id: int, positions: dict[int, Checkpoint]) -> None:
         # The positions of the logs, by partition number, also of ended logs.
         self.positions = positions
-        # None once the snapshot was released.
-        self._kept: Snapshot | None = kept
+        self._store = store
         self._prefix = key_layout.row_prefix(table_id)
 
     @classmethod
@@ -44,47 +44,46 @@ class TableSnapshot:
 
         A split is durable a moment before the new logs are followed.
         """
-        while True:
-            kept = await store.snapshot(is_long=True)
-            try:
-                (row,) = await kept.view.load([key_layout.table_record(table_name)])
-                assert row is not None, "there is no such table"
-                record = catalog.decode_record(row)
-                numbers = [partition.number for partition in record.partitions]
-                if all(number in known for number in numbers):
-                    heads = list(map(key_layout.partition_head, numbers))
-                    values = await kept.view.load(heads)
-                    return cls(kept, record.definition.table_id, _positions(record, values))
-            except BaseException:
-                kept.release()
-                raise
-            kept.release()
+
+        async def read(view: View) -> TableSnapshot | None:
+            (row,) = await view.load([key_layout.table_record(table_name)])
+            assert row is not None, "there is no such table"
+            record = catalog.decode_record(row)
+            numbers = [partition.number for partition in record.partitions]
+            if not all(number in known for number in numbers):
+                return None
+            values = await view.load(list(map(key_layout.partition_head, numbers)))
+            return cls(store, record.definition.table_id, _positions(record, values))
+
+        while (snapshot := await store.in_snapshot(read, calls_once=False)) is None:
             await known.wait_joined()
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the pages of the snapshot can still be read."""
-        return self._kept is not None
-
-    def release(self) -> None:
-        """Release the state that the store keeps; no more pages can be read."""
-        if self._kept is not None:
-            self._kept.release()
-            self._kept = None
+        return snapshot
 
     async def pages(self) -> AsyncIterator[list[StoredItem]]:
         """The items, page by page, in the order of their hashes.
 
+        Each page has the state of the moment when it is read, without the items that changed since
+        the positions: the logs have those changes.
+
         Raises:
-            Closed: the store was reopened, and its old views are gone.
+            StoreError: a page can't be read.
         """
         start, end = self._prefix, key_layout.end_of(self._prefix)
         while True:
-            assert self._kept is not None, "a page is read after the snapshot was released"
-            rows, start = await read_page(self._kept.view, start, end)
+            rows, start = await read_page(self._store.durable(), start, end)
             if not rows:
                 return
-            yield [codec.decode(row.value) for row in rows]
+            items = [codec.decode(row.value) for row in rows]
+            yield [item for item in items if self._is_unchanged(item)]
+
+    def _is_unchanged(self, item: StoredItem) -> bool:
+        """Whether an item's last change came before the positions."""
+        number = sequence_number.unpack(item.version)
+        position = self.positions.get(number.partition_number)
+        if position is None:
+            # Partition numbers rise: a log without a position was deleted before, or began since.
+            return number.partition_number < max(self.positions)
+        return number.counter <= position.counter
 
 
 def _positions(record: TableRecord, heads: Sequence[bytes | None]) -> dict[int, Checkpoint]:

@@ -784,10 +784,10 @@ ORDERS: Final = (
         "snapshot takes positions of a later moment than its items",
         "actors/derived/table_snapshot.py",
         """\
-                    values = await kept.view.load(heads)
+            values = await view.load(list(map(key_layout.partition_head, numbers)))
 """,
         """\
-                    values = await store.durable().load(heads)
+            values = await store.durable().load(list(map(key_layout.partition_head, numbers)))
 """,
         "tests/actors/kafka/test_publishing_steps.py",
         [

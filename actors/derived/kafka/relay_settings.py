@@ -47,9 +47,6 @@ class RelaySettings(Struct, frozen=True):
     # Deadline for records in flight when a relay is stopped, switched off or deleted.
     closing_seconds: float = 2.0
     draining_seconds: float = 5.0
-    # Maximum time that a round of a snapshot waits for the broker. Then the snapshot is released,
-    # because it keeps deleted data on disk.
-    snapshot_timeout_seconds: float = 60.0
     # The interval of checks whether to cut off a destination.
     check_seconds: float = 1.0
 

@@ -85,10 +85,7 @@ class Replay:
             sink,
             self._sender,
             SnapshotSource(store, environment.clock, place.source.table_name),
-            settings=RoundSettings(
-                _CHECKPOINT_RECORDS,
-                snapshot_timeout_seconds=settings.snapshot_timeout_seconds,
-            ),
+            settings=RoundSettings(_CHECKPOINT_RECORDS),
             needs_snapshot=place.start.origin == "snapshot",
             on_progress=lambda: None,
             on_current=self._set_ends,

@@ -45,7 +45,8 @@ async def test_the_topic_of_a_table_with_items_starts_with_every_item(relays):
         await write_threads(table, range(1_200, 1_210))
         while (consumed := ConsumedTable.of(broker, TOPIC)).items != await items_of(table):
             await asyncio.sleep(0)
-        assert len(consumed.snapshot) == 300
+        # Items that changed since the snapshot began are not in it.
+        assert 0 < len(consumed.snapshot) <= 300
         assert consumed.gaps == 3
 
 

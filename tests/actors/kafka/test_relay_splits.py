@@ -239,7 +239,8 @@ async def test_splits_while_a_snapshot_is_published_leave_no_gap():
             consumed = ConsumedTable.of(broker, TOPIC)
             assert consumed.gaps == 3
             assert consumed.items == await items_of(table)
-            assert len(consumed.snapshot) == 600
+            # Items that changed since the snapshot began are not in it.
+            assert 0 < len(consumed.snapshot) <= 600
 
 
 @pytest.mark.parametrize("snapshot", ["initial", "never"])

@@ -8,10 +8,14 @@ from msgspec import structs
 
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.table_snapshot import TableSnapshot
+from dynactor.actors.table.table import Table
+from dynactor.model.keys import key as keys
+from dynactor.model.writes.write import Delete
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import EndedLog, PartitionHead, PartitionRange, TableRecord
 from dynactor.storage.store import Group
-from tests.support.databases.databases import table_definition
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.splitting import halve
 from tests.support.stores.store import memory_store
 
 
@@ -57,3 +61,29 @@ async def test_a_snapshot_waits_until_the_children_of_a_durable_split_are_follow
             2: Checkpoint(5, 500),
             3: Checkpoint(0, 0),
         }
+
+
+async def test_its_pages_leave_out_what_changed_since_its_positions() -> None:
+    async with memory_store() as store, running_database(store, partitions_per_table=1) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        for subject in "abcd":
+            await table.write(put(thread("EC2", subject)))
+        # The log of this partition is not kept, so the snapshot has no position of it.
+        await halve(database, table, 1)
+        numbers = set(table.partitions.map.numbers)
+        await table.write(put(thread("EC2", "b", posts=1)))
+        snapshot = await TableSnapshot.take(store, "Thread", Known(numbers))
+        assert set(snapshot.positions) == numbers
+        await table.write(put(thread("EC2", "c", posts=1)))
+        await table.write(put(thread("EC2", "e")))
+        await table.write(Delete(thread("EC2", "d")))
+        # A later split gives its children numbers that the snapshot does not know.
+        await halve(database, table, table.number_of(position_of(table, "f")))
+        await table.write(put(thread("EC2", "f")))
+        found = [item.item["subject"]["S"] async for page in snapshot.pages() for item in page]
+        assert found == ["a", "b"]
+
+
+def position_of(table: Table, subject: str) -> bytes:
+    return keys.encode(table.definition.key_schema, thread("EC2", subject))
