@@ -75,7 +75,7 @@ def ends_connection(error: Exception) -> bool:
 def cannot_open(error: Exception, *, user: str, database: str, hosts: str) -> CannotOpen:
     """The error for the person who starts the server."""
     advice = _SETUP.get(_code(error) or "")
-    text = _text(error)
+    text = _text(error).rstrip(".")
     if advice is not None:
         return CannotOpen(advice.format(user=user, database=database, text=text))
     return CannotOpen(

@@ -10,6 +10,7 @@ import pytest
 from dynactor.storage.data_directory import FORMAT_VERSION
 from dynactor.storage.postgresql.address import parse_address
 from dynactor.storage.postgresql.connections import connect
+from dynactor.storage.postgresql.errors import cannot_open
 from dynactor.storage.postgresql.schema import open_schema
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import CannotOpen, Closed, Group
@@ -48,6 +49,12 @@ def test_messages_show_no_password() -> None:
 async def test_a_missing_server_is_reported(postgresql: Postgresql) -> None:
     url = postgresql.url().replace(f":{postgresql.port}/", ":1/")
     assert "PostgreSQL at 127.0.0.1:1 can't be used" in await refusal(url)
+
+
+def test_a_message_of_the_driver_becomes_one_sentence() -> None:
+    error = OSError("make sure the certificate exists and is readable.")
+    told = cannot_open(error, user="me", database="data", hosts="host")
+    assert "exists and is readable. Start it" in str(told)
 
 
 async def test_a_missing_database_is_reported(postgresql: Postgresql) -> None:
