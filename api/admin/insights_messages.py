@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from dynactor.model.advice.key_traffic import IndexUse, Kind, Recording
-from dynactor.model.values.item import Item
+from dynactor.model.values.value_types import Item
 
 INSIGHTS_PATH: Final = "/insights"
 USE_PATH: Final = "/insights/use"

@@ -20,9 +20,9 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from dynactor.model.errors import SerializationException, ValidationException
 from dynactor.model.limits import ATTRIBUTE_NAME_BYTES, NESTING_LEVELS
 from dynactor.model.validation_faults import RepeatedMember
-from dynactor.model.values import json_types, number
+from dynactor.model.values import json_types, number, value_types
 
-AttributeValue: TypeAlias = dict[str, Any]
+AttributeValue: TypeAlias = value_types.AttributeValue
 
 _Read = TypeVar("_Read")
 _JAVA_CLASS: Final = "com.amazonaws.dynamodb.v20120810.AttributeValue"

@@ -9,10 +9,9 @@ import msgspec
 
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import ATTRIBUTE_NAME_BYTES, ITEM_SIZE_BYTES
-from dynactor.model.values import attribute_value
-from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values import attribute_value, value_types
 
-Item: TypeAlias = dict[str, AttributeValue]
+Item: TypeAlias = value_types.Item
 
 TOO_LARGE_TO_PUT = "Item size has exceeded the maximum allowed size"
 TOO_LARGE_AFTER_UPDATE = "Item size to update has exceeded the maximum allowed size"

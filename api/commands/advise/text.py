@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from dynactor.model.values.attribute_value import AttributeValue
-from dynactor.model.values.item import Item
+from dynactor.model.values.value_types import AttributeValue, Item
 
 _KEY_CHARACTERS: Final = 48
 _SMALL: Final = 10

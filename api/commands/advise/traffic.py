@@ -11,7 +11,7 @@ from msgspec import Struct
 from dynactor.api.admin.insights_messages import Counted, InsightsAnswer, Minute
 from dynactor.model.advice.heavy_hitters import Summary, heaviest
 from dynactor.model.advice.key_traffic import MINUTE_SECONDS, Kind
-from dynactor.model.values.item import Item
+from dynactor.model.values.value_types import Item
 
 Access: TypeAlias = Literal["reads", "writes"]
 

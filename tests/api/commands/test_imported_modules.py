@@ -59,6 +59,26 @@ COMMANDS = {
         CLIENT,
         ADMIN_CLIENT | {"dynactor.api.admin.metrics_path", "dynactor.api.commands.doctor"},
     ),
+    ("insights", "--table", "t", *NOBODY): (
+        CLIENT,
+        ADMIN_CLIENT
+        | {
+            "dynactor.api.admin.insights_messages",
+            "dynactor.api.admin.region_parameters",
+            "dynactor.api.commands.advise",
+            "dynactor.api.commands.advise.text",
+            "dynactor.api.commands.advise.traffic",
+            "dynactor.api.commands.caller_scope",
+            "dynactor.api.commands.insights",
+            "dynactor.api.commands.tables_address",
+            "dynactor.model",
+            "dynactor.model.advice",
+            "dynactor.model.advice.heavy_hitters",
+            "dynactor.model.advice.key_traffic",
+            "dynactor.model.values",
+            "dynactor.model.values.value_types",
+        },
+    ),
     ("replay", "--table", "t", "--from", "beginning", "--to-topic", "u", *NOBODY): (
         CLIENT,
         ADMIN_CLIENT
@@ -78,7 +98,6 @@ COMMANDS = {
 
 # For commands that take longer, the folders of dynactor from which they may import.
 ROOMS = {
-    ("insights", "--table", "t", *NOBODY): (CLIENT, {"api", "model"}),
     ("check", "/nonexistent"): (
         CLIENT | {"colorama", "rocksdict", "structlog"},
         {"api", "model", "storage"},
