@@ -15,6 +15,7 @@ from dynactor.actors.catalog.database import Database, open_database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.model.errors import LimitExceededException
+from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.tables.destination_rules import topic_namespace
 from dynactor.storage.namespaces import Namespace, Separation, StoreSlice, stored_namespaces
 from dynactor.storage.store import Store
@@ -149,26 +150,21 @@ async def open_databases(
 
     stored = await stored_namespaces(store.latest)
     home_settings = structs.replace(settings, namespace=Namespace(settings.region))
-    failure = None
+    kept = KeptFailure()
     async with (
         open_database(store, home_settings, clock, broker, has_other_data=bool(stored)) as home,
         anyio.create_task_group() as group,
     ):
         databases = Databases(home, separation, open_one, group, most_namespaces)
-        try:
+        with kept:
             try:
                 for namespace in stored:
                     await databases.open(namespace)
-            except Exception as error:  # noqa: BLE001 - raised again outside of the group
-                failure = error
-            else:
                 yield databases
-        finally:
-            # Close the databases also after a failure, because the group waits for them.
-            databases.close()
-    # Raised here, because the group would wrap it in an ExceptionGroup.
-    if failure is not None:
-        raise failure
+            finally:
+                # Close the databases also after a failure, because the group waits for them.
+                databases.close()
+    kept.raise_again()
 
 
 def settings_of(namespace: Namespace, settings: DatabaseSettings) -> DatabaseSettings:

@@ -23,6 +23,7 @@ from dynactor.actors.catalog.databases import Databases, open_databases
 from dynactor.actors.catalog.virtual_clock import clock_row
 from dynactor.actors.runtime.clock import Clock, VirtualClock
 from dynactor.api.http.protocol import Protocol
+from dynactor.model.kept_failure import KeptFailure
 from dynactor.storage.contents import Contents, TooLarge, read_contents, replace_contents
 from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.namespaces import Separation, separation_row
@@ -299,20 +300,15 @@ async def hosting_database(store: Store, opening: Opening) -> AsyncIterator[Data
         finally:
             closed.set()
 
-    failure = None
+    kept = KeptFailure()
     async with anyio.create_task_group() as group:
         group.start_soon(run)
-        try:
+        with kept:
             await opened
-        except Exception as error:  # noqa: BLE001 - raised again outside of the group
-            failure = error
-        else:
             try:
                 yield host
             finally:
                 host.end()
                 with anyio.CancelScope(shield=True):
                     await closed.wait()
-    # Raised here, because the task group would have wrapped the error in an ExceptionGroup.
-    if failure is not None:
-        raise failure
+    kept.raise_again()

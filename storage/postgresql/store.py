@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
+from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.postgresql.address import Address, parse_address
 from dynactor.storage.postgresql.commit_call import CommitCall
@@ -65,24 +66,22 @@ async def open_postgresql(url: str, read_url: str | None = None) -> AsyncIterato
     read_address = None if read_url is None else parse_address(read_url, "--read-store")
     statements = Statements(address.schema)
     ownership = await _own(address, statements)
-    failure: Exception | None = None
+    kept = KeptFailure()
     async with anyio.create_task_group() as tasks:
         store = _PostgresqlStore(tasks, address, statements, ownership)
         tasks.start_soon(ownership.keep, store.refuse)
         tasks.start_soon(store.discards.run)
         if read_address is not None:
             await store.read_from(read_address)
-        try:
-            yield store
-        except Exception as error:  # noqa: BLE001 - raised again outside of the group
-            failure = error
-        finally:
-            with anyio.CancelScope(shield=True):
-                await store.close()
-                await ownership.end()
-            tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+        with kept:
+            try:
+                yield store
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await store.close()
+                    await ownership.end()
+                tasks.cancel_scope.cancel()
+    kept.raise_again()
 
 
 async def _own(address: Address, statements: Statements) -> Ownership:
