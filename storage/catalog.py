@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import MsgspecError, Struct, msgpack
+from msgspec import MsgspecError, Struct, msgpack, structs
 
 from dynactor.model.tables.table import TableDefinition
 from dynactor.storage import key_layout
@@ -48,6 +48,8 @@ class TableRecord(Struct, frozen=True):
     index_partitions: dict[int, tuple[PartitionRange, ...]] = {}
     # Logs of the table's own partitions; partitions of an index have no log.
     ended_logs: tuple[EndedLog, ...] = ()
+    # Raised with each definition that the table's partitions decide by. It is also in their heads.
+    definition_version: int = 0
 
     def ranges(self, index_id: int) -> tuple[PartitionRange, ...]:
         """The partitions of the table itself (id 0), or of a global index."""
@@ -95,6 +97,12 @@ class PartitionHead(Struct, frozen=True):
     applied: dict[int, int] = {}
     # Bytes of all change records ever written to its log.
     logged_bytes: int = 0
+    # In a partition of a table: the version of the definition that its next commit is decided by.
+    definition_version: int = 0
+
+    def has_counts_of(self, other: PartitionHead) -> bool:
+        """Whether the heads are equal, or differ only in the version of the definition."""
+        return self == structs.replace(other, definition_version=self.definition_version)
 
     def divided(self, share: float) -> tuple[PartitionHead, PartitionHead]:
         """The heads of a partition's children; the first child gets this share.
@@ -104,12 +112,15 @@ class PartitionHead(Struct, frozen=True):
         """
         counts = {index_id: round(count * share) for index_id, count in self.item_counts.items()}
         sizes = {index_id: round(size * share) for index_id, size in self.sizes_bytes.items()}
-        first = PartitionHead(0, counts, sizes, self.applied)
+        first = PartitionHead(
+            0, counts, sizes, self.applied, definition_version=self.definition_version
+        )
         second = PartitionHead(
             0,
             {index_id: count - counts[index_id] for index_id, count in self.item_counts.items()},
             {index_id: size - sizes[index_id] for index_id, size in self.sizes_bytes.items()},
             self.applied,
+            definition_version=self.definition_version,
         )
         return first, second
 
@@ -134,6 +145,11 @@ def new_head(partition_number: int, head: PartitionHead | None = None) -> Group:
     """The group that writes a partition's first head; for the commit that creates the partition."""
     key = key_layout.partition_head(partition_number)
     return Group(key, None, encode_partition_head(head or PartitionHead()))
+
+
+def raised_head(partition_number: int, stored: bytes, head: PartitionHead) -> Group:
+    """The group that replaces a partition's stored head."""
+    return Group(key_layout.partition_head(partition_number), stored, encode_partition_head(head))
 
 
 async def ended_heads(view: View, partition_numbers: Sequence[int]) -> list[Group]:

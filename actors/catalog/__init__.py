@@ -19,8 +19,8 @@ because phases are commits of the catalog.
 - After a commit of unknown outcome the actor first commits that count alone, so that the earlier
   commit can't be written later. Then it loads the catalog and starts all tables again.
   ``CatchUp`` makes the actor do this at once, and again until the store accepts the commit. Until
-  then partitions use the new definition, a table that was being deleted stays closed, and a
-  partition that was being split stays stopped.
+  then a table that was being deleted stays closed, and a partition that was being split stays
+  stopped. Partitions use the definition that their stored heads name.
 
 A replay doesn't use the machine: it ends with the server, so it has no phase to store and resume.
 """

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import Catalog, CatalogHead, TableRecord
-from dynactor.storage.store import Conflict, Group, Store, Unknown
+from dynactor.storage.store import Conflict, Group, Locked, Store, Unknown
 
 _COUNT_BYTES: Final = 8
 
@@ -35,6 +35,8 @@ class CatalogOwner:
         self._writer_bytes: bytes | None = None
         self._head_bytes: bytes | None = None
         self._records: dict[str, bytes] = {}
+        # The locked heads of a table; None while none are locked.
+        self._locked: Locked | None = None
 
     def adopt(self, loaded: Catalog) -> None:
         """Use the loaded heads in the next commit."""
@@ -104,6 +106,41 @@ class CatalogOwner:
         await self._commit([group, *heads], puts, (), range_deletes, discards=discards)
         del self._records[name]
 
+    @asynccontextmanager
+    async def locked(self, record: TableRecord) -> AsyncIterator[None]:
+        """Lock a table's record and the heads of its own partitions until the next commit.
+
+        Raises:
+            StoreError: see the store's ``locked``.
+        """
+        numbers = [partition.number for partition in record.partitions]
+        keys = [key_layout.table_record(record.definition.name)]
+        keys += map(key_layout.partition_head, numbers)
+        async with self._store.locked(keys) as locked:
+            self._locked = locked
+            try:
+                yield
+            finally:
+                self._locked = None
+
+    async def heads(self, record: TableRecord) -> dict[int, bytes]:
+        """The stored heads of a table's own partitions, by number.
+
+        Raises:
+            Conflict: another node has changed the table.
+            StoreError: they can't be read.
+        """
+        name = record.definition.name
+        numbers = [partition.number for partition in record.partitions]
+        rows = self._locked or self._store.latest
+        stored, *values = await rows.load(
+            [key_layout.table_record(name), *map(key_layout.partition_head, numbers)]
+        )
+        heads = {number: value for number, value in zip(numbers, values, strict=True) if value}
+        if stored != self._records.get(name) or len(heads) < len(numbers):
+            raise Conflict(f"another node has changed table {name}")
+        return heads
+
     async def change(
         self,
         *,
@@ -149,10 +186,10 @@ class CatalogOwner:
             discards=discards,
         )
         head_bytes = self._head_bytes
-        if head is not None:
+        if head is not None and head != self.head:
             head_bytes = catalog.encode_head(head)
             groups = [Group(key_layout.CATALOG_HEAD, self._head_bytes, head_bytes), *groups]
-        durable = await commit_past_stalls(self._store, [own, *groups])
+        durable = await commit_past_stalls(self._locked or self._store, [own, *groups])
         try:
             await durable
         except Unknown:

@@ -1,30 +1,46 @@
-"""Changes a table's definition.
-
-The partitions get the new definition if it affects them. Then the definition is stored.
-"""
+"""Changes a table's definition: for its partitions, or for all others only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from contextlib import AbstractContextManager, nullcontext
+from itertools import count
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
 from dynactor.actors.table.table import Table
-from dynactor.model.errors import DynamoDBError
 from dynactor.model.tables.table import TableDefinition
-from dynactor.storage.catalog import EndedLog, TableRecord
-from dynactor.storage.store import StoreError, Unknown
+from dynactor.storage.catalog import (
+    CatalogHead,
+    EndedLog,
+    TableRecord,
+    decode_partition_head,
+    raised_head,
+)
+from dynactor.storage.store import Conflict, Fenced, Group
+
+# Number of conflicts before the catalog is loaded again.
+_MOST_CONFLICTS: Final = 10
 
 
 class Stored(NamedTuple):
-    """A table's record, and other rows to store with it."""
+    """A table's record, and other rows to store with it.
+
+    ``catalog_head`` is the catalog's head after new numbers were assigned. ``heads`` begin or end
+    partitions. ``during`` is in effect during the commit.
+    """
 
     record: TableRecord
     puts: Sequence[tuple[bytes, bytes]] = ()
     deletes: Sequence[bytes] = ()
+    range_deletes: Sequence[tuple[bytes, bytes]] = ()
+    discards: Sequence[tuple[bytes, bytes]] = ()
+    catalog_head: CatalogHead | None = None
+    heads: Sequence[Group] = ()
+    during: AbstractContextManager[None] = nullcontext()
 
 
 _Storing: TypeAlias = Callable[[TableRecord, Mapping[int, int]], Stored]
@@ -40,34 +56,55 @@ async def redefine(
     table: Table,
     definition: TableDefinition,
     storing: _Storing = _record_alone,
-) -> dict[int, int]:
-    """Change a table's definition, durably.
+) -> None:
+    """Change the definition that a table's partitions decide by, durably, in one commit.
 
-    ``storing`` gets the record with that definition and the returned counters, and returns the rows
-    to store.
+    The commit raises the definition's version in the heads of all partitions. So a partition that
+    has decided by the old definition gets a ``Conflict``, loads the new one, and decides again.
 
-    Returns:
-        The counter of the last change under the old definition, by partition number.
+    ``storing`` gets the record with that definition, and the counter of each partition's last
+    change under the old one. It returns the rows to store, and may be called again.
 
     Raises:
-        Unknown: the partitions use the new definition until the catalog is loaded again.
-        StoreError, DynamoDBError: nothing was changed.
+        StoreError: nothing was changed, or the outcome is ``Unknown``.
     """
-    old = table.definition
-    try:
-        counters = await table.redefine(definition)
-        stored = storing(structs.replace(table.record, definition=definition), counters)
-        balances = table.throttle.rows_before(definition)
-        await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
-    except Unknown:
-        raise
-    except (StoreError, DynamoDBError):
-        # Return to the old definition: the followers of its logs must not miss any later write.
-        with suppress(DynamoDBError):
-            await table.redefine(old)
-        raise
-    table.record = stored.record
-    return counters
+    version = table.record.definition_version + 1
+    record = structs.replace(table.record, definition=definition, definition_version=version)
+    for conflicts in count():
+        # Partitions that write all the time change their heads all the time.
+        is_busy = conflicts >= CONFLICTS_BEFORE_LOCK
+        async with owner.locked(record) if is_busy else nullcontext():
+            stored_heads = await owner.heads(record)
+            heads = {n: decode_partition_head(head) for n, head in stored_heads.items()}
+            stored = storing(record, {number: head.counter for number, head in heads.items()})
+            raised = [
+                raised_head(
+                    number, stored_heads[number], structs.replace(head, definition_version=version)
+                )
+                for number, head in heads.items()
+            ]
+            balances = table.throttle.rows_before(definition)
+            with stored.during:
+                try:
+                    await owner.put(
+                        stored.record,
+                        head=stored.catalog_head,
+                        puts=[*stored.puts, *balances],
+                        deletes=stored.deletes,
+                        range_deletes=stored.range_deletes,
+                        discards=stored.discards,
+                        heads=[*raised, *stored.heads],
+                    )
+                except Fenced:
+                    raise
+                except Conflict:
+                    if conflicts == _MOST_CONFLICTS:
+                        raise
+                    continue
+        table.record = stored.record
+        # A decision that writes nothing makes no commit, so it meets no conflict.
+        table.partitions.heads_changed()
+        return
 
 
 async def store(

@@ -150,6 +150,9 @@ class IndexPhases:
         index_id = index.definition.index_id
         await table.followers.stop_index(index_id)
         old = table.record
+        numbers = [partition.number for partition in old.index_partitions[index_id]]
+        ends = await ended_heads(self._store.latest, numbers)
+        table_id = old.definition.table_id
         definition = structs.replace(
             old.definition,
             global_indexes=tuple(
@@ -158,23 +161,22 @@ class IndexPhases:
                 if other.definition.index_id != index_id
             ),
         )
-        record = structs.replace(
-            old,
-            definition=definition,
-            index_partitions={
-                other: ranges for other, ranges in old.index_partitions.items() if other != index_id
-            },
-        )
-        await table.redefine(definition)
-        table_id = definition.table_id
-        numbers = [partition.number for partition in old.index_partitions[index_id]]
-        await self._owner.put(
-            record,
-            heads=await ended_heads(self._store.latest, numbers),
-            range_deletes=[key_layout.index_checkpoint_range(table_id, index_id)],
-            discards=[key_layout.index_range(table_id, index_id)],
-        )
-        table.record = record
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            del counters
+            others = {
+                other: ranges
+                for other, ranges in record.index_partitions.items()
+                if other != index_id
+            }
+            return Stored(
+                structs.replace(record, index_partitions=others),
+                range_deletes=[key_layout.index_checkpoint_range(table_id, index_id)],
+                discards=[key_layout.index_range(table_id, index_id)],
+                heads=ends,
+            )
+
+        await definition_commit.redefine(self._owner, table, definition, storing)
 
     async def _put(self, table: Table, index: GlobalIndex) -> None:
         await definition_commit.redefine(self._owner, table, _with_index(table.definition, index))

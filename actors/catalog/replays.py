@@ -240,7 +240,7 @@ class Replays:
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             first = counters if positions is None else positions
-            followed.extend(first)
+            followed[:] = first
             # All writes accepted earlier become durable with this commit, so a snapshot shows
             # them.
             return Stored(

@@ -185,17 +185,15 @@ class StreamRegistry:
     ) -> Stream | None:
         """A table's stream after it is disabled; None if no stream is enabled.
 
-        ``tails`` are durable counters; the stream ends at these counters, or at later durable
-        ones.
+        ``tails`` are the counters of the partitions' last changes, at which the stream ends.
         """
         if table.stream is None:
             return None
         stream = self.find(table.name, table.stream.label)
         if stream is None or stream.disabled_epoch_seconds is not None:
             return None
-        # A shard's end must not be before a record that a reader has seen.
         ends = {
-            shard.partition_number: max(tails[shard.partition_number], self.tail(shard))
+            shard.partition_number: tails[shard.partition_number]
             for shard in stream.shards
             if shard.last is None
         }

@@ -6,12 +6,15 @@ calls this part, and starts the table's followers itself.
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from collections.abc import Mapping
+from contextlib import nullcontext
 
 from msgspec import structs
 
+from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.catalog.destination_phases import DestinationPhases
 from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.streams import StreamRegistry, stream_row
@@ -25,7 +28,7 @@ from dynactor.actors.table.messages import UpdateTable
 from dynactor.actors.table.state import IndexCounters, TableState, state_of
 from dynactor.actors.table.table import Table
 from dynactor.model.capacity.partition_count import partition_count
-from dynactor.model.errors import DynamoDBError, ResourceInUseException
+from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables import destination_rules
 from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import apply_edit, settled
@@ -121,8 +124,7 @@ class TableChanges:
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
             ValidationException, LimitExceededException: see ``table_rules.apply_edit``.
-            Unknown: the partitions use the new definition until the catalog is loaded again.
-            StoreError: nothing was changed.
+            StoreError: nothing was changed, or the outcome is ``Unknown``.
         """
         table = self._tables.settled(message.name)
         old = table.definition
@@ -132,31 +134,10 @@ class TableChanges:
             new = self._labelled(new, now)
         answered = await state_of(table)
         stored = self._settled(new)
-        record, head = self._with_index_partitions(
-            structs.replace(table.record, definition=stored), self._owner.head
-        )
-        try:
-            stream = await self._changed_stream(table, old, stored, now)
-            with self._streams.closing(stream) if stream else nullcontext():
-                streams = [stream_row(stream)] if stream else []
-                balances = table.throttle.rows_before(stored)
-                before = set(table.record.partition_numbers)
-                heads = [new_head(each) for each in record.partition_numbers if each not in before]
-                await self._owner.put(record, head=head, puts=[*streams, *balances], heads=heads)
-        except Unknown:
-            raise
-        except (StoreError, DynamoDBError):
-            # A stream or index that still exists must not miss any later write.
-            with suppress(DynamoDBError):
-                await table.redefine(old)
-            raise
-        table.record = record
-        if stream is not None:
-            self._streams.remember(stream)
-            # The partitions record changes for a stream until its end is durable. An error means
-            # that a concurrent write was refused; the partitions use the new definition anyway.
-            with suppress(DynamoDBError):
-                await table.redefine(stored)
+        if (old.global_indexes, old.stream) == (stored.global_indexes, stored.stream):
+            await definition_commit.store(self._owner, table, stored)
+        else:
+            await self._redefine(table, stored, now)
         for index in stored.global_indexes:
             if index.status == "DELETING":
                 await table.followers.stop_index(index.definition.index_id)
@@ -245,18 +226,33 @@ class TableChanges:
             definition.billing_mode, resource.throughput, resource.warm_throughput
         )
 
-    async def _changed_stream(
-        self, table: Table, old: TableDefinition, new: TableDefinition, now: float
+    async def _redefine(self, table: Table, new: TableDefinition, now: float) -> None:
+        """Change the indexes or the stream of a table."""
+        old, before = table.definition, set(table.record.partition_numbers)
+        stream: Stream | None = None
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            nonlocal stream
+            record, head = self._with_index_partitions(record, self._owner.head)
+            stream = self._changed_stream(old, new, counters, now)
+            return Stored(
+                record,
+                puts=[stream_row(stream)] if stream else [],
+                catalog_head=head,
+                heads=[new_head(each) for each in record.partition_numbers if each not in before],
+                during=self._streams.closing(stream) if stream else nullcontext(),
+            )
+
+        await definition_commit.redefine(self._owner, table, new, storing)
+        if stream is not None:
+            self._streams.remember(stream)
+
+    def _changed_stream(
+        self, old: TableDefinition, new: TableDefinition, positions: Mapping[int, int], now: float
     ) -> Stream | None:
-        """Send a new definition to the partitions; return the stream that it enables or ends."""
-        if (old.global_indexes, old.stream) == (new.global_indexes, new.stream):
-            return None
-        is_enabled = new.stream is not None and new.stream.enabled
-        positions = await table.redefine(
-            new if is_enabled else structs.replace(new, stream=old.stream)
-        )
+        """The stream that a new definition enables or ends."""
         if old.stream == new.stream:
             return None
-        if is_enabled:
+        if new.stream is not None and new.stream.enabled:
             return self._streams.enabled(new, positions, now)
         return self._streams.disabled(old, positions, now)

@@ -12,7 +12,6 @@ After a crash each phase continues from its stored state.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 from msgspec import structs
 
@@ -29,7 +28,6 @@ from dynactor.actors.derived.expiry.time_to_live import (
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
-from dynactor.model.errors import DynamoDBError
 from dynactor.model.tables.table import TimeToLive
 from dynactor.model.tables.time_to_live import TimeToLiveChange, changed
 from dynactor.storage import key_layout
@@ -94,13 +92,11 @@ class TimeToLivePhases:
                 await self._end(table, current)
             await self._begin(table, settings)
         else:
-            await self._put(table, settings)
-            # Stop the actors, so that no item is deleted after the answer. Changes that are
-            # recorded already have no effect.
+            # No item is deleted after this commit: a partition that decides by the old definition
+            # gets a conflict. Changes that are recorded already have no effect.
+            definition = structs.replace(table.definition, time_to_live=settings)
+            await definition_commit.redefine(self._owner, table, definition)
             await table.followers.detach(subscriber_id(table))
-            # Ignore errors: a partition that was abandoned deletes nothing anyway.
-            with suppress(DynamoDBError):
-                await table.redefine(table.definition)
 
     async def _list(self, table: Table, over: Callable[[], None]) -> None:
         """List the expiry times of the items in the table."""

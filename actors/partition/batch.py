@@ -10,7 +10,15 @@ from dynactor.streams.change_record import ChangeRecord
 class Batch:
     """The rows that a batch writes, None for a deleted one, and the partition's counts."""
 
-    __slots__ = ("applied", "counter", "item_counts", "logged_bytes", "rows", "sizes_bytes")
+    __slots__ = (
+        "applied",
+        "counter",
+        "definition_version",
+        "item_counts",
+        "logged_bytes",
+        "rows",
+        "sizes_bytes",
+    )
 
     def __init__(self, head: PartitionHead) -> None:
         self.rows: dict[bytes, bytes | None] = {}
@@ -19,11 +27,17 @@ class Batch:
         self.sizes_bytes = dict(head.sizes_bytes)
         self.applied = dict(head.applied)
         self.logged_bytes = head.logged_bytes
+        self.definition_version = head.definition_version
 
     def head(self) -> PartitionHead:
         """The partition's head after this batch."""
         return PartitionHead(
-            self.counter, self.item_counts, self.sizes_bytes, self.applied, self.logged_bytes
+            self.counter,
+            self.item_counts,
+            self.sizes_bytes,
+            self.applied,
+            self.logged_bytes,
+            self.definition_version,
         )
 
     def count(

@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.capacity.capacity import Receipt
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Write
 
@@ -58,12 +57,3 @@ class RestoreItems(Message[None], frozen=True):
 
     positions: tuple[bytes, ...]
     rows: tuple[bytes, ...]
-
-
-class Redefine(Message[int], frozen=True):
-    """Use this definition of the table from now on.
-
-    The reply is the counter of the last change made under the old one.
-    """
-
-    definition: TableDefinition

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from dynactor.actors.partition.batch import TableBatch
 from dynactor.actors.partition.charges import Charges
-from dynactor.actors.partition.item_locks import Join, Joined, Resolve
+from dynactor.actors.partition.item_locks import Join, Joined, LockedPart, Resolve
 from dynactor.actors.partition.partition import Partition
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
@@ -51,19 +51,15 @@ class Participant:
         """Reply with the group of prepared transactions, and wait for the outcome of the round."""
         message = envelope.message
         assert isinstance(message, Join)
-        prepared = [self._core.locks.get(each) for each in message.transaction_ids]
-        locked = [each for each in prepared if each is not None]
-        if len(locked) < len(prepared):
-            envelope.answer(None)
-            return
-        batch = self._core.open_round(partition.head, locked)
         try:
-            if not await partition.load(batch):
-                envelope.answer(None)
-                return
+            joined = await self._open(partition, message)
         except StoreError as error:
             envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
             return
+        if joined is None:
+            envelope.answer(None)
+            return
+        batch, locked = joined
         if envelope.reply.done():
             # The round was canceled, and sends no outcome.
             return
@@ -76,6 +72,27 @@ class Participant:
         self._joining = joining
         envelope.answer(Joined(group))
         await self._resolve(partition, joining)
+
+    async def _open(
+        self, partition: Partition[TableBatch], message: Join
+    ) -> tuple[TableBatch, list[LockedPart]] | None:
+        """A loaded batch for prepared transactions; None if one of them is unknown.
+
+        Raises:
+            StoreError: the rows can't be read.
+        """
+        while True:
+            locked = [
+                prepared
+                for each in message.transaction_ids
+                if (prepared := self._core.locks.get(each)) is not None
+            ]
+            if len(locked) < len(message.transaction_ids):
+                return None
+            batch = self._core.open_round(partition.head, locked)
+            if await partition.load(batch):
+                return batch, locked
+            # The head has changed. Locks stay, unless the store has lost commits.
 
     async def _resolve(self, partition: Partition[TableBatch], joining: _Joining) -> None:
         (envelope,) = await self._outcomes.take(1, 1)

@@ -67,6 +67,7 @@ class Partition(Generic[BatchT]):
         effects: Effects[BatchT],
         committer: Committer[BatchT] | None = None,
         *,
+        definition: Definition | None = None,
         copy_messages: bool,
         mailbox: Mailbox | None = None,
     ) -> None:
@@ -81,11 +82,14 @@ class Partition(Generic[BatchT]):
         self._core = core
         self._effects = effects
         self._committer = committer
+        self._definition = definition
         self._head_key = key_layout.partition_head(number)
         self._head_bytes: bytes | None = None
         self._last_commit: asyncio.Future[None] | None = None
         # The locked head; None while the head is not locked.
         self._locked: Locked | None = None
+        # Whether another commit may have changed the head.
+        self.is_stale = False
         # The time that the decisions of the present batch took. Loads and commits are not counted,
         # because other tasks run while a remote store works.
         self._busy_seconds = 0.0
@@ -133,6 +137,7 @@ class Partition(Generic[BatchT]):
 
         The next batch tries again, so a disk error doesn't end the partition.
         """
+        self._forget()
         try:
             await self._load_head()
         except StoreError as error:
@@ -147,20 +152,28 @@ class Partition(Generic[BatchT]):
         return self._locked or self._store.latest
 
     async def _load_head(self) -> None:
-        self._core.forget()
-        self._effects.forget()
         (head_bytes,) = await self._rows.load([self._head_key])
         if head_bytes is None:
             raise HeadGone("the partition has ended")
-        self._head_bytes = head_bytes
-        self.head = catalog.decode_partition_head(head_bytes)
+        head = catalog.decode_partition_head(head_bytes)
+        if not self.head.has_counts_of(head):
+            # The store has lost commits.
+            self._forget()
+        self.head, self._head_bytes = head, head_bytes
+        if self._definition is not None:
+            await self._definition.follow(head.definition_version)
+
+    def _forget(self) -> None:
+        """Forget all decisions on rows that the store may have lost."""
+        self._core.forget()
+        self._effects.forget()
 
     async def load(self, batch: BatchT) -> bool:
         """Load the rows of a batch, and the time.
 
         Returns:
-            False if the store has rolled back commits of this partition; then the head is reloaded,
-            and the batch is void.
+            False if another commit has changed the head, or the store has rolled back commits; then
+            the head is reloaded, and the batch is void.
 
         Raises:
             StoreError: the rows can't be read.
@@ -168,7 +181,7 @@ class Partition(Generic[BatchT]):
         row_keys = self._core.row_keys(batch)
         if row_keys:
             self._core.fill(batch, await self._rows.load(row_keys))
-        if self._is_store_in_doubt() and await self._has_head_changed():
+        if (self.is_stale or self._is_store_in_doubt()) and await self._has_head_changed():
             return False
         self._effects.loaded(batch)
         return True
@@ -185,6 +198,7 @@ class Partition(Generic[BatchT]):
         loaded after that don't match the partition's memory. A round of unknown outcome may have
         been written.
         """
+        self.is_stale = False
         (head_bytes,) = await self._rows.load([self._head_key])
         if head_bytes == self._head_bytes:
             return False
@@ -232,8 +246,8 @@ class Partition(Generic[BatchT]):
             except Fenced:
                 raise
             except Conflict:
-                # Another writer changed the head, or the store was reopened without the last
-                # commit.
+                # Another writer or a change of the table changed the head, or the store was
+                # reopened without the last commit.
                 conflicts += 1
             else:
                 if decided is not None:
@@ -274,7 +288,11 @@ class Partition(Generic[BatchT]):
         # commit shows whether the store still has these rows, so even an empty batch is
         # committed.
         if batch.rows or self._is_store_in_doubt():
-            await self._commit(batch)
+            try:
+                await self._commit(batch)
+            except Conflict:
+                core.rejected(batch)
+                raise
         return batch, outcomes
 
     async def _commit(self, batch: BatchT) -> None:
@@ -461,6 +479,19 @@ class Effects(Protocol[BatchT_contra]):
 
     def done(self) -> None:
         """Called when a batch was accepted or rejected, before the next one is taken."""
+        ...
+
+
+class Definition(Protocol):
+    """The definition of the table that the core decides by."""
+
+    async def follow(self, version: int) -> None:
+        """Load the stored definition, unless the core decides by this version.
+
+        Raises:
+            HeadGone: the table was deleted.
+            StoreError: the definition can't be read.
+        """
         ...
 
 

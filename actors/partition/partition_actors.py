@@ -111,6 +111,11 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         partition = self._actors.get(number)
         return None if partition is None else partition.head
 
+    def heads_changed(self) -> None:
+        """Have running partitions read their heads again, before their next decisions."""
+        for partition in self._actors.values():
+            partition.is_stale = True
+
     @asynccontextmanager
     async def sealed(self, number: int) -> AsyncIterator[None]:
         """Stop a partition, once its messages are answered, while its split is committed.

@@ -20,7 +20,6 @@ from dynactor.actors.partition.item_locks import (
 from dynactor.actors.partition.messages import (
     Expired,
     ExpireItems,
-    Redefine,
     RestoreItems,
     WriteItem,
     Written,
@@ -92,9 +91,9 @@ class TableCore:
         self._collections: dict[bytes, int] = {}
         self._collections_head: PartitionHead | None = None
         self._parts = TransactionParts(self)
-        self._use(definition)
+        self.use(definition)
 
-    def _use(self, definition: TableDefinition) -> None:
+    def use(self, definition: TableDefinition) -> None:
         """Use this definition; values that each write needs are computed once."""
         self.definition = definition
         self.has_local_indexes = bool(definition.local_indexes)
@@ -255,7 +254,7 @@ class TableCore:
                 return self._decide_expiry(batch, message)
             case RestoreItems():
                 return self._decide_restoration(batch, message)
-            case Redefine() | Release():
+            case Release():
                 return None
         raise AssertionError(message)
 
@@ -274,9 +273,6 @@ class TableCore:
             case RestoreItems():
                 for write, change in decision:
                     self.put(batch, write, change)
-            case Redefine(definition=definition):
-                self._use(definition)
-                return batch.counter
         return None
 
     def _decide_expiry(self, batch: TableBatch, message: ExpireItems) -> ExpiryDecision:

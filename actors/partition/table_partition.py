@@ -12,14 +12,20 @@ from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.charges import Charges
 from dynactor.actors.partition.item_locks import Accepted, ItemLocks, Prepare
 from dynactor.actors.partition.participant import Participant
-from dynactor.actors.partition.partition import MAILBOX_MESSAGES, Effects, Outcome, Partition
+from dynactor.actors.partition.partition import (
+    MAILBOX_MESSAGES,
+    Effects,
+    HeadGone,
+    Outcome,
+    Partition,
+)
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Envelope
 from dynactor.actors.runtime.message_times import TimedMailbox
 from dynactor.actors.table.throttle import TableThrottle
-from dynactor.model.tables.table import TableDefinition
-from dynactor.storage.catalog import PartitionHead
+from dynactor.storage import catalog, key_layout
+from dynactor.storage.catalog import PartitionHead, TableRecord
 from dynactor.storage.store import Store
 
 
@@ -122,9 +128,36 @@ class TimedEffects:
         self._effects.accepted(batch, outcomes)
 
 
+class StoredDefinition:
+    """The definition that a partition's core decides by, and its version."""
+
+    def __init__(self, core: TableCore, record: TableRecord, store: Store) -> None:
+        self._core = core
+        self._version = record.definition_version
+        self._table_id = record.definition.table_id
+        self._key = key_layout.table_record(record.definition.name)
+        self._store = store
+
+    async def follow(self, version: int) -> None:
+        """Load the stored definition, unless the core decides by this version.
+
+        Raises:
+            HeadGone: the table was deleted.
+            StoreError: the definition can't be read.
+        """
+        if version == self._version:
+            return
+        (row,) = await self._store.latest.load([self._key])
+        record = None if row is None else catalog.decode_record(row)
+        if record is None or record.definition.table_id != self._table_id:
+            raise HeadGone("the table was deleted")
+        self._core.use(record.definition)
+        self._version = record.definition_version
+
+
 def table_partition(
     feed: ChangeFeed,
-    definition: TableDefinition,
+    record: TableRecord,
     store: Store,
     clock: Clock,
     settings: PartitionSettings,
@@ -132,7 +165,7 @@ def table_partition(
     throttle: TableThrottle,
 ) -> Partition[TableBatch]:
     """Return the actor of a table's partition; it takes its number from its change feed."""
-    number = feed.partition_number
+    number, definition = feed.partition_number, record.definition
     copy_messages = settings.copy_messages
     core = TableCore(number, definition, settings.item_collection_limit_bytes)
     charges = Charges(number, throttle)
@@ -148,6 +181,7 @@ def table_partition(
         core,
         effects,
         Participant(core, charges, copy_messages=copy_messages),
+        definition=StoredDefinition(core, record, store),
         copy_messages=copy_messages,
         mailbox=mailbox,
     )

@@ -7,7 +7,7 @@ partitions write.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import structlog
@@ -16,7 +16,7 @@ from msgspec import Struct
 from dynactor.actors.partition.batch import TableBatch
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.item_locks import Join, Joined, Resolve
-from dynactor.actors.partition.messages import Expired, ExpireItems, Redefine, WriteItem, Written
+from dynactor.actors.partition.messages import Expired, ExpireItems, WriteItem, Written
 from dynactor.actors.partition.partition import Partition
 from dynactor.actors.partition.partition_actors import PartitionActors
 from dynactor.actors.partition.partition_map import PartitionMoved
@@ -315,42 +315,6 @@ class Table:
                 return split
         return self.partitions.when_split(number)
 
-    async def redefine(self, definition: TableDefinition) -> dict[int, int]:
-        """Make every partition use a new definition.
-
-        A partition that was abandoned writes nothing until it restarts, and then uses the new
-        definition.
-
-        Returns:
-            The counter of the last change under the old one, by partition number.
-
-        Raises:
-            DynamoDBError: a partition can't answer, or the counter of one that was abandoned can't
-                be read; the other partitions use the new definition.
-        """
-        replies: dict[int, asyncio.Future[int]] = {}
-        given_up = []
-        for number in self.partitions.map.numbers:
-            partition = self.partitions[number]
-            try:
-                replies[number] = partition.ask(Redefine(definition), always=True)
-            except MailboxClosed:
-                given_up.append(number)
-        counters = dict(zip(replies, await asyncio.gather(*replies.values()), strict=True))
-        return counters | await self._stored_counters(given_up)
-
-    async def _stored_counters(self, numbers: Sequence[int]) -> dict[int, int]:
-        """The counters of partitions that are not running."""
-        try:
-            values = await self._store.latest.load(list(map(key_layout.partition_head, numbers)))
-        except StoreError as error:
-            raise unreadable(self.definition.name, error) from error
-        return {
-            number: catalog.decode_partition_head(value).counter
-            for number, value in zip(numbers, values, strict=True)
-            if value
-        }
-
     async def close(self, *, is_deleted: bool = False) -> None:
         """Accept no more writes, and wait until the accepted ones are answered.
 
@@ -408,7 +372,7 @@ class Table:
             raise self._closed_error()
         return table_partition(
             self.followers.feed(number),
-            self.definition,
+            self._record,
             self._store,
             self._environment.clock,
             self._environment.settings,

@@ -39,6 +39,18 @@ _OTHER_OWNER: Final = "Nothing was written: the data have another owner now, try
 Ending: TypeAlias = Literal["committed", "refused", "cancelled"]
 
 
+# Maximum number of attempts of a round that conflicts, for example with a change of a table.
+_MOST_CONFLICTS: Final = 4
+
+
+class _RoundConflict(Exception):
+    """The commit of a round conflicts. Nothing was written."""
+
+    def __init__(self, conflict: Conflict) -> None:
+        super().__init__(str(conflict))
+        self.conflict = conflict
+
+
 class Prepared(Protocol):
     """A partition that has accepted its part of a transaction."""
 
@@ -267,7 +279,7 @@ class Rounds:
 
     async def _decide(self, candidates: Sequence[Candidate]) -> None:
         try:
-            await self._decide_together(candidates)
+            await self._decide_past_conflicts(candidates)
         except DynamoDBError as error:
             if len(candidates) == 1:
                 candidates[0].refuse(error)
@@ -275,6 +287,18 @@ class Rounds:
             else:
                 for candidate in candidates:
                     await self._decide([candidate])
+
+    async def _decide_past_conflicts(self, candidates: Sequence[Candidate]) -> None:
+        """Repeat a round after a conflict: the partitions may still hold its locks."""
+        conflict: Conflict | None = None
+        for _ in range(_MOST_CONFLICTS):
+            try:
+                await self._decide_together(candidates)
+            except _RoundConflict as error:
+                conflict = error.conflict
+            else:
+                return
+        raise InternalServerError(_RESTARTED) from conflict
 
     async def _decide_together(self, candidates: Sequence[Candidate]) -> None:
         round_id = self._next_id()
@@ -304,7 +328,7 @@ class Rounds:
         except Fenced as error:
             raise InternalServerError(_OTHER_OWNER) from error
         except Conflict as error:
-            raise InternalServerError(_RESTARTED) from error
+            raise _RoundConflict(error) from error
         except StoreError as error:
             raise InternalServerError(f"Nothing was written: {error}") from error
 

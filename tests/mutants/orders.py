@@ -409,37 +409,13 @@ ORDERS: Final = (
         ],
     ),
     Fault(
-        "partitions stop recording before the stream's end is stored",
-        "actors/catalog/table_changes.py",
-        """\
-            new if is_enabled else structs.replace(new, stream=old.stream)
-""",
-        """\
-            new
-""",
-        "tests/actors/derived/test_stream_steps.py",
-        [
-            "test_a_stream_whose_end_the_store_refuses_misses_no_change",
-        ],
-    ),
-    Fault(
         "stream being disabled shows records behind its end",
         "actors/catalog/table_changes.py",
-        "with self._streams.closing(stream) if stream else nullcontext():",
-        "with nullcontext():",
+        "during=self._streams.closing(stream) if stream else nullcontext(),",
+        "during=nullcontext(),",
         "tests/actors/derived/test_stream_steps.py",
         [
             "test_a_stream_that_is_being_disabled_shows_no_record_after_its_end",
-        ],
-    ),
-    Fault(
-        "disabled stream ends before what it showed",
-        "actors/catalog/streams.py",
-        "shard.partition_number: max(tails[shard.partition_number], self.tail(shard))",
-        "shard.partition_number: tails[shard.partition_number]",
-        "tests/actors/derived/test_stream_steps.py",
-        [
-            "test_a_disabled_stream_ends_after_all_records_that_it_showed",
         ],
     ),
     Fault(
@@ -509,28 +485,27 @@ ORDERS: Final = (
         ],
     ),
     Fault(
-        "partitions keep a definition that was refused",
+        "change of a table does not compare the heads of its partitions",
         "actors/catalog/definition_commit.py",
-        """\
-        with suppress(DynamoDBError):
-            await table.redefine(old)
-        raise""",
-        "        raise",
-        "tests/actors/catalog/test_refused_changes.py",
-        [
-            "test_a_destination_whose_disabling_was_refused_misses_no_change",
-        ],
+        "heads=[*raised, *stored.heads]",
+        "heads=stored.heads",
+        "tests/actors/catalog/test_definition_versions.py",
+        ["test_a_write_under_the_old_definition_is_decided_again"],
+    ),
+    Fault(
+        "partition keeps to a definition that its head no longer names",
+        "actors/partition/partition.py",
+        "            await self._definition.follow(head.definition_version)\n",
+        "            pass\n",
+        "tests/actors/catalog/test_definition_versions.py",
+        ["test_a_write_under_the_old_definition_is_decided_again"],
     ),
     Fault(
         "definition shows before it is stored",
         "actors/catalog/definition_commit.py",
-        """\
-        await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
-""",
-        """\
-        table.record = stored.record
-        await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
-""",
+        "            balances = table.throttle.rows_before(definition)\n            with",
+        "            balances = table.throttle.rows_before(definition)\n"
+        "            table.record = stored.record\n            with",
         "tests/actors/catalog/test_refused_changes.py",
         [
             "test_a_destination_whose_disabling_was_refused_misses_no_change",
@@ -648,14 +623,12 @@ ORDERS: Final = (
         "time to live stops before that is stored",
         "actors/catalog/time_to_live_phases.py",
         """\
-            await self._put(table, settings)
-            # Stop the actors, so that no item is deleted after the answer. Changes that are
-            # recorded already have no effect.
+            await definition_commit.redefine(self._owner, table, definition)
             await table.followers.detach(subscriber_id(table))
 """,
         """\
             await table.followers.detach(subscriber_id(table))
-            await self._put(table, settings)
+            await definition_commit.redefine(self._owner, table, definition)
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [

@@ -62,9 +62,18 @@ class OtherOwner(FaultyStore):
             if not self._allowed and self._refusals:
                 self._refusals -= 1
                 self.refused += 1
+                await self._change_table(groups)
                 raise Conflict("the head is another one: played by a test")
             self._allowed = max(0, self._allowed - 1)
         return await super().commit(groups)
+
+    async def _change_table(self, groups: Sequence[Group]) -> None:
+        """Write the change of the other owner."""
+        for group in groups:
+            if group.head_key.startswith(key_layout.TABLE_RECORDS[0]) and group.expected_head:
+                record = changed(catalog.decode_record(group.expected_head), "other")
+                other = Group(group.head_key, group.expected_head, catalog.encode_record(record))
+                await (await super().commit([other]))
 
 
 @pytest.mark.parametrize("lost", range(3))

@@ -30,7 +30,7 @@ from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
 from dynactor.model.values.item import decode
 from dynactor.model.writes.write import Delete
-from dynactor.storage import catalog, key_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Store
 from tests.support.databases.databases import (
     SetClock,
@@ -57,13 +57,7 @@ async def add_index(database: Database) -> None:
         next_index_id=2,
     )
     actor = database.actor
-    record, head = actor._table_changes._with_index_partitions(
-        structs.replace(table.record, definition=adding), actor._owner.head
-    )
-    await table.redefine(adding)
-    heads = [catalog.new_head(partition.number) for partition in record.index_partitions[1]]
-    await actor._owner.put(record, head=head, heads=heads)
-    table.record = record
+    await actor._table_changes._redefine(table, adding, database.clock.now_epoch_seconds())
     await actor._begin(table)
 
 

@@ -23,7 +23,7 @@ from dynactor.actors.partition.item_locks import (
     Transact,
     TransactionPart,
 )
-from dynactor.actors.partition.messages import ExpireItems, Redefine, RestoreItems, WriteItem
+from dynactor.actors.partition.messages import ExpireItems, RestoreItems, WriteItem
 from dynactor.actors.partition.partition import Core
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.mailbox import Message
@@ -312,8 +312,6 @@ def test_the_random_messages_have_all_kinds_of_outcomes() -> None:
     )
     assert isinstance(accepted, Accepted)
     assert type(conflict).__name__ == "TransactionConflictException"
-    (counter,) = runner.run([Redefine(WITHOUT_EXPIRY)])
-    assert counter == runner.head.counter
 
 
 def _entry(number: int) -> bytes:

@@ -35,6 +35,7 @@ from dynactor.streams.change_record import Origin, stored_bytes
 from tests.support.databases.databases import (
     HeldStore,
     put,
+    redefine,
     running_database,
     table_definition,
     thread,
@@ -161,7 +162,7 @@ async def test_time_to_live_skips_locked_items() -> None:
     async with running_database() as database:
         table, _ = await two_tables(database)
         now = int(database.clock.now_epoch_seconds())
-        await table.redefine(structs.replace(table.definition, time_to_live=TTL))
+        await redefine(database, table, time_to_live=TTL)
         old = thread("EC2", "a", ends=now - 100)
         other = thread("EC2", "b", ends=now - 100)
         await transact(database, (table, put(old)), (table, put(other)))
@@ -324,7 +325,7 @@ async def test_change_records_of_a_transaction_have_its_id_and_their_positions_i
     async with running_database() as database:
         table, other = await two_tables(database)
         for each in (table, other):
-            await each.redefine(structs.replace(each.definition, stream=STREAM))
+            await redefine(database, each, stream=STREAM)
         old, new = thread("EC2", "a", posts=1), thread("EC2", "a", posts=2)
         await table.write(put(old))
         await transact(
@@ -364,7 +365,7 @@ async def test_a_table_that_gets_a_follower_during_a_transaction_records_the_cha
 
         async def follow(step: int) -> None:
             if step == 0:
-                await table.redefine(structs.replace(table.definition, stream=STREAM))
+                await redefine(database, table, stream=STREAM)
 
         stepped(database, follow)
         await transact(database, (table, put(key)), (other, put(key)))
@@ -508,7 +509,7 @@ async def test_followers_get_a_committed_transaction_once_it_is_durable_even_on_
         async with running_database(store) as database:
             tables = await two_tables(database)
             for each in tables:
-                await each.redefine(structs.replace(each.definition, stream=STREAM))
+                await redefine(database, each, stream=STREAM)
             key = thread("EC2", "a")
             await asyncio.gather(*(each.write(put(key)) for each in tables))
             feeds = [feed for each in tables for feed in await each.followers.feeds() if feed.tail]
@@ -540,7 +541,7 @@ async def test_the_maintenance_of_logs_finds_a_transaction_committed_before_the_
         async with running_database(store) as database:
             tables = await two_tables(database)
             for each in tables:
-                await each.redefine(structs.replace(each.definition, stream=STREAM))
+                await redefine(database, each, stream=STREAM)
             key = thread("EC2", "a")
             await asyncio.gather(*(each.write(put(key)) for each in tables))
 
@@ -568,7 +569,7 @@ async def test_a_follower_misses_no_change_if_the_disk_is_full_after_the_commit(
         async with running_database(store) as database:
             table, other = await two_tables(database)
             for each in (table, other):
-                await each.redefine(structs.replace(each.definition, stream=STREAM))
+                await redefine(database, each, stream=STREAM)
             key = thread("EC2", "a")
             await asyncio.gather(table.write(put(key)), other.write(put(key)))
             feeds = await table.followers.feeds()

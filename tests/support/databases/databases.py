@@ -8,9 +8,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import structs
+
+from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.database import Database, open_database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock, SystemClock, VirtualClock
+from dynactor.actors.table.table import Table
 from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.table import TableDefinition
@@ -47,6 +51,12 @@ async def running_database(
         return
     async with memory_store() as own, open_database(own, chosen, clock, broker) as database:
         yield database
+
+
+async def redefine(database: Database, table: Table, **members: Any) -> None:
+    """Change members of a table's definition, for its partitions."""
+    definition = structs.replace(table.definition, **members)
+    await definition_commit.redefine(database.actor._owner, table, definition)
 
 
 def table_definition(

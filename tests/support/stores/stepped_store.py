@@ -172,6 +172,10 @@ class SteppedStore(FaultyStore):
         self._before.append(gate)
         return gate
 
+    def remove_gate(self, gate: Gate) -> None:
+        """Let later calls pass a gate that ``gate_before`` made; waiting calls still wait."""
+        self._before.remove(gate)
+
     def gate_behind(self, which: Which) -> Gate:
         """Add a gate that calls reach after the store has processed them."""
         gate = Gate(which)

@@ -1,0 +1,160 @@
+"""A change of a table is one commit over its record and the heads of its partitions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import InternalServerError
+from dynactor.model.tables.stream_rules import StreamChange
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.storage import catalog, key_layout
+from dynactor.storage.store import Group, Locked, Store
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.stored_items import items
+from tests.support.databases.transacting import transact
+from tests.support.stores.doubtful_store import DoubtfulStore, Fate
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.stepped_store import commits_of, loads_of, soon, stepped_database
+from tests.support.stores.store import memory_store
+
+ON = TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ONLY"))
+OFF = TableEdit(stream=StreamChange(enabled=False, view_type=None))
+BEFORE, MEANWHILE, AFTER = (thread("EC2", name) for name in ("before", "meanwhile", "after"))
+
+
+async def one_partition(database: Database) -> tuple[Table, bytes]:
+    """A table with a written item, and the key of its partition's head."""
+    await database.create_table(table_definition())
+    table = database.table("Thread")
+    await table.write(put(BEFORE))
+    [number] = table.partitions.map.numbers
+    return table, key_layout.partition_head(number)
+
+
+async def versions(store: Store) -> tuple[int, set[int]]:
+    """The version of the table's definition, in its record and in its heads."""
+    [record] = (await catalog.load(store.latest)).tables
+    keys = [key_layout.partition_head(each.number) for each in record.partitions]
+    heads = [catalog.decode_partition_head(head or b"") for head in await store.latest.load(keys)]
+    return record.definition_version, {head.definition_version for head in heads}
+
+
+async def recorded(table: Table) -> int:
+    [feed] = await table.followers.feeds()
+    return len(await feed.read(0, max_records=99, max_bytes=1 << 20))
+
+
+async def test_the_record_and_all_heads_have_the_version_of_the_definition() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        assert await versions(store) == (0, {0})
+        for number, edit in enumerate((ON, OFF), 1):
+            await database.update_table("Thread", edit)
+            assert await versions(store) == (number, {number})
+        # A setting that partitions don't decide by leaves them alone.
+        await database.update_table("Thread", TableEdit(tags_to_add=(("team", "storage"),)))
+        assert await versions(store) == (2, {2})
+
+
+async def test_a_write_under_the_old_definition_is_decided_again() -> None:
+    async with stepped_database(partitions_per_table=1) as (store, database):
+        table, head = await one_partition(database)
+        committing = store.gate_before(commits_of(head))
+        writing = asyncio.ensure_future(table.write(put(MEANWHILE)))
+        # The write is decided, without a change record.
+        await committing.reached()
+        store.remove_gate(committing)
+        await database.update_table("Thread", ON)
+        committing.open()
+        await writing
+        await table.write(put(AFTER))
+        [stream] = database.streams.all()
+        assert [shard.after for shard in stream.shards] == [1]
+        assert await recorded(table) == 2
+        assert await items(table, BEFORE, MEANWHILE, AFTER) == [BEFORE, MEANWHILE, AFTER]
+
+
+async def test_a_write_between_the_read_of_the_heads_and_the_commit_is_before_the_stream() -> None:
+    async with stepped_database(partitions_per_table=1) as (store, database):
+        table, _ = await one_partition(database)
+        reading = store.gate_behind(loads_of(key_layout.table_record("Thread")))
+        changing = asyncio.ensure_future(database.update_table("Thread", ON))
+        await reading.reached()
+        await table.write(put(MEANWHILE))
+        reading.open()
+        await changing
+        [stream] = database.streams.all()
+        assert [shard.after for shard in stream.shards] == [2]
+        await table.write(put(AFTER))
+        assert await recorded(table) == 1
+
+
+class BusyStore(FaultyStore):
+    """Writes an item before each commit of a change of the table, unless its heads are locked."""
+
+    table: Table | None = None
+    attempts = 0
+    locks = 0
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        record = key_layout.table_record("Thread")
+        if self.table is not None and any(group.head_key == record for group in groups):
+            self.attempts += 1
+            await self.table.write(put(thread("EC2", "busy")))
+        return await super().commit(groups)
+
+    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
+        self.locks += 1
+        return self._inner.locked(heads)
+
+
+async def test_a_partition_that_writes_all_the_time_is_locked_for_the_change() -> None:
+    async with memory_store() as inner:
+        store = BusyStore(inner)
+        async with running_database(store, partitions_per_table=1) as database:
+            store.table, _ = await one_partition(database)
+            await database.update_table("Thread", ON)
+            assert (store.attempts, store.locks) == (3, 1)
+            assert await versions(store) == (1, {1})
+
+
+async def test_locks_of_transactions_survive_a_change_of_the_table() -> None:
+    async with stepped_database(partitions_per_table=1) as (store, database):
+        table, head = await one_partition(database)
+        await database.create_table(table_definition("Other"))
+        other = database.table("Other")
+        committing = store.gate_before(commits_of(head))
+        written = asyncio.ensure_future(
+            transact(database, (table, put(AFTER)), (other, put(AFTER)))
+        )
+        await committing.reached()
+        store.remove_gate(committing)
+        await database.update_table("Thread", ON)
+        committing.open()
+        await written
+        assert await items(table, AFTER) + await items(other, AFTER) == [AFTER, AFTER]
+        assert await recorded(table) == 1
+
+
+@pytest.mark.parametrize("fate", [Fate.WRITTEN, Fate.DROPPED])
+async def test_partitions_have_the_stored_definition_after_an_unknown_commit(fate: Fate) -> None:
+    async with memory_store() as inner:
+        store = DoubtfulStore(inner)
+        async with running_database(store, partitions_per_table=1) as database:
+            table, _ = await one_partition(database)
+            store.lose_next(key_layout.table_record("Thread"), fate)
+            with pytest.raises(InternalServerError, match="is unknown"):
+                await database.update_table("Thread", ON)
+            await soon(lambda: database.table("Thread") is not table)
+            table = database.table("Thread")
+            await table.write(put(AFTER))
+            is_on = table.definition.stream is not None and table.definition.stream.enabled
+            assert is_on == (fate is Fate.WRITTEN)
+            assert await recorded(table) == int(is_on)
+            assert await versions(inner) == (int(is_on), {int(is_on)})
