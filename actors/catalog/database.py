@@ -236,7 +236,7 @@ class Database:
     async def restore_table(
         self, definition: TableDefinition, backup_id: TableBackupId, arn: str
     ) -> TableState:
-        """Create a table from a backup; it is ACTIVE once it is complete. Errors name the ARN.
+        """Create a table from a backup; it is ACTIVE once it is complete.
 
         Raises:
             TableAlreadyExistsException, TableInUseException: the name is in use.
