@@ -1,8 +1,9 @@
 """The items of a table, and the positions of its logs from which to continue.
 
-A snapshot keeps no state of the store, because that may take hours. Its pages leave out the items
-that changed since the positions. The logs after the positions contain those changes, so items and
-changes together have no gap or overlap. Changes must be recorded before the snapshot is taken.
+A snapshot reads each page from a new view, because a destination may take hours, and an old view
+would keep deleted data on the disk. Pages leave out the items that changed since the positions. The
+logs after the positions contain those changes. So the items and those changes together are
+complete, without an overlap. Changes must be recorded before the snapshot is taken.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class TableSnapshot:
     async def pages(self) -> AsyncIterator[list[StoredItem]]:
         """The items, page by page, in the order of their hashes.
 
-        Each page has the state of the moment when it is read, without the items that changed since
-        the positions: the logs have those changes.
+        Each page is read from the newest durable state. Items that changed since the positions are
+        left out, because the logs have those changes.
 
         Raises:
             StoreError: a page can't be read.
@@ -81,7 +82,8 @@ class TableSnapshot:
         number = sequence_number.unpack(item.version)
         position = self.positions.get(number.partition_number)
         if position is None:
-            # Partition numbers rise: a log without a position was deleted before, or began since.
+            # A log without a position was deleted before the snapshot if its number is lower than
+            # another's. Otherwise it began later, because numbers rise.
             return number.partition_number < max(self.positions)
         return number.counter <= position.counter
 

@@ -1,4 +1,4 @@
-"""The rate of deletions of expired items: one limit for the whole server, shared in turn."""
+"""The rate of deletions of expired items: one limit for all sweepers of the server."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ something is published.
   checkpoint at the end of each ancestor's log, which keeps this order after a restart.
 - A destination that does not accept records for too long is cut off: its logs are no longer kept.
   When its broker is back, consumers get a gap and then a snapshot.
-- A snapshot and its positions in the logs are read from one durable view, after the commit that
-  starts recording. So the logs after these positions have all later changes. A snapshot reads from
-  its view which partitions exist, and waits until the relay follows their logs. Its progress is not
-  stored: an interrupted snapshot starts again, after another gap.
+- A snapshot has positions in the logs, which are read after the commit that starts recording. So
+  the logs after these positions have all later changes, and the snapshot leaves out items with
+  later changes. The snapshot first waits until the relay follows the logs of all partitions. Its
+  progress is not stored: an interrupted snapshot starts again, after another gap.
 - A replay (``replay.py``) lives as long as the server and has no stored phase. Its first
   checkpoints are in the commit that makes its table record changes. They are deleted when the
   replay ends, or at the next start.

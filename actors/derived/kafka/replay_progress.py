@@ -47,6 +47,6 @@ class ReplayProgress(Struct, frozen=True):
     changes: int = 0
     changes_total: int = 0
     missing_changes: int = 0
-    # Number of snapshots begun: a snapshot is restarted if the broker is unreachable for too long.
+    # Number of snapshots begun: an interrupted snapshot starts again.
     snapshots: int = 0
     omitted_images: int = 0
