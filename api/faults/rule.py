@@ -100,7 +100,7 @@ class FaultRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """The end of the rule.
 
         Raises:
-            ValueError: the text is not a time.
+            ValueError: ``until`` is not a time.
         """
         return parse_time(self.until) if isinstance(self.until, str) else self.until
 

@@ -200,8 +200,8 @@ class DatabaseHost:
         self._settings = self._opening.settings
         rows = []
         if isinstance(self._clock, VirtualClock):
-            # Without this row the clock would not start before the real time, as with data of
-            # another server.
+            # Without this row, the data would count as written in real time, so the virtual clock
+            # could not start at an earlier time.
             rows.append(clock_row(self._clock.now_epoch_seconds(), self._clock.speed))
         if self._opening.separation != "shared":
             rows.append(separation_row(self._opening.separation, self._opening.settings.region))

@@ -253,7 +253,7 @@ class ServeOptions:
     """Run on a virtual clock that starts at this time: ISO 8601, epoch seconds, or now."""
 
     clock_speed: Annotated[float, Parameter(group=_TEST_TIMES)] = 0
-    """Speed of the virtual clock: 1 is real time, 0 stands still."""
+    """Speed of the virtual clock: 1 is real time, 0 stops the clock."""
 
     ttl_change_interval_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = (
         TIME_TO_LIVE_CHANGE_SECONDS

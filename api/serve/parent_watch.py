@@ -35,7 +35,7 @@ def _watch(parent: int) -> None:
 
 
 def _is_stream(descriptor: int) -> bool:
-    """Whether a descriptor is a pipe or a socket; files and terminals end for other reasons."""
+    """Whether a descriptor is a pipe or a socket: only their end means that the parent ended."""
     try:
         mode = os.fstat(descriptor).st_mode
     except OSError:

@@ -116,7 +116,7 @@ def by_case(results: Sequence[Result]) -> dict[Case, list[Rounds]]:
 
 
 def _unlike(sorted_results: dict[Case, dict[str, list[Result]]]) -> dict[Case, list[Rounds]]:
-    """If no two labels share parameters, all results form one case with the parameters shown."""
+    """All results as one case, for labels without common parameters; rows show the parameters."""
     rounds_of_all = [
         Rounds(label if len(sorted_results) == 1 else f"{label}: {case.text}", tuple(rounds))
         for case, of_case in sorted_results.items()

@@ -153,7 +153,7 @@ class Clients:
             self.clients.append(client)
 
     async def watch(self) -> None:
-        """Give up overdue answers, until canceled."""
+        """Stop waiting for overdue answers; runs until canceled."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             for client in self.clients:

@@ -6,11 +6,11 @@ from dynactor.load.work.plan import Plan
 
 
 class KeySpace:
-    """Maps places, ``0 <= place < count``, to item numbers; ``count`` grows with inserts.
+    """Maps places, the numbers below ``count``, to item numbers; ``count`` grows with inserts.
 
-    Without checks, the workers share the items that existed before the run, and each adds items of
-    its own. With checked reads, each worker has whole item collections of its own, so it alone
-    knows their content. Invariant: every place below ``count`` was inserted, or its insert failed.
+    Without checks, the workers share the items that existed before the run, and each worker adds
+    other items. With checked reads, each worker has separate item collections, so no other worker
+    changes them. Invariant: the item of every place was inserted, or its insert failed.
     """
 
     def __init__(self, plan: Plan, worker: int) -> None:
@@ -24,7 +24,7 @@ class KeySpace:
         self._ended: set[int] = set()
 
     def number(self, place: int) -> int:
-        """The item at a place."""
+        """The item number of a place."""
         if place < self._shared:
             return place
         # Collections are assigned to the workers round-robin.

@@ -75,8 +75,8 @@ class QueryCost(Struct, frozen=True):
 def query_cost(collection_bytes: int, suffixes: int = 1, *, consistent: bool = False) -> QueryCost:
     """The cost of querying a collection that is spread evenly over suffixes (S148, S150).
 
-    Each suffix is a query of its own, which costs at least one unit of 4 KB and is rounded up
-    separately.
+    Each suffix needs a separate query. The size of each query is rounded up separately, to at least
+    one unit of 4 KB.
     """
     assert suffixes >= 1
     each_bytes = -(-collection_bytes // suffixes)

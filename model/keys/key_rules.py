@@ -86,7 +86,7 @@ def check_condition_size(condition: KeyCondition) -> None:
     key, so the answer is empty.
 
     Raises:
-        ValidationException: together they are longer than a sort key can be.
+        ValidationException: the values together are longer than a sort key can be.
     """
     if not condition.sort:
         return

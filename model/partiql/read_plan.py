@@ -1,7 +1,7 @@
 """Plans how a SELECT reads its table.
 
-A WHERE that fixes the partition key becomes a Query for each of its values; any other becomes a
-Scan. The conditions that key ranges don't express remain as a filter.
+A WHERE that fixes the partition key becomes a Query for each value of the key. Any other WHERE
+becomes a Scan. The conditions that key ranges don't express remain as a filter.
 
 Sources: Developer Guide, "PartiQL select statements for DynamoDB" (the WHERE clauses that avoid a
 scan, at most 50 partition keys in IN); messages: DynamoDB Local 3.3.

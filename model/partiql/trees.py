@@ -197,7 +197,7 @@ class TreeBuilder:
         return self.value(expression)
 
     def _no_condition_function(self, call: syntax.Call) -> ValidationException:
-        """The error for a function that conditions lack; faults in its arguments come first."""
+        """The error for a function that conditions don't have, or for a fault in its arguments."""
         function = _function(call.name)
         if call.is_aggregate:
             return ValidationException(

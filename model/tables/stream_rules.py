@@ -14,7 +14,7 @@ from dynactor.model.tables.table import StreamSettings, StreamViewType
 
 
 class StreamChange(Struct, frozen=True):
-    """A StreamSpecification; ``label`` is for the new stream, if it is not in use."""
+    """A StreamSpecification. A new stream gets the ``label``, if no other stream has it."""
 
     enabled: bool
     view_type: StreamViewType | None = None

@@ -40,8 +40,9 @@ _LENT_SECONDS: Final = 1.0
 # Units that a partition takes from the pool beyond its debt. A small number is fair to other
 # partitions that need units.
 _LENT_UNITS: Final = 8.0
-# The reserve. A larger one makes a crash more expensive; a smaller one stores more often in a
-# burst.
+
+# The reserve (see above). With a larger one, a crash costs more units; with a smaller one, balances
+# are stored more often during a burst.
 _RESERVE_SECONDS: Final = 5.0
 _MOST_RESERVE_SECONDS: Final = 30.0
 # The assumed duration of a sync. Reads do not wait for syncs, so they can take units meanwhile.
@@ -184,7 +185,7 @@ class ProvisionedUnits:
     def give_back(self, partition_number: int, units: float, now_seconds: float) -> None:
         """Return the units of a failed request.
 
-        A partition that was split since then ignores them.
+        No effect if the partition was split since then.
         """
         partition = self._partitions.get(partition_number)
         if partition is None:
