@@ -9,7 +9,7 @@ class PartitionReading(Struct, frozen=True):
     """Counts since the limits were created, and the remaining units.
 
     ``refusals`` counts requests to this partition that were refused, or would have been.
-    ``ceiling_refusals`` counts those that two partitions might have admitted. ``balance_units`` is
+    ``ceiling_refusals`` counts those that a split in two might have avoided. ``balance_units`` is
     None on demand, where no units are saved.
     """
 
