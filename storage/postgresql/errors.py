@@ -78,6 +78,11 @@ def cannot_open(error: Exception, *, user: str, database: str, hosts: str) -> Ca
     text = _text(error).rstrip(".")
     if advice is not None:
         return CannotOpen(advice.format(user=user, database=database, text=text))
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return CannotOpen(
+            f"PostgreSQL at {hosts} takes no writes, because it is a standby or read-only. Promote "
+            "it, or name the primary in the URL of --store"
+        )
     return CannotOpen(
         f"PostgreSQL at {hosts} can't be used: {text}. Start it, or correct the URL of --store"
     )

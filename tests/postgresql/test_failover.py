@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dynactor.storage.store import Group, Unknown
+from dynactor.storage.store import CannotOpen, Group, Unknown
 from tests.postgresql.audited_writers import AuditedWriters
 from tests.support.servers.postgresql import Pair, Postgresql, running_pair
 from tests.support.stores.store import postgresql_store
@@ -58,6 +58,14 @@ async def test_a_first_host_that_does_not_answer_is_passed(pair: Pair) -> None:
             assert await store.latest.load([b"\x02"]) == [b"2"]
         finally:
             pair.primary.resume()
+
+
+async def test_a_standby_alone_is_refused_with_a_sentence(pair: Pair) -> None:
+    standby = pair.standby
+    url = standby.url().replace(standby.hosts, f"127.0.0.1:{standby.port}")
+    with pytest.raises(CannotOpen, match="takes no writes, because it is a standby or read-only"):
+        async with postgresql_store(url):
+            pass
 
 
 async def test_a_commit_whose_wait_for_the_standby_is_canceled_is_unknown(pair: Pair) -> None:
