@@ -75,7 +75,7 @@ class ReplayReads(Protocol):
         ...
 
     def find(self, replay_id: str) -> ReplayProgress:
-        """A replay.
+        """The replay with this id.
 
         Raises:
             ResourceNotFoundException: the replay does not exist, or ended long ago.

@@ -82,7 +82,7 @@ class Replays:
         return [replay.progress for replay in self._replays.values()]
 
     def find(self, replay_id: str) -> ReplayProgress:
-        """A job.
+        """The job with this id.
 
         Raises:
             ResourceNotFoundException: the job does not exist, or ended long ago.

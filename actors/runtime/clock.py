@@ -43,7 +43,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Domain time from the machine's clock; it stops while that clock shows an earlier time."""
+    """Domain time from the machine's clock; if that clock is set back, domain time waits for it."""
 
     def __init__(self) -> None:
         self._latest_epoch_seconds = 0.0

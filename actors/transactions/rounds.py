@@ -322,7 +322,7 @@ class Rounds:
                     self._over(candidate, ending)
 
     async def _commit(self, groups: list[Group]) -> Future[None]:
-        """Commit the groups together: the decision."""
+        """Commit the groups together; this commit is the decision."""
         try:
             return await commit_past_stalls(self._store, groups)
         except Fenced as error:
