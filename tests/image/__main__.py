@@ -1,9 +1,9 @@
 """Builds the image without Docker, as root: ``python -m tests.image DIRECTORY``.
 
-It reads compose/Dockerfile and executes its steps in Debian roots made by mmdebstrap, so the two
-can't differ. Then it measures the last root and starts the server there: with a read-only file
-system, as an arbitrary user, as process 1, which SIGTERM ends. The Debian package mmdebstrap need
-not be installed: ``--mmdebstrap`` names the program.
+The command reads compose/Dockerfile and executes its steps in Debian roots made by mmdebstrap. Then
+it measures the last root and starts the server there: with a read-only file system, as an arbitrary
+user, as process 1, which SIGTERM ends. ``--mmdebstrap`` names the program, so its Debian package
+need not be installed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _build(directory: Path, mmdebstrap: str) -> Root:
             raise SystemExit(f"There is no root for {distribution}: it has to be Debian's bookworm")
         place = directory / (name or "image")
         shutil.rmtree(place, ignore_errors=True)
-        # Devices, too, which Python would read.
+        # Use ``cp``, because ``shutil.copytree`` would read from the device files.
         subprocess.run(["cp", "--archive", base, place], check=True)
         sys.stdout.write(f"Stage {number + 1}: {source}\n")
         sys.stdout.flush()

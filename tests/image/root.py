@@ -38,7 +38,7 @@ def make_base(directory: Path, mmdebstrap: str) -> None:
         f"--customize-hook=chroot $1 apt-get --yes --purge remove {_PERL}",
         *excluded,
     )
-    # Its filter stands beside it.
+    # A helper program of mmdebstrap is in the same folder.
     path = f"{Path(program).parent}:{os.environ['PATH']}"
     subprocess.run(
         [program, *options, "bookworm", directory], env={**os.environ, "PATH": path}, check=True

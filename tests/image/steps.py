@@ -12,7 +12,7 @@ from tests.image.root import Root
 from tests.support.environment.dockerfile import Stage
 from tests.support.servers.server import PROJECT
 
-# They configure the start of a container, and change no file.
+# Instructions that configure the start of a container, and change no file.
 _ABOUT_CONTAINERS: Final = frozenset(
     {"FROM", "USER", "ENV", "VOLUME", "EXPOSE", "HEALTHCHECK", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
 )
@@ -51,7 +51,7 @@ def _copy(words: list[str], root: Root, folder: str, built: Mapping[str, Root]) 
     for source in sources:
         path = origin / source.lstrip("/")
         if path.is_dir():
-            # Links within the project lead into folders that are copied anyway.
+            # Keep links, because their targets within the project are copied, too.
             ignore = shutil.ignore_patterns(*left_out)
             shutil.copytree(path, place, symlinks=True, ignore=ignore, dirs_exist_ok=True)
         else:

@@ -31,7 +31,7 @@ exec chroot --userspec="$USER_ID:$USER_ID" --groups= "$ROOT" /usr/bin/env -i "$@
 
 
 def try_image(image: Root) -> list[str]:
-    """Start the server, send requests, end it; returns the failures."""
+    """Start the server, send requests to it, and stop it; returns the failures."""
     data = image.path.parent / "data"
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir()

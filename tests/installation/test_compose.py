@@ -31,7 +31,7 @@ def test_a_member_that_is_misspelt_or_of_another_type_is_found(tmp_path):
             read_compose_file(broken)
 
 
-def test_the_server_and_kafka_come_without_being_asked_for_by_profile():
+def test_the_server_and_kafka_belong_to_no_profile():
     assert [name for name, service in COMPOSE.services.items() if not service.profiles] == [
         "dynactor",
         "kafka",
@@ -42,7 +42,7 @@ def test_no_service_waits_for_another():
     assert all(service.depends_on == [] for service in COMPOSE.services.values())
 
 
-def test_all_that_is_mounted_is_there():
+def test_every_mounted_file_exists():
     used = {volume.split(":")[0] for one in COMPOSE.services.values() for volume in one.volumes}
     paths = {volume for volume in used if volume.startswith(".")}
     assert used - paths == set(COMPOSE.volumes)
@@ -64,7 +64,7 @@ def test_every_service_reports_its_health():
     assert stages(FOLDER / "Dockerfile")[-1].health_check
 
 
-def test_the_servers_variables_are_options_of_it():
+def test_every_variable_of_the_server_is_an_option():
     told = subprocess.run(
         [sys.executable, "-m", "dynactor", "serve", "--help"],
         cwd=PROJECT,
@@ -79,14 +79,14 @@ def test_the_servers_variables_are_options_of_it():
     assert given <= options
 
 
-def test_the_server_asks_for_kafka_where_containers_find_it():
+def test_the_server_connects_to_kafka_at_an_address_that_containers_can_resolve():
     bootstrap_servers = DYNACTOR.environment["DYNACTOR_KAFKA_BOOTSTRAP_SERVERS"]
     advertised = KAFKA.environment["KAFKA_ADVERTISED_LISTENERS"].split(",")
     assert f"CONTAINERS://{bootstrap_servers}" in advertised
     assert bootstrap_servers.split(":")[0] in COMPOSE.services
 
 
-def test_prometheus_asks_the_admin_port_by_a_name_that_the_server_answers_to():
+def test_prometheus_scrapes_the_admin_port_by_a_host_name_that_the_server_accepts():
     name, port = (
         DYNACTOR.environment["DYNACTOR_ALLOWED_HOSTS"],
         DYNACTOR.environment["DYNACTOR_ADMIN_PORT"],

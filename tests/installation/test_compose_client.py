@@ -24,7 +24,9 @@ def resolved(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
         (("--profile", "metrics"), {"dynactor", "kafka", "prometheus"}),
     ],
 )
-def test_it_starts_the_services_of_the_file(options: tuple[str, ...], names: set[str]):
+def test_the_compose_client_starts_the_services_of_the_file(
+    options: tuple[str, ...], names: set[str]
+):
     done = resolved(COMPOSE_FILE, *options)
     assert (done.returncode, done.stderr) == (0, "")
     services = json.loads(done.stdout)["services"]
@@ -37,7 +39,7 @@ def test_it_starts_the_services_of_the_file(options: tuple[str, ...], names: set
         assert service.get("healthcheck", {}).get("test") == (check and check.test)
 
 
-def test_it_refuses_a_file_with_a_misspelt_member(tmp_path: Path):
+def test_the_compose_client_refuses_a_file_with_a_misspelt_member(tmp_path: Path):
     broken = tmp_path / "compose.yaml"
     broken.write_text(COMPOSE_FILE.read_text().replace("healthcheck:", "health_check:"))
     done = resolved(broken)

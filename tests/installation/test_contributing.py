@@ -15,7 +15,7 @@ WORKFLOW = PROJECT / ".github" / "workflows" / "ci.yaml"
 CHECK = PROJECT / ".ci" / "mypy-changed"
 
 
-def test_every_hook_is_local_and_its_command_is_there():
+def test_every_hook_is_local_and_its_command_exists():
     [repository] = yaml.safe_load(HOOKS.read_text())["repos"]
     assert repository["repo"] == "local"
     words = [shlex.split(hook["entry"]) for hook in repository["hooks"]]

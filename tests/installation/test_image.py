@@ -67,7 +67,7 @@ def names(wheel: Path) -> set[str]:
 
 
 def is_ignored(name: str) -> bool:
-    """Whether .dockerignore excludes it; the last matching pattern decides."""
+    """Whether .dockerignore excludes the file; the last matching pattern decides."""
     ignored = False
     for pattern in IGNORED:
         if fnmatch.fnmatch(name, pattern.removeprefix("!").removeprefix("**/")):
@@ -75,7 +75,9 @@ def is_ignored(name: str) -> bool:
     return ignored
 
 
-def test_its_command_serves_and_its_health_check_works(installed: Path, tmp_path: Path):
+def test_the_command_of_the_image_serves_and_its_health_check_works(
+    installed: Path, tmp_path: Path
+):
     environment = image_environment(installed, tmp_path / "data")
     assert health(environment) == 1
     with (
@@ -87,7 +89,7 @@ def test_its_command_serves_and_its_health_check_works(installed: Path, tmp_path
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            # The command is searched in the image's path.
+            # Look the command up in the image's PATH.
             executable=shutil.which(IMAGE.command[0], path=environment["PATH"]),
         ) as process,
     ):
@@ -97,7 +99,7 @@ def test_its_command_serves_and_its_health_check_works(installed: Path, tmp_path
             with closing(boto3_client(server.endpoint)) as client:
                 assert client.list_tables()["TableNames"] == []
             assert health(environment) == 0
-            # A proxy of the user's machine is not used for requests to the container itself.
+            # Set a proxy, which the health check must not use for requests to its own container.
             assert health({**environment, "http_proxy": "http://192.0.2.1:3128"}) == 0
             (stop_signal,) = IMAGE.all("STOPSIGNAL")
             assert stop_signal == "SIGTERM"

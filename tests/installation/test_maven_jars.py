@@ -12,7 +12,7 @@ import pytest
 from tests.support.environment.maven_jars import NotFetched, class_path, jars
 from tests.support.servers.server import PROJECT
 
-# The relevant behavior of Maven: it takes time, and fills the directory file by file.
+# Simulates Maven, which takes time and fills the directory file by file.
 _MAVEN = """#!/bin/sh
 echo "$@" >> "{calls}"
 for argument; do case "$argument" in -DoutputDirectory=*) into="${{argument#*=}}";; esac; done
@@ -59,7 +59,7 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_several_runs_at_once_fetch_once_and_all_get_the_whole(machine: Machine):
+def test_concurrent_runs_fetch_once_and_all_get_every_jar(machine: Machine):
     machine.install_maven("sleep 0.5")
     script = (
         "import sys; from pathlib import Path; "
@@ -79,7 +79,7 @@ def test_several_runs_at_once_fetch_once_and_all_get_the_whole(machine: Machine)
     assert machine.calls == 1
 
 
-def test_a_changed_pom_is_fetched_and_the_old_one_kept(machine: Machine):
+def test_the_jars_of_a_changed_pom_are_fetched_and_the_old_jars_stay(machine: Machine):
     machine.install_maven("")
     before = jars(machine.pom)
     assert jars(machine.pom) == before

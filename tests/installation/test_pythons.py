@@ -31,13 +31,13 @@ def found(tmp_path: Path, environment: Mapping[str, str] | None = None) -> list[
     return [each.name for each in others(WANTED, OWN, {**machine, **(environment or {})})]
 
 
-def test_it_looks_on_the_path_and_among_pyenvs_versions(tmp_path: Path):
+def test_interpreters_are_found_on_the_path_and_among_pyenvs_versions(tmp_path: Path):
     fake(tmp_path / "b/python3.98", (3, 98, 1))
     fake(tmp_path / "pyenv/versions/3.97.5/bin/python3.97", (3, 97, 5))
     assert found(tmp_path) == ["3.97.5", "3.98.1"]
 
 
-def test_a_version_is_found_once_and_the_own_one_is_left_out(tmp_path: Path):
+def test_a_version_is_found_once_and_the_current_version_is_left_out(tmp_path: Path):
     fake(tmp_path / "a/python3.97", (3, 97, 0))
     fake(tmp_path / "a/python3.98", (3, 98, 1))
     fake(tmp_path / "b/python3.98", (3, 98, 1))
@@ -53,5 +53,5 @@ def test_other_interpreters_and_broken_ones_are_left_out(tmp_path: Path):
     assert found(tmp_path) == ["3.98.2"]
 
 
-def test_the_own_interpreter_is_a_supported_one():
+def test_the_current_interpreter_is_supported():
     assert own().minor in supported()

@@ -12,7 +12,7 @@ UNIT = PROJECT / "compose" / "dynactor.service"
 COMMAND = "/opt/dynactor/bin/dynactor"
 
 
-def test_systemd_finds_no_fault_in_it(tmp_path: Path):
+def test_systemd_analyze_accepts_the_unit(tmp_path: Path):
     text = UNIT.read_text()
     assert f"ExecStart={COMMAND} serve\n" in text
     (tmp_path / UNIT.name).write_text(text.replace(COMMAND, "/bin/true"))
@@ -21,7 +21,7 @@ def test_systemd_finds_no_fault_in_it(tmp_path: Path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_its_variables_are_options_of_the_server():
+def test_every_variable_of_the_unit_is_an_option_of_the_server():
     told = run_command("serve", "--help", COLUMNS="500").stdout
     named = set(re.findall(r"DYNACTOR_\w+", UNIT.read_text()))
     assert named

@@ -30,7 +30,7 @@ def test_the_plugins_options_are_the_documented_ones():
     assert options == set(re.findall(r"^\| `(dynactor_(?!server)\w+)` \|", GUIDE, re.MULTILINE))
 
 
-def test_the_lines_for_a_shell_work():
+def test_the_shell_commands_of_the_guide_work():
     lines = re.findall(r"^curl .*$", GUIDE, re.MULTILINE)
     assert len(lines) == 10
     with dynactor.testing.server() as server:

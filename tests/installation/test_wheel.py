@@ -37,7 +37,7 @@ def packaged() -> set[str]:
     """The names of the package's files in a wheel."""
     return {
         path if path.startswith("dynactor/") else f"dynactor/{path}"
-        # A new module is in the wheel before it is in the index.
+        # Include untracked modules, because the wheel includes them.
         for path in tracked("--others", "--exclude-standard")
         if path.partition("/")[0] in FLOORS | {"dynactor"}
     }
@@ -55,9 +55,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path):
     assert "dynactor/py.typed" in packaged()
 
 
-def test_the_wheel_made_from_the_sdist_is_the_same_file_by_file(
-    wheel: Path, sdist: Path, tmp_path: Path
-):
+def test_the_wheel_made_from_the_sdist_has_the_same_files(wheel: Path, sdist: Path, tmp_path: Path):
     subprocess.run(["tar", "-xf", sdist], cwd=tmp_path, check=True)
     (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
     assert {path.name for path in (source / "dynactor").iterdir()}.isdisjoint(FLOORS)
@@ -88,7 +86,7 @@ def test_installing_adds_one_package_its_metadata_and_the_command(installed: Pat
 
 
 @pytest.mark.parametrize("command", [["dynactor"], ["python", "-m", "dynactor"]], ids=" ".join)
-def test_it_serves_from_a_folder_with_packages_of_the_same_names(
+def test_the_server_starts_in_a_folder_with_packages_of_the_same_names(
     command: list[str], installed: Path, tmp_path: Path
 ):
     for name in (*FLOORS, "tests"):

@@ -15,7 +15,7 @@ require (
 """
 
 
-def test_the_guides_lines_for_go_work():
+def test_the_go_examples_of_the_guide_work():
     folder = kept_folder("go-suite")
     if not (folder / "go.sum").is_file():
         write_files(folder, {"go.mod": MODULE, **guide_files("go")})

@@ -25,12 +25,12 @@ def project() -> Path:
     return folder
 
 
-def test_the_guides_lines_for_java_work(project: Path):
+def test_the_java_examples_of_the_guide_work(project: Path):
     told = run(["mvn", "-B", "test", "-Dtest=ThreadsTest"], project)
     assert "Tests run: 1, Failures: 0, Errors: 0" in told
 
 
-def test_the_sdks_retries_do_no_transaction_twice(project: Path):
+def test_retries_of_the_sdk_apply_no_transaction_twice(project: Path):
     with dynactor.testing.server() as server:
         run(
             ["mvn", "-B", "test", "-Dtest=RetriesTest"],

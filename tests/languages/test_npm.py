@@ -31,11 +31,11 @@ def project() -> Path:
     return folder
 
 
-def test_the_guides_lines_for_javascript_work(project: Path):
+def test_the_javascript_examples_of_the_guide_work(project: Path):
     assert "pass 1" in run(["node", "--test"], project)
 
 
-def test_the_sdks_retries_do_no_transaction_twice(project: Path):
+def test_retries_of_the_sdk_apply_no_transaction_twice(project: Path):
     with dynactor.testing.server() as server:
         told = run(
             ["node", "retries.mjs", *FAULTS],

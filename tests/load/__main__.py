@@ -1,4 +1,4 @@
-"""The workload generator, and rounds beside other servers: ``python -m tests.load --help``."""
+"""The workload generator and the comparisons of servers: ``python -m tests.load --help``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def main() -> NoReturn:
     try:
         code = app(exit_on_error=False, result_action="return_value")
     except CycloptsError:
-        # It has printed the error.
+        # Cyclopts has printed the error.
         code = TROUBLE
     sys.exit(code)
 

@@ -89,7 +89,7 @@ async def _send(server: Server, clients: Sequence[socket.socket], pipeline: byte
 
 @contextmanager
 def _aborting(count: int) -> Iterator[list[socket.socket]]:
-    """Clients that abort at the end."""
+    """Sockets that are reset when the context ends."""
     with ExitStack() as stack:
         clients = [stack.enter_context(socket.socket()) for _ in range(count)]
         for client in clients:
@@ -136,7 +136,7 @@ async def _cpu_after_abort(
 
 
 async def _quiet_cpu_seconds(server: Server) -> float:
-    """The server's processor time, once it stays constant."""
+    """Wait until the server is idle; returns its total processor time."""
     last = -1.0
     while (now := cpu_seconds(server.pid)) > last:
         last = now
@@ -145,7 +145,7 @@ async def _quiet_cpu_seconds(server: Server) -> float:
 
 
 async def _run(server: Server, options: argparse.Namespace) -> bool:
-    """Measure round by round; whether all is within the limits."""
+    """Measure all rounds; returns whether every figure is within its limit."""
     latencies: list[float] = []
     most_cpu = 0.0
     async with connections(server, 1) as (connection,):

@@ -124,7 +124,7 @@ async def _scan(connection: Connection, table: str) -> tuple[int, int]:
 
 
 async def churn(directory: Path, count: int) -> None:
-    """CreateTable, Put, Get, DeleteTable, repeatedly."""
+    """Repeat CreateTable, PutItem, GetItem and DeleteTable, and print their duration."""
     times = []
     with dynactor(directory) as server:
         async with connections(server, 1) as (connection,):
@@ -185,7 +185,7 @@ def _disk_megabytes(directory: Path) -> float:
 
 
 def main() -> None:
-    """Parse the options and run."""
+    """Parse the options and run the measurement."""
     parser = argparse.ArgumentParser(prog="python -m tests.load.footprint", description=__doc__)
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--churn", type=int, default=500, help="how many tables in a row")

@@ -33,10 +33,11 @@ _BUCKET = math.log(1.01)
 
 
 class Plan(Struct, frozen=True):
-    """The requests, their endpoint, and the duration. Keys are drawn evenly from ``keys`` items.
+    """The requests, their endpoint, and the duration.
 
-    A transaction has this many of them, far from each other. With ``contended`` they are arbitrary,
-    so transactions conflict; otherwise no two transactions share one.
+    Keys are drawn evenly from ``keys`` items. A transaction has ``transaction_items`` of these
+    items. With ``contended`` each transaction draws them at random, so transactions conflict.
+    Otherwise no two transactions share an item.
     """
 
     host: str
@@ -53,7 +54,7 @@ class Plan(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """The result. ``latencies`` counts by bucket, see ``percentile``."""
+    """The result. ``latencies`` maps a bucket to the number of its requests, see ``percentile``."""
 
     requests: int
     errors: int
@@ -200,7 +201,7 @@ def _transactions(plan: Plan, version: int) -> list[list[int]]:
     size = plan.transaction_items
     if plan.contended:
         draw = Random(version)
-        # From different collections, so that they are in all partitions.
+        # Take items of different collections, so that they are in all partitions.
         hot = [number * 10 for number in range(plan.keys)]
         return [draw.sample(hot, size) for _ in range(10_000)]
     count = plan.keys // size
@@ -222,7 +223,7 @@ class Generator:
         return cls(await MeasuringProcess.start("tests.load.generator", plan))
 
     async def measure(self) -> Report:
-        """Measure for the plan's time."""
+        """Measure for the duration in the plan."""
         return msgspec.json.decode(await self._process.report(), type=Report)
 
 

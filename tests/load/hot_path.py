@@ -102,7 +102,7 @@ class _Load:
         self.answers = 0
 
     async def run(self, next_dialogue: Callable[[], Dialogue | None]) -> None:
-        """Run dialogues on all connections until there are none left."""
+        """Run dialogues on all connections until ``next_dialogue`` returns None."""
         self._next = next_dialogue
         self._ended = self._loop.create_future()
         for wire in self._wires:

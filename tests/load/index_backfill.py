@@ -49,7 +49,7 @@ async def _idle(server: Server, connection: Connection, options: argparse.Namesp
 
 
 async def _under_load(server: Server, connection: Connection, options: argparse.Namespace) -> None:
-    """CPU per item is the rest after subtracting that of the same requests without a backfill."""
+    """Measure a backfill during requests, less the processor time of the requests alone."""
     plan = Plan(
         server.host,
         server.port,

@@ -23,7 +23,7 @@ _CLIENTS = 64
 
 
 async def lag(server: Server, options: argparse.Namespace) -> None:
-    """Puts in an open loop on a table with three global indexes."""
+    """Measure the lag during puts in an open loop on a table with three global indexes."""
     print(
         f"{'puts/s':>8}{'put p50':>9}{'put p99':>9}{'lag p50':>9}{'lag p99':>9}{'lag max':>9}"
         f"{'CPU µs/put':>12}{'samples':>9}{'polls':>8}{'errors':>8}   (milliseconds)"
@@ -61,7 +61,7 @@ async def lag(server: Server, options: argparse.Namespace) -> None:
 
 
 async def throughput(server: Server, options: argparse.Namespace) -> None:
-    """Puts in a closed loop, by the number of global indexes."""
+    """Measure puts in a closed loop for several numbers of global indexes."""
     print(
         f"{'GSIs':>6}{'puts/s':>10}{'p50 µs':>9}{'p99 µs':>9}{'CPU µs/put':>12}"
         f"{'CPU µs/GSI':>12}{'caught up s':>13}{'errors':>8}"

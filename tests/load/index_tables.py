@@ -20,7 +20,7 @@ BY_TITLE = "global_0"
 
 
 def global_index(number: int) -> dict[str, Any]:
-    """The definition of the index of that number; all hold whole items."""
+    """The definition of the global index with that number; it projects all attributes."""
     return {
         "IndexName": f"global_{number}",
         "KeySchema": [

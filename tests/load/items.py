@@ -16,7 +16,7 @@ _TEXT = (
 
 
 def create_table(name: str, *, indexed: bool = True) -> dict[str, Any]:
-    """CreateTable's body: an on-demand table with one local secondary index that holds all."""
+    """CreateTable's body: an on-demand table, by default with a local index of all attributes."""
     body: dict[str, Any] = {
         "TableName": name,
         "BillingMode": "PAY_PER_REQUEST",

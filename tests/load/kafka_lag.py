@@ -4,8 +4,8 @@
 input, goes to the topic's end and prints ``ready``. It reads until a second line comes, and prints
 a ``Report``. ``Follower`` controls it from the benchmark's process.
 
-A change's age counts from its commit time, which its record has in microseconds: before it was
-durable and acknowledged. A sample of the records is inspected.
+The age of a change is measured from its commit time. The record has the commit time in
+microseconds. The commit time is before the acknowledgment. Only a sample of the records is parsed.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def publishing(
 
 
 async def drain(published: Published, options: argparse.Namespace) -> None:
-    """The backlog of one table, from the first published record to the last."""
+    """Measure the publishing of one table's backlog, from the first record to the last."""
     server, broker = published.server, published.broker
     for _ in range(options.rounds):
         table = await published.table()
@@ -110,7 +110,7 @@ async def drain(published: Published, options: argparse.Namespace) -> None:
         assert await published.lag(table) == options.backlog
         broker.start()
         cpu_before, broker_before = cpu_seconds(server.pid), cpu_seconds(broker.pid)
-        # The attempt that reaches it may be seconds away.
+        # The server's next attempt to connect may be seconds away.
         began_at = await published.wait_lag(table, options.backlog)
         left = await published.lag(table)
         ended_at = await published.wait_lag(table, 1)

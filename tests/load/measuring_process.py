@@ -1,7 +1,7 @@
 """A separate process that sends or reads, so its cost is not counted as the server's.
 
-Such a module reads its plan as JSON from the first line of its standard input and prints ``ready``
-when it is. It continues at a second line, and prints its report as JSON.
+The module of such a process reads its plan as JSON from the first line of its standard input. When
+it is ready, it prints ``ready``. After a second line it measures, and prints its report as JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.servers.server import PROJECT
 
 
 class MeasuringProcess:
-    """The process, ready."""
+    """A process that has printed ``ready``."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -27,7 +27,7 @@ class MeasuringProcess:
         """Start a module with a plan, and wait until it is ready.
 
         Raises:
-            RuntimeError: it failed, and has printed the reason on standard error.
+            RuntimeError: the process failed, and has printed the reason on standard error.
         """
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", module), cwd=PROJECT, stdin=PIPE, stdout=PIPE
@@ -40,6 +40,6 @@ class MeasuringProcess:
         return cls(process)
 
     async def report(self) -> bytes:
-        """Let it continue, and wait for its report."""
+        """Send the second line, and wait for the report."""
         report, _ = await self._process.communicate(b"go\n")
         return report

@@ -47,5 +47,5 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_megabytes(pid: int) -> float:
-    """The memory of a process that is in RAM."""
+    """The resident memory of a process."""
     return float(psutil.Process(pid).memory_info().rss) / 1e6

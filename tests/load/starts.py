@@ -1,7 +1,8 @@
 """The start time of commands: ``python -m tests.load.starts [--before CHECKOUT]``.
 
-Processor time, medians of rounds, alternating with another checkout. The floor is the time of
-importing only the libraries of a server. The commands use an address without a listener.
+The command prints medians of processor time. Its rounds alternate between this checkout and another
+one. The line ``floor`` is the time to import only the libraries of a server. The commands connect
+to an address without a listener.
 """
 
 from __future__ import annotations

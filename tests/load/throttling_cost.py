@@ -61,7 +61,7 @@ class Servers(NamedTuple):
 
 @contextmanager
 def servers(directory: Path, *arguments: str) -> Iterator[Servers]:
-    """Start them; ``arguments`` are further options of each."""
+    """Start the three servers; ``arguments`` are further options of each server."""
     wanted = (
         ("few", _FEW, "--no-key-traffic"),
         ("many", _MANY, "--no-key-traffic"),
@@ -108,10 +108,10 @@ async def keep_limits(case: Case) -> None:
 
 
 async def sample(case: Case, connections: int, seconds: float) -> Sample:
-    """One round of one case."""
+    """Measure one round of one case."""
     server = case.server
     await keep_limits(case)
-    # At half a unit each, four partitions allow 24,000 gets a second.
+    # A get takes half a unit, so four partitions allow 24,000 gets a second.
     plan = Plan(
         server.host,
         server.port,
@@ -133,10 +133,10 @@ async def sample(case: Case, connections: int, seconds: float) -> Sample:
 async def compare(
     title: str, cases: Sequence[Case], rounds: int, connections: int, seconds: float
 ) -> None:
-    """Measure cases in turn, print a line for each."""
+    """Measure the cases in alternating rounds, and print a line for each case."""
     samples: dict[str, list[Sample]] = {case.name: [] for case in cases}
     for turn in range(rounds):
-        # Each is first as often as last.
+        # Reverse every other round, so that each case is first as often as last.
         for case in cases if turn % 2 else reversed(cases):
             samples[case.name].append(await sample(case, connections, seconds))
     print(f"\n{title:36}{'requests/s':>12}{'CPU µs/request':>16}{'more':>8}{'refused':>9}")
@@ -156,7 +156,7 @@ async def compare(
 
 
 async def run(options: argparse.Namespace, made: Servers) -> None:
-    """Create the tables, measure, print."""
+    """Create the tables, measure all cases, and print the results."""
     few = made.few
     for server in made:
         await make_table(server, "gets", WarmThroughput=_WARM)

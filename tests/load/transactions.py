@@ -1,8 +1,8 @@
 """Transactions against as many single puts: ``python -m tests.load.transactions --help``.
 
-Every transaction puts its items with a unique client token, as SDKs do. *Apart*: no two of them
-share an item. *Hot*: all of them draw their items from a few, and conflicting ones are refused; the
-shares show how many.
+Every transaction puts its items with a unique client token, as SDKs do. In the lines *apart*, no
+two transactions share an item. In the lines *hot*, all transactions draw from a few items, and the
+share of transactions that conflicts cancelled is printed.
 
 Rounds alternate between the kinds and the medians are shown. The stable figures are the server's
 processor time per request, and the equivalent number of single puts.
@@ -61,7 +61,7 @@ async def prepare(server: Server) -> None:
 
 
 def middle(samples: Sequence[Sample]) -> Sample:
-    """The medians of the rounds, and all errors."""
+    """The medians of the rounds' figures, and the errors of all rounds."""
     return Sample(
         median(each.requests_per_second for each in samples),
         median(each.p50 for each in samples),
@@ -72,7 +72,7 @@ def middle(samples: Sequence[Sample]) -> Sample:
 
 
 class Kind(NamedTuple):
-    """A kind of load; without items: single puts."""
+    """A kind of load: transactions of ``items`` items each, or single puts if it is 0."""
 
     name: str
     items: int
@@ -90,7 +90,7 @@ KINDS = (
 
 
 async def sample(server: Server, kind: Kind, connections: int, seconds: float) -> Sample:
-    """One round."""
+    """Measure one round."""
     plan = Plan(
         server.host,
         server.port,
@@ -116,7 +116,7 @@ async def sample(server: Server, kind: Kind, connections: int, seconds: float) -
 
 
 async def run(options: argparse.Namespace, server: Server) -> None:
-    """Measure, print the table."""
+    """Measure all kinds, and print a table."""
     await prepare(server)
     print(
         f"{'':16}{'connections':>12}{'requests/s':>12}{'done/s':>10}{'p50 µs':>9}{'p99 µs':>9}"

@@ -1,7 +1,8 @@
 """The speed of sweeping expired items beside gets: ``python -m tests.load.ttl_sweep --help``.
 
-The server runs on a virtual clock, so windows with and without a sweep alternate. The items of all
-rounds are due within one minute of it, those of one round when it is advanced.
+The server runs on a virtual clock, so windows with and without a sweep alternate. All items expire
+within one minute of the virtual clock. Each round advances the clock to the expiry of its share of
+the items.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ async def run(clocked: Clocked, options: argparse.Namespace) -> None:
 async def _round(
     clocked: Clocked, server: Server, options: argparse.Namespace, due_at: float
 ) -> None:
-    """Gets alone, then with a sweep; the rest of the sweep runs without them."""
+    """Measure gets alone, then gets during a sweep; the rest of the sweep runs without gets."""
     await wait_quiet(server)
     plan = Plan(server.host, server.port, KEPT, "GetItem", options.connections, options.seconds)
     alone = await _measured(server, await Generator.start(plan))
@@ -79,7 +80,7 @@ async def _round(
     clocked.set(due_at)
     both = await _measured(server, generator)
     deleted = clocked.deleted_items(SWEPT) - before
-    # The cost of the gets is known, so the rest is the sweep's.
+    # Subtract the processor time of the gets, measured alone; the rest is that of the sweep.
     sweep_seconds = both.cpu_seconds - both.report.requests / alone.gets_per_cpu_second
     rate = deleted / both.report.seconds
     _print(
@@ -113,7 +114,7 @@ class _Window(NamedTuple):
 
     @property
     def gets_per_cpu_second(self) -> float:
-        """Independent of other work on the machine."""
+        """The gets per second of processor time, which other processes do not change."""
         return self.report.requests / self.cpu_seconds
 
 
@@ -131,7 +132,7 @@ def _print(
     kept: float | None = None,
     left: float | None = None,
 ) -> None:
-    """``left`` is the share of a dedicated processor that the sweep leaves to gets."""
+    """Print the results; ``left`` is the share of one processor that a sweep leaves to gets."""
     kept_text, left_text = (f"{'':7}" if each is None else f"{each:7.0%}" for each in (kept, left))
     report = window.report
     times = [percentile(report.latencies, each) / 1e3 for each in (0.5, 0.99)]

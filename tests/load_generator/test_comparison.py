@@ -53,7 +53,7 @@ def result(
 
 
 def alternated(ours: list[float], theirs: list[float]) -> list[Result]:
-    """The rounds in the order in which they alternate between the servers."""
+    """The results of two servers in alternating rounds, as in a comparison."""
     return [
         each
         for mine, other in zip(ours, theirs, strict=True)
@@ -66,13 +66,13 @@ def test_a_spread_is_the_median_the_least_and_the_most():
     assert spread([]) is None
 
 
-def test_ratios_are_of_rounds_that_followed_each_other():
-    # The machine was half as fast for a while, which changed no round's ratio.
+def test_a_ratio_is_computed_from_consecutive_rounds():
+    # In the second round the machine is half as fast, which does not change the ratio.
     ((_, (ours, theirs)),) = by_case(alternated([400, 200, 500], [100, 50, 100])).items()
     assert ours.ratios(theirs) == (4.0, 4.0, 5.0)
 
 
-def test_requests_that_failed_are_no_throughput():
+def test_failed_requests_do_not_count_as_throughput():
     ((_, (ours,)),) = by_case([result("ours", 100, errors=250)]).items()
     assert ours.rates == [75.0]
 
@@ -99,13 +99,13 @@ def test_a_row_shows_the_median_and_its_spread():
     assert theirs[-1] == "0.50 (0.33 to 1.00)"
 
 
-def test_a_server_that_can_not_do_it_is_a_dash():
+def test_an_unsupported_operation_is_shown_as_a_dash():
     results = [result("ours", 100), result("theirs", 1_000, errors=10_000, cpu_us=None)]
     ((_, rounds),) = by_case(results).items()
     assert _row(rounds) == ["100\n50 µs", "-"]
 
 
-def test_a_result_comes_back_from_its_file(tmp_path: Path):
+def test_a_result_round_trips_through_its_file(tmp_path: Path):
     made = result("ours", 100)
     save(made, tmp_path / "deeper" / "r.json")
     assert load(tmp_path / "deeper" / "r.json") == made

@@ -41,7 +41,7 @@ def recorded() -> Histogram:
 
 
 @pytest.mark.parametrize("value", [0, 1, 2_047, 2_048, 2_049, 12_345, 9_999_999, HIGHEST_US])
-def test_a_value_is_known_to_three_digits(value: int):
+def test_a_value_is_counted_with_three_digits(value: int):
     shown = highest(bucket(value))
     assert value <= shown <= value * 1.001
 
@@ -69,7 +69,7 @@ def test_an_empty_histogram_has_no_percentile():
     assert math.isnan(Histogram().maximum)
 
 
-def test_histograms_of_workers_add_up_to_that_of_all():
+def test_the_sum_of_the_workers_histograms_is_the_histogram_of_all_requests():
     random = Random(5)
     values = [int(random.expovariate(1 / 5_000)) for _ in range(5_000)]
     parts = [Histogram(), Histogram(), Histogram()]
@@ -84,13 +84,13 @@ def test_histograms_of_workers_add_up_to_that_of_all():
     assert added.percentile(99) == whole.percentile(99)
 
 
-def test_a_histogram_comes_back_from_its_text():
+def test_a_histogram_round_trips_through_its_text():
     again = Histogram.decode(recorded().encode())
     assert again.counts == recorded().counts
     assert Histogram.decode(Histogram().encode()).counts == {}
 
 
-def test_counts_of_any_size_come_back():
+def test_counts_of_any_size_round_trip():
     histogram = Histogram({1: 1, 2: 127, 3: 128, 70: (1 << 62) - 1})
     assert Histogram.decode(histogram.encode()).counts == histogram.counts
 

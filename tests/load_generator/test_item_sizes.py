@@ -25,7 +25,7 @@ def test_a_fixed_size_is_always_the_same():
     assert set(drawn("300")) == {300}
 
 
-def test_an_even_size_takes_both_ends_and_all_between():
+def test_a_uniform_size_includes_both_bounds_and_all_sizes_between():
     found = drawn("100-109")
     assert set(found) == set(range(100, 110))
     assert mean(found) == pytest.approx(104.5, rel=0.01)
@@ -41,7 +41,7 @@ def test_a_lognormal_size_has_its_median_and_a_long_tail():
     assert sorted(found)[int(0.975 * _DRAWS)] == pytest.approx(300 * 2.718 ** (0.7 * 1.96), rel=0.1)
 
 
-def test_no_size_is_beyond_what_an_item_may_have():
+def test_no_size_exceeds_the_limit_of_an_item():
     assert sizes("lognormal:300000:3")(0.999_999) == MAX_BYTES
     assert sizes("exponential:399000")(0.999_999) == MAX_BYTES
 

@@ -54,7 +54,7 @@ def test_the_hottest_keys_of_a_zipfian_choice_are_scattered():
     assert max(hottest) - min(hottest) > _KEYS / 4
 
 
-def test_the_latest_key_is_asked_for_most_also_when_keys_are_added():
+def test_the_latest_key_is_chosen_most_often_even_when_keys_are_added():
     choice = Latest(Random(7))
     for keys in (100, 101, 5_000):
         counts = Counter(choice.draw(keys) for _ in range(5_000))
@@ -69,7 +69,7 @@ def test_a_hot_set_gets_its_share():
     assert len(counts) == _KEYS
 
 
-def test_a_sequential_choice_goes_round_all_keys_in_order():
+def test_a_sequential_choice_repeats_all_keys_in_order():
     choice = Sequential(Random(7))
     places = [choice.draw(10) for _ in range(20)]
     assert sorted(places[:10]) == list(range(10))
@@ -81,7 +81,7 @@ def test_a_sequential_choice_goes_round_all_keys_in_order():
     "specification", ["uniform", "zipfian:0.7", "latest", "hot-set", "sequential"]
 )
 @pytest.mark.parametrize("keys", [1, 2, 3, 10])
-def test_no_choice_leaves_the_keys_that_there_are(specification: str, keys: int):
+def test_every_choice_returns_an_existing_key(specification: str, keys: int):
     assert drawn(specification, keys, 500).keys() <= set(range(keys))
 
 
@@ -90,7 +90,7 @@ def test_the_same_seed_draws_the_same_keys():
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_the_sum_of_a_large_number_of_ranks_is_close_without_being_added_up():
+def test_the_approximation_of_a_long_sum_of_ranks_is_close():
     exact = math.fsum(rank**-0.99 for rank in range(1, 200_001))
     assert generalized_harmonic(200_000, 0.99) == pytest.approx(exact, rel=1e-9)
 
@@ -98,6 +98,6 @@ def test_the_sum_of_a_large_number_of_ranks_is_close_without_being_added_up():
 @pytest.mark.parametrize(
     "specification", ["random", "zipfian:1", "zipfian:x", "hot-set:0.1", "uniform:2", "hot-set:0:1"]
 )
-def test_an_unknown_choice_is_refused_with_those_there_are(specification: str):
+def test_an_unknown_choice_is_refused_with_a_list_of_the_valid_ones(specification: str):
     with pytest.raises(UnknownChoice, match=r"zipfian\[:THETA\]"):
         key_choice(specification, Random(1))

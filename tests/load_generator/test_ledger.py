@@ -1,4 +1,4 @@
-"""The results that a read may have, and those it may not."""
+"""The ledger of a verified run: the results that a read may have, and findings for others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def put(of: Ledger, number: int = _ITEM) -> int:
     return write.version
 
 
-def test_exactly_the_loaded_items_are_there():
+def test_a_missing_or_unknown_item_is_a_finding():
     assert read(ledger(), seen(0)) == {}
     assert read(ledger(), None, _ABSENT) == {}
     assert read(ledger(), None) == {"stale": 1}
@@ -42,7 +42,7 @@ def test_a_read_that_began_after_a_write_shows_it():
     assert read(of, seen(0)) == {"stale": 1}
 
 
-def test_a_read_beside_a_write_may_show_either():
+def test_a_read_during_a_write_may_show_the_old_or_new_version():
     for shown in (seen(0), seen(1)):
         of = ledger()
         reading = of.begin_read(_ITEM)
@@ -52,7 +52,7 @@ def test_a_read_beside_a_write_may_show_either():
         assert of.findings.counts == {}
 
 
-def test_a_slow_read_beside_a_write_excuses_no_later_one():
+def test_a_slow_read_during_a_write_does_not_excuse_a_later_stale_read():
     of = ledger()
     slow = of.begin_read(_ITEM)
     put(of)
@@ -61,7 +61,7 @@ def test_a_slow_read_beside_a_write_excuses_no_later_one():
     assert of.findings.counts == {"stale": 1}
 
 
-def test_a_version_that_a_read_showed_stays():
+def test_a_version_that_a_read_showed_must_not_disappear():
     of = ledger()
     of.begin_put(_ITEM)
     assert read(of, seen(1)) == {}
@@ -100,7 +100,7 @@ def test_a_write_that_is_refused_after_it_was_read_is_a_finding():
     assert of.findings.counts == {"refused": 1}
 
 
-def test_a_write_without_an_answer_may_be_done_or_not_or_later():
+def test_a_write_without_an_answer_may_take_effect_at_any_time_or_never():
     of = ledger()
     of.unanswered(of.begin_put(_ITEM))
     assert read(of, seen(0)) == {}
@@ -111,7 +111,7 @@ def test_a_write_without_an_answer_may_be_done_or_not_or_later():
     assert read(of, seen(0)) == {"stale": 1}
 
 
-def test_after_a_write_without_an_answer_no_update_is_begun():
+def test_no_update_starts_after_a_write_without_an_answer():
     of = ledger()
     of.unanswered(of.begin_put(_ITEM))
     assert of.begin_update(_ITEM) is None
@@ -132,7 +132,7 @@ def test_an_item_missing_after_the_run_is_lost():
     assert read(of, None, at_end=True) == {"lost": 2}
 
 
-def test_a_read_that_may_be_behind_shows_only_written_versions():
+def test_an_eventually_consistent_read_shows_only_written_versions():
     of = ledger()
     put(of)
     of.refused(of.begin_put(_ITEM))
@@ -153,7 +153,7 @@ def test_a_condition_on_the_last_version_does_not_fail():
     assert of.findings.counts == {"condition": 1}
 
 
-def test_versions_that_no_read_may_show_are_dropped():
+def test_the_ledger_drops_versions_that_no_read_may_show():
     of = ledger()
     reading = of.begin_read(_ITEM)
     for _ in range(100):

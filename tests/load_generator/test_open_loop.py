@@ -98,7 +98,7 @@ def test_requests_are_sent_when_they_are_due_whether_or_not_others_are_answered(
 
 def test_requests_delayed_by_a_stalled_server_count_from_their_scheduled_time():
     driven = Driven(rate=100, clients=1)
-    # It answers nothing for a second, then everything.
+    # The server answers nothing for a second, and then all requests.
     driven.go_to(1.0)
     for _ in range(100):
         driven.answer()
@@ -124,7 +124,7 @@ def test_a_request_is_late_by_the_generators_fault_only_if_a_connection_was_free
     assert dict(driven.recorder.lateness) == {0: 1, 2_500: 1}
 
 
-async def test_an_unsent_request_has_waited_to_the_end():
+async def test_the_latency_of_an_unsent_request_lasts_to_the_end_of_the_run():
     driven = Driven(rate=10, clients=1)
     driven.go_to(0.95)
     stopping = asyncio.ensure_future(driven.loop.stop())
@@ -135,7 +135,7 @@ async def test_an_unsent_request_has_waited_to_the_end():
     assert waits == pytest.approx([50_000 + 100_000 * number for number in range(9)], abs=1)
 
 
-def test_a_rate_is_kept_after_its_ramp():
+def test_requests_are_due_at_the_rate_after_the_ramp():
     pacing = Pacing(1_000, ramp_seconds=2)
     due = [pacing.due_seconds(number) for number in range(3_000)]
     # The ramp is a triangle under the rate, so it sends half of the requests.
@@ -145,7 +145,7 @@ def test_a_rate_is_kept_after_its_ramp():
     assert all(one <= other for one, other in pairwise(due))
 
 
-def test_workers_share_a_rate_without_meeting():
+def test_the_requests_of_several_workers_are_evenly_interleaved():
     whole = [Pacing(100, 1).due_seconds(number) for number in range(300)]
     shares = [Pacing(100, 1, worker, 3).due_seconds(n) for worker in range(3) for n in range(100)]
     assert sorted(shares) == whole

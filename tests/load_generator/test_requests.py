@@ -35,7 +35,7 @@ def test_a_signature_is_the_one_that_boto3_makes(
     assert f"Authorization: {request.headers['Authorization']}" in lines
 
 
-def test_credentials_do_not_show_themselves():
+def test_the_repr_of_credentials_hides_the_secret():
     assert "secret" not in repr(Credentials("AKID", "secret"))
     assert "AKID" not in f"{Credentials('AKID', 'secret')}"
 
@@ -45,7 +45,7 @@ def test_credentials_come_from_the_environment_first():
     assert find_credentials(environment) == ("a", "b", None)
 
 
-def test_the_error_without_credentials_says_where_to_put_them(monkeypatch: pytest.MonkeyPatch):
+def test_the_error_without_credentials_says_where_to_set_them(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dynactor.load.wire.signing.find_spec", lambda _: None)
     with pytest.raises(NoCredentials, match="AWS_ACCESS_KEY_ID"):
         find_credentials({})
@@ -73,7 +73,7 @@ def test_a_request_has_its_length_and_target():
         ("https://123.ddb-x.dynamodb.us-east-1.amazonaws.com", None, "us-east-1"),
     ],
 )
-def test_an_endpoint_is_taken_apart(url: str, host_header: str | None, region: str | None):
+def test_an_endpoint_is_parsed(url: str, host_header: str | None, region: str | None):
     endpoint = parse_endpoint(url)
     assert host_header in {None, endpoint.host_header}
     assert endpoint.aws_region == region
@@ -107,7 +107,7 @@ def test_an_answer_is_whole_when_its_last_byte_is_there(received: bytes, status:
     "received",
     [b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n", _PLAIN + b"more"],
 )
-def test_bytes_other_than_an_answer_are_refused(received: bytes):
+def test_bytes_that_are_not_an_http_answer_are_refused(received: bytes):
     with pytest.raises(BadAnswer):
         take_answer(received)
 

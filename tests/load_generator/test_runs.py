@@ -101,14 +101,14 @@ async def test_requests_that_were_never_sent_count_in_the_latency_of_all():
     assert waited.maximum > 400_000
 
 
-def test_an_option_that_can_not_be_read_is_trouble_and_no_finding():
+def test_an_invalid_option_exits_with_the_code_for_errors():
     done = command("--keys", "many")
     assert done.returncode == 2
     assert "many" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_results_are_set_beside_each_other_and_drawn(
+def test_results_are_compared_and_plotted(
     server_endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     files = [tmp_path / "one.json", tmp_path / "other.json"]
@@ -118,9 +118,9 @@ def test_results_are_set_beside_each_other_and_drawn(
         drawn = tmp_path / f"plot.{kind}"
         compared = ["compare", *map(str, files), "--plot", str(drawn)]
         assert app(compared, result_action="return_value") == 0
-        told = capsys.readouterr().out
-        assert "one" in told
-        assert "other" in told
+        output = capsys.readouterr().out
+        assert "one" in output
+        assert "other" in output
         assert drawn.stat().st_size > 10_000
     page = (tmp_path / "plot.html").read_text()
     assert page.count("<svg") == 1
@@ -140,12 +140,12 @@ async def test_failed_requests_are_counted_and_set_the_exit_code(tmp_path: Path)
     result = load(kept)
     update = result.operations["update"]
     assert update.errors == update.requests == result.total.errors > 0
-    # Answers that come at once because nothing was done are no latency.
+    # Refusals are fast, and would lower the latencies if they counted.
     assert Histogram.decode(update.latency.histogram).total == 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "output"),
     [
         (("--endpoint", "http://127.0.0.1:9"), "Nothing listens at 127.0.0.1:9"),
         (("--endpoint", "127.0.0.1:8000"), "is not an endpoint"),
@@ -161,13 +161,13 @@ async def test_failed_requests_are_counted_and_set_the_exit_code(tmp_path: Path)
     ],
 )
 def test_an_impossible_run_is_reported_in_one_line(
-    arguments: tuple[object, ...], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[object, ...], output: str, capsys: pytest.CaptureFixture[str]
 ):
     assert app(list(map(str, arguments)), result_action="return_value") == 2
-    assert told in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
-def test_a_table_of_anothers_is_left_alone(server_endpoint: str):
+def test_a_table_that_the_generator_did_not_create_is_left_unchanged(server_endpoint: str):
     assert short(server_endpoint, "--workload", "get", "--table", "taken").returncode == 0
     done = short(server_endpoint, "--workload", "lsi-query", "--table", "taken")
     assert done.returncode == 2
@@ -177,7 +177,7 @@ def test_a_table_of_anothers_is_left_alone(server_endpoint: str):
     assert "items that this run has written" in " ".join(verified.stderr.split())
 
 
-def test_credentials_are_neither_shown_nor_kept(
+def test_credentials_are_neither_printed_nor_saved(
     server_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOFATEST")
@@ -191,7 +191,7 @@ def test_credentials_are_neither_shown_nor_kept(
     assert json.loads(kept.read_text())["plan"]["sign"] is True
 
 
-def test_a_run_that_has_to_be_signed_says_how(tmp_path: Path):
+def test_a_run_without_required_credentials_says_how_to_set_them(tmp_path: Path):
     keys = tmp_path / "keys"
     keys.write_text("[load]\naws_access_key_id = AKIDLOAD\naws_secret_access_key = secret\n")
     with running_server("--credentials-file", str(keys)) as server:
@@ -199,7 +199,7 @@ def test_a_run_that_has_to_be_signed_says_how(tmp_path: Path):
     assert (done.returncode, "add --sign" in done.stderr) == (2, True)
 
 
-def test_it_is_a_command_of_dynactor():
+def test_the_generator_is_a_command_of_dynactor():
     done = run_command("load", "workloads")
     assert (done.returncode, "ycsb-a" in done.stdout) == (0, True)
     done = run_command("load", "--endpoint", "http://127.0.0.1:9")

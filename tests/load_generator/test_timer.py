@@ -20,18 +20,20 @@ def make(request: pytest.FixtureRequest) -> Callable[[Callable[[], None]], Timer
     return made
 
 
-async def test_it_rings_after_its_time(make: Callable[[Callable[[], None]], Timer]):
+async def test_a_timer_rings_after_its_time(make: Callable[[Callable[[], None]], Timer]):
     rung = asyncio.Event()
     made = make(rung.set)
     at = perf_counter() + 0.02
     made.set(at)
     await rung.wait()
-    # The event loop's own may be early by its resolution.
+    # A timer of the event loop may fire early, by the resolution of its clock.
     assert perf_counter() >= at - 0.001
     made.close()
 
 
-async def test_a_time_that_is_past_rings_at_once(make: Callable[[Callable[[], None]], Timer]):
+async def test_a_timer_set_to_a_past_time_rings_at_once(
+    make: Callable[[Callable[[], None]], Timer],
+):
     rung = asyncio.Event()
     made = make(rung.set)
     made.set(0.0)
@@ -39,7 +41,7 @@ async def test_a_time_that_is_past_rings_at_once(make: Callable[[Callable[[], No
     made.close()
 
 
-async def test_it_can_be_set_again_from_where_it_rings(
+async def test_the_callback_of_a_timer_can_set_the_timer_again(
     make: Callable[[Callable[[], None]], Timer],
 ):
     times: list[float] = []
@@ -61,7 +63,7 @@ async def test_it_can_be_set_again_from_where_it_rings(
     assert times == sorted(times)
 
 
-async def test_a_closed_one_rings_no_more(make: Callable[[Callable[[], None]], Timer]):
+async def test_a_closed_timer_does_not_ring(make: Callable[[Callable[[], None]], Timer]):
     rings: list[int] = []
     closed = make(lambda: rings.append(1))
     closed.set(perf_counter() + 0.001)

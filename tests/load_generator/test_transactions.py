@@ -11,7 +11,7 @@ def transactions() -> Transactions:
     return made
 
 
-def test_all_of_a_transaction_or_nothing_may_be_shown():
+def test_a_read_may_show_all_or_none_of_a_transaction():
     assert not list(transactions().torn({1: 5, 2: 8, 3: 2}))
     assert not list(transactions().torn({1: 4, 2: 7, 3: 1}))
 

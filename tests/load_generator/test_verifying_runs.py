@@ -52,7 +52,7 @@ async def test_a_correct_server_gives_no_findings():
 
 async def test_a_lost_write_is_found():
     server = FaultyDynamoDB()
-    # With many items and a short run, some of these were not written again before the end.
+    # Use many items and a short run, so that some lost puts are not followed by another put.
     server.loses_put = lambda number: number % 5 == 0
     found = await findings(server, keys=2_000)
     assert found.counts["lost"] > 0
@@ -61,21 +61,21 @@ async def test_a_lost_write_is_found():
 
 async def test_stale_reads_are_found():
     server = FaultyDynamoDB()
-    # One of them alone may overlap a write of its item and be correct.
+    # Make many reads stale, because one stale read may overlap a write and be correct.
     server.shows_old = lambda number: 30 <= number < 130
     found = await findings(server, key_choice="hot-set:0.1:1")
     assert found.counts.keys() == {"stale"}
 
 
-async def test_an_item_in_anothers_place_is_found():
+async def test_an_answer_with_the_wrong_item_is_found():
     server = FaultyDynamoDB()
     server.shows_other = lambda number: number == 20
     found = await findings(server)
-    # The requested item is missing, and another one was returned.
+    # The server returned another item than the requested one.
     assert found.counts == {"foreign": 1, "stale": 1}
 
 
-async def test_a_write_without_an_answer_is_no_finding_whatever_came_of_it():
+async def test_a_write_without_an_answer_is_no_finding_whether_or_not_it_took_effect():
     server = FaultyDynamoDB()
     server.hangs_up = lambda number: number % 10 == 0
     found = await findings(server)
@@ -83,20 +83,20 @@ async def test_a_write_without_an_answer_is_no_finding_whatever_came_of_it():
     assert found.writes_unknown > 3
 
 
-async def test_an_answer_that_never_comes_is_given_up_and_counts_with_its_wait():
+async def test_a_request_without_an_answer_times_out_and_counts_with_the_timeout():
     server = FaultyDynamoDB()
     server.falls_silent = lambda number: number == 50
     async with server.serving():
         result = await run(server.endpoint, workload="put", timeout=0.6, duration=3.0)
     assert result.findings is not None
     assert result.findings.counts == {}
-    # On a busy machine, other requests may take as long.
+    # On a busy machine, other requests may time out, too.
     assert result.findings.writes_unknown >= 1
     assert result.total.outcomes.keys() == {"Timeout"}
     assert Histogram.decode(result.total.latency.histogram).maximum > 600_000
 
 
-async def test_a_server_that_does_not_come_back_leaves_items_unread():
+async def test_items_stay_unread_if_the_server_does_not_return():
     server = FaultyDynamoDB()
     server.dies = lambda number: number == 50
     async with server.serving():
@@ -108,7 +108,7 @@ async def test_a_server_that_does_not_come_back_leaves_items_unread():
 
 
 @pytest.mark.parametrize(("lag_seconds", "lost"), [(0.5, False), (60, True)])
-async def test_a_global_index_may_be_behind_but_has_to_catch_up(lag_seconds: float, lost: bool):
+async def test_a_global_index_may_lag_but_has_to_catch_up(lag_seconds: float, lost: bool):
     with running_server("--gsi-lag", f"fixed:{lag_seconds}") as server:
         result = await run(
             server.endpoint,

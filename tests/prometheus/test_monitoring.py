@@ -27,7 +27,7 @@ from tests.support.servers.server import PROJECT, Server, running_server
 RULES = PROJECT / "compose" / "prometheus"
 DASHBOARD = PROJECT / "compose" / "grafana" / "dynactor.json"
 DEADLINE_SECONDS = 60
-# For rates: several scrapes.
+# Rates need several scrapes.
 WINDOW_SECONDS = 5
 TABLE = {
     "TableName": "Orders",
@@ -46,7 +46,7 @@ TABLE = {
     ],
     "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 100},
 }
-# A broker that is down, because a waiting destination has a lag, too.
+# The broker is down, because the lag of a waiting destination is a metric, too.
 OPTIONS = ("--throttling", "auto", "--initial-burst-seconds", "1")
 BROKER = ("--kafka-bootstrap-servers", "127.0.0.1:9")
 STREAM = "arn:aws:kinesis:us-east-1:000000000000:stream/orders"
@@ -169,7 +169,9 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
 
 
 @pytest.mark.parametrize(("name", "expression"), expressions())
-def test_a_panel_shows_something(prometheus: Prometheus, name: str, expression: str) -> None:
+def test_the_query_of_a_panel_has_a_result(
+    prometheus: Prometheus, name: str, expression: str
+) -> None:
     expression = expression.replace("$__rate_interval", f"{2 * WINDOW_SECONDS}s")
     expression = expression.replace("$instance", ".+")
     values = prometheus.query(expression)
@@ -177,11 +179,11 @@ def test_a_panel_shows_something(prometheus: Prometheus, name: str, expression: 
     assert not any(map(math.isnan, values)), (name, values)
 
 
-def test_each_metric_of_a_rule_or_a_panel_is_one_that_the_server_has(
+def test_the_server_exports_each_metric_of_the_rules_and_panels(
     prometheus: Prometheus,
 ) -> None:
     texts = [(RULES / "alerts.yaml").read_text(), *(text for _, text in expressions())]
     named = set(re.findall(r"\b(?:dynactor|process)_\w+", " ".join(texts)))
-    # Present only while writes are refused.
+    # The server exports these metrics only after errors.
     for metric in named - {"dynactor_store_refuses_writes", "dynactor_system_errors_total"}:
         assert prometheus.query(f"count({metric})"), metric

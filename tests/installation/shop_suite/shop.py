@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 
 class OutOfStock(Exception):
-    """There are fewer of a product than ordered."""
+    """The stock of a product is smaller than the order."""
 
 
 class NotOpen(Exception):
@@ -30,18 +30,18 @@ class Shop:
         self._orders = dynamodb.Table("Orders")
 
     def add_products(self, products: Iterable[tuple[str, int]]) -> None:
-        """Store products with how many there are."""
+        """Store products with their stocks."""
         with self._products.batch_writer() as batch:
             for name, stock in products:
                 batch.put_item(Item={"Name": name, "Stock": stock})
 
     def stock(self, product: str) -> int:
-        """How many of a product there are."""
+        """The number of available pieces of a product."""
         found = self._products.get_item(Key={"Name": product}, ConsistentRead=True)
         return int(found["Item"]["Stock"])
 
     def place_order(self, customer: str, product: str, count: int) -> str:
-        """Take a product from the stock; the new order's id.
+        """Take a product from the stock; returns the new order's id.
 
         Raises:
             OutOfStock: nothing was changed.
@@ -84,7 +84,7 @@ class Shop:
             yield from page["Items"]
 
     def cancel(self, order_id: str) -> dict[str, Any]:
-        """Cancel an open order; the order as it is now.
+        """Cancel an open order; returns the changed order.
 
         Raises:
             NotOpen: nothing was changed.

@@ -1,4 +1,4 @@
-"""The shop's tests, which know neither moto nor dynactor: ``aws`` comes from their conftest.py."""
+"""The shop's tests. Their fixture ``aws`` is in conftest.py, for moto or for dynactor."""
 
 from __future__ import annotations
 

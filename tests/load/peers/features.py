@@ -81,14 +81,14 @@ def run_features(options: FeatureOptions, console: Console) -> None:
 
 async def _answers(peer: Peer, expiry_seconds: float) -> dict[str, str]:
     return {
-        "stream": await _told(_stream(peer)),
-        "throttling": await _told(_throttling(peer)),
-        "conflicts": await _told(_conflicts(peer)),
-        "expiry": await _told(_expiry(peer, expiry_seconds)),
+        "stream": await _answer_or_error(_stream(peer)),
+        "throttling": await _answer_or_error(_throttling(peer)),
+        "conflicts": await _answer_or_error(_conflicts(peer)),
+        "expiry": await _answer_or_error(_expiry(peer, expiry_seconds)),
     }
 
 
-async def _told(answer: Awaitable[str]) -> str:
+async def _answer_or_error(answer: Awaitable[str]) -> str:
     """The answer, or the error of a refused request."""
     try:
         return await answer
@@ -152,8 +152,8 @@ async def _throttling(peer: Peer) -> str:
 
 
 async def _conflicts(peer: Peer) -> str:
-    """The number of refused transactions, of many on the same 2 items, because of conflicts."""
-    await make_table(peer, TableName="crowded", **_ON_DEMAND)
+    """The number of conflicts among concurrent transactions on the same two items."""
+    await make_table(peer, TableName="contended", **_ON_DEMAND)
     results = await asyncio.gather(*(_transactions(peer) for _ in range(_CONFLICT_CLIENTS)))
     errors = list(chain.from_iterable(results))
     conflicts = sum("TransactionConflict" in error for error in errors)
@@ -165,7 +165,7 @@ async def _conflicts(peer: Peer) -> str:
 async def _transactions(peer: Peer) -> list[str]:
     """The errors of transactions, empty for success."""
     update = {
-        "TableName": "crowded",
+        "TableName": "contended",
         "UpdateExpression": "ADD n :one",
         "ExpressionAttributeValues": {":one": {"N": "1"}},
     }
@@ -183,7 +183,7 @@ def _reasons(answer: Answer) -> str:
 
 
 async def _expiry(peer: Peer, seconds: float) -> str:
-    """Whether an expired item is deleted, and its form in the stream."""
+    """Whether an expired item is deleted, and the form of its stream record."""
     await make_table(peer, TableName="aging", **_ON_DEMAND, StreamSpecification=_STREAM)
     setting = {"AttributeName": "expires", "Enabled": True}
     await call(peer, "UpdateTimeToLive", TableName="aging", TimeToLiveSpecification=setting)
@@ -200,7 +200,7 @@ async def _expiry(peer: Peer, seconds: float) -> str:
 
 
 async def _becomes(question: Callable[[], Awaitable[object]], seconds: float) -> bool:
-    """Whether the answer becomes true in time."""
+    """Whether an answer to the question is true within that time."""
     deadline = monotonic() + seconds
     while not await question():
         if monotonic() > deadline:

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from tests.differential.peers.local import install as install_local
 from tests.support.servers.server import PROJECT
 
-# These keep connections open, which the workload generator needs.
+# Servers that keep connections open, as the workload generator requires.
 LoadedName = Literal[
     "dynactor",
     "dynactor-memory",
@@ -105,7 +105,7 @@ def _local(port: int, data: Path | None) -> Launch:
     place = ("-inMemory",) if data is None else ("-dbPath", str(data.absolute()))
     command = ["java", "-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar"]
     options = ("-sharedDb", "-disableTelemetry", "-port", str(port), *place)
-    # It finds its libraries relative to that.
+    # DynamoDB Local finds its libraries relative to its own folder.
     return Launch([*command, *options], [*command, "-help"], install_local())
 
 

@@ -59,7 +59,7 @@ class PeerOptions:
     """Seconds to measure in each round."""
 
     warm_up: NonNegativeFloat = 1.0
-    """Seconds before that in each round."""
+    """Seconds of warm-up before each measurement."""
 
     workers: PositiveInt = 1
     """Processes that send requests."""
@@ -68,7 +68,7 @@ class PeerOptions:
     """Items of each table."""
 
     item_size: str = "300"
-    """Bytes per item, as in a run."""
+    """Bytes per item, as in the command ``run``."""
 
     local_index: bool = True
     """Give the tables a local index, which each write updates, too."""
@@ -77,7 +77,7 @@ class PeerOptions:
     """Give the table of all lines a global index; gsi-query has a table with one."""
 
     seed: int = 1
-    """Seed of the random choices, as in a run."""
+    """Seed of the random choices, as in the command ``run``."""
 
     directory: Path | None = None
     """Directory on the disk to measure. Default: a temporary one."""

@@ -1,4 +1,4 @@
-"""Requests to any of the servers. Each has its own connection, because moto closes it."""
+"""Requests to any of the servers, each on a new connection, because moto closes connections."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def call(
     """The answer to a request that has to succeed.
 
     Raises:
-        Refused: it was refused.
+        Refused: the server refused the request.
     """
     answer = await ask(peer, operation, body, service)
     if answer.status != 200:

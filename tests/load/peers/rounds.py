@@ -43,7 +43,7 @@ def run_rounds(options: PeerOptions, console: Console) -> None:
     plans = [_run_options(options, line, count) for line, count in _cases(options)]
     for each in plans:
         each.plan()
-    # Tables of a load have few units.
+    # The tables have few units, so limits that are enforced would refuse requests.
     observing = () if "--throttling" in options.serve else ("--throttling", "observe")
     serve = (*observing, *options.serve)
     with ExitStack() as stack:
@@ -122,12 +122,12 @@ async def _round(options: PeerOptions, peer: Peer, line: str, connections: int) 
 
 
 def _table_name(plan: Plan) -> str:
-    """Lines share a table if they can."""
+    """The table for a plan; plans whose tables have the same definition share a table."""
     return "load" + "-local" * plan.local_index + "-global" * plan.global_index
 
 
 def _row(rounds: Sequence[Rounds]) -> list[str]:
-    """A cell for each server: the median of the rounds, and their spread."""
+    """A line's cells, one for each server: the median of the rounds, and their spread."""
     ours, *others = rounds
     ratios = (ours.ratios(other) if _works(ours) and _works(other) else None for other in others)
     return [

@@ -25,7 +25,7 @@ _PROCESS_CLOCK: Final = 2
 
 
 class Peer(NamedTuple):
-    """A server that answers, its process, and the cost until its first answer."""
+    """A server that answers, its process, and its start: the time to its first answer."""
 
     name: ServerName
     endpoint: str
@@ -65,8 +65,8 @@ def running_peer(
             try:
                 if not _answers(process, port):
                     log.seek(0)
-                    told = log.read().decode(errors="replace")
-                    raise NoPeers(f"{name} does not start: {' '.join(command)}\n{told}")
+                    output = log.read().decode(errors="replace")
+                    raise NoPeers(f"{name} does not start: {' '.join(command)}\n{output}")
                 seconds = monotonic() - began
                 endpoint = f"http://127.0.0.1:{port}"
                 yield Peer(name, endpoint, process.pid, seconds, process_seconds(process.pid))
@@ -84,7 +84,7 @@ def process_seconds(pid: int) -> float:
 
 
 def user_environment() -> dict[str, str]:
-    """The machine's variables; Python caches compiled modules, as for users."""
+    """The environment variables of a user's process, in which Python caches compiled modules."""
     return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -96,7 +96,7 @@ def _free_port() -> int:
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Wait until the server answers a request; False if it ends before, or takes too long."""
+    """Wait for an answer; False if the process ends before it, or after a timeout."""
     deadline = monotonic() + _START_SECONDS
     request = request_bytes("ListTables", b"{}")
     while process.poll() is None and monotonic() < deadline:

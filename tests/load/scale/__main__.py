@@ -26,10 +26,10 @@ app = App(
     name="python -m tests.load.scale",
     help="""Measures this server with tables of up to millions of items.
 
-    First the time to start, the memory and the gets of tables of several sizes, side by side in
-    rounds that go from server to server. Then gets from a table that is larger than the memory,
-    which a control group limits: root alone may do that. Tables are filled past HTTP, by rows equal
-    to those of puts.""",
+    First the time to start, the memory and the gets of tables of several sizes, in rounds that
+    alternate between servers. Then gets from a table that is larger than the memory, which a
+    control group limits. Only root may create the group. Tables are filled without HTTP, with the
+    same rows as puts write.""",
     version_flags=(),
 )
 
@@ -60,7 +60,7 @@ def main() -> NoReturn:
     try:
         code = app(exit_on_error=False, result_action="return_value")
     except CycloptsError:
-        # It has printed the error.
+        # Cyclopts has printed the error.
         code = TROUBLE
     sys.exit(code)
 

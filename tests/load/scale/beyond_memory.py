@@ -37,7 +37,7 @@ def measure_beyond_memory(options: ScaleOptions, directory: Path, console: Conso
     with ExitStack() as stack:
         waits = Path(stack.enter_context(TemporaryDirectory())) / "waits"
         group = stack.enter_context(memory_group(options.limit_mib * _MIB))
-        # Cached data of another group would count as its own.
+        # Pages that are already cached would not count towards the new group's limit.
         forget_cached(path)
         watch = Watch(str(group), str(waits))
         server = stack.enter_context(

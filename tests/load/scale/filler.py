@@ -82,26 +82,28 @@ class _Partition:
 async def fill(
     directory: Path,
     plan: Plan,
-    told: Callable[[int], None],
+    report: Callable[[int], None],
     *,
     quiet_seconds: float = _QUIET_SECONDS,
 ) -> None:
     """Put the plan's items in the order of their numbers into its existing, empty table.
 
-    ``told`` gets the number of written items after each commit. The function returns when the
-    engine has written nothing for a while.
+    ``report`` is called with the number of written items after each commit. The function returns
+    when the engine has written nothing for a while.
     """
     store = await open_rocks(directory, RocksOptions(memtable_bytes=_MEMTABLE_BYTES))
     try:
         found = await catalog.load(store.latest)
         (table,) = (each for each in found.tables if each.definition.name == plan.table)
-        await _fill(store, table, plan, told)
+        await _fill(store, table, plan, report)
         await _wait_quiet(quiet_seconds)
     finally:
         await store.close()
 
 
-async def _fill(store: Store, table: TableRecord, plan: Plan, told: Callable[[int], None]) -> None:
+async def _fill(
+    store: Store, table: TableRecord, plan: Plan, report: Callable[[int], None]
+) -> None:
     definition = table.definition
     assert not definition.local_indexes, "a put would write their entries"
     assert not definition.records_changes, "a put would write a change record"
@@ -122,7 +124,7 @@ async def _fill(store: Store, table: TableRecord, plan: Plan, told: Callable[[in
             owner.put(row_prefix, position, item, size_bytes)
         groups = [group for each in partitions.values() if (group := each.group())]
         await _commit(store, groups)
-        told(end)
+        report(end)
 
 
 async def _commit(store: Store, groups: list[Group]) -> None:

@@ -26,7 +26,7 @@ _TOUCHING_CONNECTIONS = 32
 
 
 class _Sized(NamedTuple):
-    """A server and its table."""
+    """A server and the plan of the gets from its table."""
 
     server: Server
     items: int

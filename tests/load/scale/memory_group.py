@@ -41,7 +41,7 @@ def memory_group(limit_bytes: int) -> Iterator[Path]:
 
 
 def _remove(group: Path) -> None:
-    """The kernel removes the last process shortly after its end."""
+    """Remove the group, once the kernel has removed the last process, shortly after its end."""
     for attempt in range(_ATTEMPTS):
         try:
             group.rmdir()

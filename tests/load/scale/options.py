@@ -33,7 +33,7 @@ class ScaleOptions:
     """Seconds to measure in each round."""
 
     warm_up: NonNegativeFloat = 1.0
-    """Seconds before that in each round."""
+    """Seconds of warm-up before each measurement."""
 
     seed: int = 1
     """Seed of the random keys."""
@@ -82,7 +82,7 @@ class ScaleOptions:
         *(1, 4),
         *(16, 64),
     )
-    """Numbers of connections that read any item meanwhile."""
+    """Numbers of connections that read any item at the same time."""
 
     cold_seconds: Annotated[PositiveFloat, Parameter(group=_MEMORY)] = 15.0
-    """Seconds with each number of them."""
+    """Seconds of measurement for each number of connections."""

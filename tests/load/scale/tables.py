@@ -32,7 +32,7 @@ def plan_of(items: int, item_size: int, seed: int = 1) -> Plan:
 
 
 def filled(directory: Path, items: int, item_size: int, console: Console) -> Path:
-    """The data directory of such a table below ``directory``."""
+    """The data directory of a table with that many items, created below ``directory`` if absent."""
     path = directory / f"{items}-{item_size}"
     if not path.exists():
         unfinished = path.with_name(f"{path.name}.unfinished")

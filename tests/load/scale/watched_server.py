@@ -37,9 +37,9 @@ class Watch(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """The longest wait for the loop until a moment of the machine's monotonic clock.
+    """The longest delay of the event loop in an interval that ends at a monotonic time.
 
-    ``queued_seconds`` is the part of it in which the loop's thread waited for a processor.
+    ``queued_seconds`` is the part of the delay in which the loop's thread waited for a processor.
     """
 
     at: float
@@ -96,7 +96,7 @@ def _main() -> None:
     watch = msgspec.json.decode(os.environ[_VARIABLE], type=Watch)
     if watch.group is not None:
         (Path(watch.group) / "cgroup.procs").write_text(str(os.getpid()))
-    # Only now, because imported code is charged to the group.
+    # Import after joining the group, because the group's limit includes imported code.
     import dynactor.api.command_line as entry  # noqa: PLC0415
     from dynactor.api.serve import service  # noqa: PLC0415
 
@@ -106,7 +106,7 @@ def _main() -> None:
         _Watcher(asyncio.get_running_loop(), threading.get_native_id(), Path(watch.waits))
         await serve(options)
 
-    # The product has no interface for this.
+    # Replace the function, because the product has no option for a watched loop.
     setattr(service, "serve_until_signal", serve_watched)  # noqa: B010
     entry.main()
 
