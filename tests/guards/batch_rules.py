@@ -1,4 +1,4 @@
-"""Rules for the combination of elements in a batch or a transaction."""
+"""Rules for the elements of a batch or a transaction together, such as their number."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dynactor.model.limits import (
     ITEM_SIZE_BYTES,
     TRANSACTION_BYTES,
 )
-from tests.guards.ground import EMPTY_TABLE, KEY, TABLE, WHERE, base
 from tests.guards.member_rules import whole_base
 from tests.guards.rules import Broken, Reason, Rule, given, named
 from tests.guards.sites import Request, Site
+from tests.guards.valid_requests import EMPTY_TABLE, KEY, TABLE, WHERE, base
 
 _UPDATE: Final = f'UPDATE "{TABLE}" SET v = 1 {WHERE}'
 _SELECT: Final = f'SELECT * FROM "{TABLE}" {WHERE}'

@@ -14,9 +14,9 @@ from dynactor.model.limits import (
     PLACEHOLDER_BYTES,
     SORT_KEY_BYTES,
 )
-from tests.guards.ground import base, equal, expressing, legacy_base
 from tests.guards.rules import Broken, Reason, Rule, given, named
 from tests.guards.sites import Request, Site
+from tests.guards.valid_requests import base, equal, expressing, legacy_base
 
 _CONDITIONS: Final = ("ConditionExpression", "FilterExpression")
 _PATHS: Final = (*_CONDITIONS, "UpdateExpression", "ProjectionExpression")
@@ -39,7 +39,9 @@ LEGACY: Final = (
 
 
 def using(member: str, path: str) -> str:
-    """An expression of a member with only this path and ``:pk``."""
+    """An expression, of the kind of this member, with no path but this one and no value but
+    ``:pk``.
+    """
     if member in _CONDITIONS:
         return f"attribute_exists({path})"
     if member == "UpdateExpression":
@@ -48,12 +50,12 @@ def using(member: str, path: str) -> str:
 
 
 def reading(member: str, path: str) -> str:
-    """An expression of a member that reads this path and writes no key attribute."""
+    """An expression, of the kind of this member, that reads this path and writes no key."""
     return f"SET w = {path}" if member == "UpdateExpression" else using(member, path)
 
 
 def using_value(member: str, value: str) -> str:
-    """An expression of a member with this placeholder of a value."""
+    """An expression, of the kind of this member, with this placeholder of a value."""
     if member == "UpdateExpression":
         return f"SET v = {value}"
     return f"pk = {value}" if member == "KeyConditionExpression" else f"v = {value}"
@@ -66,7 +68,7 @@ def any_expression(site: Site) -> str | None:
 
 def _expression_rule(
     name: str,
-    told: str,
+    message: str,
     text: Callable[[str], str],
     members: tuple[str, ...] = _ALL,
     values: dict[str, Any] | None = None,
@@ -74,11 +76,11 @@ def _expression_rule(
     def broken(site: Site, member: str) -> Broken:
         return {"": lambda: expressing(base(site), member, text(member), values=values)}
 
-    return Rule(name, told, named(*members), broken)
+    return Rule(name, message, named(*members), broken)
 
 
 def _placeholder_rule(
-    name: str, told: str, parameter: str, placeholders: Callable[[], dict[str, Any]]
+    name: str, message: str, parameter: str, placeholders: Callable[[], dict[str, Any]]
 ) -> Rule:
     """A rule about the placeholders of any expression, with a valid name and value."""
 
@@ -91,11 +93,11 @@ def _placeholder_rule(
         beside = base(site).get(parameter, {}) if placeholders() else {}
         return {parameter: beside | placeholders()}
 
-    return Rule(name, told, named(parameter), broken)
+    return Rule(name, message, named(parameter), broken)
 
 
 def _alone(parameter: str, placeholders: dict[str, Any]) -> Rule:
-    """The rule that placeholders need an expression."""
+    """The rule that a request with placeholders needs an expression."""
 
     def broken(site: Site, member: str) -> Broken:
         if any(name in site.required for name in _ALL):
@@ -124,26 +126,28 @@ def _mixed(site: Site, member: str) -> Broken:
             expression: expressing(base(site), expression, using(expression, "v")) | legacy
             for expression in _ALL
             if expression in site.members
-            # The one legacy parameter that is allowed with other expressions.
+            # KeyConditions is the only legacy parameter that may be used with other expressions.
             and not (member == "KeyConditions" and expression != "KeyConditionExpression")
         }
     )
 
 
-def _in_conditions(name: str, told: str, text: str, **values: Any) -> Rule:
+def _in_conditions(name: str, message: str, text: str, **values: Any) -> Rule:
     placeholders = {f":{key}": value for key, value in values.items()}
-    return _expression_rule(name, told, lambda _: text, _CONDITIONS, placeholders or None)
+    return _expression_rule(name, message, lambda _: text, _CONDITIONS, placeholders or None)
 
 
-def _in_updates(name: str, told: str, text: str, **values: Any) -> Rule:
-    placeholders = {f":{key}": value for key, value in values.items()}
-    return _expression_rule(name, told, lambda _: text, ("UpdateExpression",), placeholders or None)
-
-
-def _in_key_conditions(name: str, told: str, text: str, **values: Any) -> Rule:
+def _in_updates(name: str, message: str, text: str, **values: Any) -> Rule:
     placeholders = {f":{key}": value for key, value in values.items()}
     return _expression_rule(
-        name, told, lambda _: text, ("KeyConditionExpression",), placeholders or None
+        name, message, lambda _: text, ("UpdateExpression",), placeholders or None
+    )
+
+
+def _in_key_conditions(name: str, message: str, text: str, **values: Any) -> Rule:
+    placeholders = {f":{key}": value for key, value in values.items()}
+    return _expression_rule(
+        name, message, lambda _: text, ("KeyConditionExpression",), placeholders or None
     )
 
 

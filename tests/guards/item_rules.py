@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any, Final
 
 from dynactor.model.limits import ITEM_SIZE_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
-from tests.guards.ground import (
+from tests.guards.rules import Broken, Reason, Rule, given, later, named
+from tests.guards.sites import Request, Site
+from tests.guards.valid_requests import (
     DEEPEST_LEVELS,
     HELD,
     KEY,
@@ -19,8 +21,6 @@ from tests.guards.ground import (
     legacy_base,
     nested,
 )
-from tests.guards.rules import Broken, Reason, Rule, given, later, named
-from tests.guards.sites import Request, Site
 
 Item = dict[str, Any]
 
@@ -52,10 +52,10 @@ def _with_key(site: Site, member: str, key: Item) -> dict[str, Request]:
 
 
 def _key_rule(
-    name: str, told: str, make: Callable[[], Item], members: tuple[str, ...] = _KEYS
+    name: str, message: str, make: Callable[[], Item], members: tuple[str, ...] = _KEYS
 ) -> Rule:
     def broken(site: Site, member: str) -> Broken:
-        # A SELECT may give a part of a key, none, or an invalid value: it is a scan.
+        # Leave out SELECT: with a missing or invalid key, a SELECT is a valid scan.
         variants = [
             variant
             for variant in _with_key(site, member, KEY)
@@ -63,7 +63,7 @@ def _key_rule(
         ]
         return later(lambda: _with_key(site, member, make()), variants)
 
-    return Rule(name, told, named(*members), broken)
+    return Rule(name, message, named(*members), broken)
 
 
 _OF_SELECTS: Final = ("the type of keys",)
@@ -104,15 +104,15 @@ def _written(site: Site, member: str, attribute: str, value: Item) -> dict[str, 
 _WRITING: Final = ("Item", "UpdateExpression", "AttributeUpdates", "Statement")
 
 
-def _writing_rule(name: str, told: str, attribute: str, make: Callable[[], Item]) -> Rule:
+def _writing_rule(name: str, message: str, attribute: str, make: Callable[[], Item]) -> Rule:
     def broken(site: Site, member: str) -> Broken:
         variants = _written(site, member, attribute, {"S": "a"})
         return later(lambda: _written(site, member, attribute, make()), variants)
 
-    return Rule(name, told, named(*_WRITING), broken)
+    return Rule(name, message, named(*_WRITING), broken)
 
 
-def _updating_rule(name: str, told: str, text: str, values: Item | None = None) -> Rule:
+def _updating_rule(name: str, message: str, text: str, values: Item | None = None) -> Rule:
     """A rule about the result of an update; ``text`` is the same in both languages."""
 
     def broken(site: Site, member: str) -> Broken:
@@ -122,7 +122,7 @@ def _updating_rule(name: str, told: str, text: str, values: Item | None = None) 
             return {"": lambda: part | {"Statement": statement}}
         return {"": lambda: expressing(part | {"Key": HELD}, member, text, values=values)}
 
-    return Rule(name, told, named("UpdateExpression", "Statement"), broken)
+    return Rule(name, message, named("UpdateExpression", "Statement"), broken)
 
 
 def _key_written(site: Site, member: str) -> Broken:
@@ -138,7 +138,7 @@ def _key_written(site: Site, member: str) -> Broken:
 
 
 def _conditioned(site: Site, member: str) -> Broken:
-    """A condition that is false."""
+    """A request whose condition is false."""
     part = base(site)
     match member:
         case "Expected":

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.guards.ground import GLOBAL_INDEX, KEY, TABLE, base, equal, expressing, legacy_base
 from tests.guards.rules import Broken, Reason, Rule, given, named
 from tests.guards.sites import Request, Site
+from tests.guards.valid_requests import (
+    GLOBAL_INDEX,
+    KEY,
+    TABLE,
+    base,
+    equal,
+    expressing,
+    legacy_base,
+)
 
 _CONDITIONS: Final = ("Expected", "QueryFilter", "ScanFilter", "KeyConditions")
 _MAPS: Final = (*_CONDITIONS, "AttributeUpdates")
@@ -14,7 +22,7 @@ Condition = dict[str, Any]
 
 
 def _in_conditions(
-    name: str, told: str, operator: str, *values: Any, members: tuple[str, ...] = _CONDITIONS
+    name: str, message: str, operator: str, *values: Any, members: tuple[str, ...] = _CONDITIONS
 ) -> Rule:
     condition = {"ComparisonOperator": operator, "AttributeValueList": list(values)}
 
@@ -22,14 +30,14 @@ def _in_conditions(
         attribute = "pk" if member == "KeyConditions" else "v"
         return {"": lambda: legacy_base(site) | {member: {attribute: condition}}}
 
-    return Rule(name, told, named(*members), broken)
+    return Rule(name, message, named(*members), broken)
 
 
-def _of_member(name: str, told: str, member: str, value: Any, **beside: Any) -> Rule:
+def _of_member(name: str, message: str, member: str, value: Any, **beside: Any) -> Rule:
     def broken(site: Site, member: str) -> Broken:
         return {"": lambda: legacy_base(site) | {member: value} | beside}
 
-    return Rule(name, told, named(member), broken)
+    return Rule(name, message, named(member), broken)
 
 
 def _named_attribute(name: str) -> Any:
@@ -53,7 +61,7 @@ def _filtered_key(site: Site, member: str) -> Broken:
 
 
 def _unprojected(site: Site, member: str) -> Broken:
-    """An attribute that is not in a global index."""
+    """A query of a global index for an attribute that the index does not project."""
     if "IndexName" not in site.members:
         return Reason.NO_INDEX
     part = base(site) | {"IndexName": GLOBAL_INDEX}
@@ -164,7 +172,7 @@ LEGACY_RULES: Final = (
         lambda site, member: (
             {"": lambda: base(site) | {member: KEY | {"pk": {"S": "other"}}}}
             if "KeyConditionExpression" in site.members
-            # The key is in the other of the two segments.
+            # The key is in segment 1, and the request reads segment 0.
             else {"": lambda: base(site) | {member: KEY, "Segment": 0, "TotalSegments": 2}}
         ),
     ),

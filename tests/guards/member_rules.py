@@ -1,17 +1,17 @@
-"""The service model's own rules for members: each rule's cells are generated from it."""
+"""Rules that the service model states for its members, such as minimum and maximum."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.guards.ground import TABLE, base
 from tests.guards.rules import Broken, Reason, Rule, named
 from tests.guards.sites import Request, Site, sites
+from tests.guards.valid_requests import TABLE, base
 
 
 def whole_base(site: Site) -> Request | None:
-    """A valid structure of a site, with an element for a batch's input; None if unknown."""
+    """A valid structure of a site, with one element if it is a batch; None if there is none."""
     if site.required <= base(site).keys():
         return base(site)
     for inner in sites():

@@ -1,4 +1,4 @@
-"""Rules, and the cells of their table: one broken request for each place where a rule applies."""
+"""The table of rules: a cell for each rule and member, with a request that breaks the rule."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
 
-from tests.guards.ground import TABLE
 from tests.guards.sites import Request, Site, holds_values, sites
+from tests.guards.valid_requests import TABLE
 
 
 class Reason(Enum):
@@ -29,7 +29,7 @@ class Reason(Enum):
     NARROWS = "the model does not require the member: a list of tables is narrowed by it"
 
     def is_true(self, site: Site, member: str) -> bool:
-        """Whether the model confirms it."""
+        """Whether the service model confirms the reason."""
         expressions = [name for name in site.members if name.endswith("Expression")]
         match self:
             case Reason.REQUIRED:
@@ -63,17 +63,17 @@ class Reason(Enum):
 
 # One structure at a site, or several if the site is an element of a list.
 Parts = Request | tuple[Request, ...]
-# Functions that create broken requests, by the fault; or why there are none.
+# Functions that create invalid structures, by variant; or the reason why there are none.
 Broken = Mapping[str, Callable[[], Parts]] | Reason
 
 
 def given(parts: Mapping[str, Parts]) -> Broken:
-    """Broken requests that exist already."""
+    """Functions that return these invalid structures."""
     return {variant: partial(_same, part) for variant, part in parts.items()}
 
 
 def later(make: Callable[[], Mapping[str, Parts]], variants: Iterable[str]) -> Broken:
-    """Broken requests that are created when they are sent, because they are large."""
+    """Functions that create large invalid structures only when they are called."""
     return {variant: partial(_one_of, make, variant) for variant in variants}
 
 
@@ -86,16 +86,20 @@ def _one_of(make: Callable[[], Mapping[str, Parts]], variant: str) -> Parts:
 
 
 class Rule(NamedTuple):
-    """``told`` is searched in the refusal; ``concerns`` decides by a member's name and shape."""
+    """A rule.
+
+    ``concerns`` selects members by name and shape; ``message`` is a regular expression. The error
+    that refuses an invalid request must match ``message``.
+    """
 
     name: str
-    told: str
+    message: str
     concerns: Callable[[str, Any], bool]
     broken: Callable[[Site, str], Broken]
 
 
 class Cell(NamedTuple):
-    """A rule at one member of one site; ``request`` makes the broken request."""
+    """A rule at one member of one site; ``request`` makes a request that breaks the rule."""
 
     rule: Rule
     site: Site
@@ -105,13 +109,13 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of a test."""
+        """The name of the cell's test."""
         variant = f"-{self.variant}" if self.variant else ""
         return f"{self.rule.name}-{self.site.name}-{self.member}{variant}"
 
     @property
     def names_items(self) -> bool:
-        """Whether its site holds items, keys or statements."""
+        """Whether the site has members for items, keys or statements."""
         return any(
             holds_values(shape) or shape.name == "PartiQLStatement"
             for shape in self.site.members.values()
@@ -128,7 +132,7 @@ class EmptyCell(NamedTuple):
 
 
 def table(rules: Iterable[Rule]) -> Iterator[Cell | EmptyCell]:
-    """Each rule at each applicable member of the model."""
+    """All cells: each rule at each member that it concerns."""
     for rule in rules:
         for site in sites():
             for member, shape in site.members.items():
@@ -154,5 +158,5 @@ def _enclosing(site: Site, make: Callable[[], Parts]) -> Callable[[], Request]:
 
 
 def named(*members: str) -> Callable[[str, Any], bool]:
-    """Applies to members with these names."""
+    """A function for ``Rule.concerns`` that selects members by these names."""
     return lambda name, _shape: name in members

@@ -12,10 +12,10 @@ from tests.support.clients.clients import Answer, WireClient
 def fault_of(cell: Cell, wire: WireClient) -> str | None:
     """The fault in the server's answer to a cell's request; None if the rule was enforced."""
     answer = wire.send(cell.site.operation, cell.request())
-    told = refusals(answer)
-    if any(re.search(cell.rule.told, text) for text in told):
+    messages = refusals(answer)
+    if any(re.search(cell.rule.message, text) for text in messages):
         return None
-    return f"{answer.status}: {told or answer.body[:300]!r}"
+    return f"{answer.status}: {messages or answer.body[:300]!r}"
 
 
 def refusals(answer: Answer) -> list[str]:
@@ -27,9 +27,11 @@ def refusals(answer: Answer) -> list[str]:
             for response in body.get("Responses", ())
             if isinstance(response, dict) and "Error" in response
         ]
-    told = [f"{body['__type'].partition('#')[2]}: {body.get('message', body.get('Message', ''))}"]
-    told += [
+    messages = [
+        f"{body['__type'].partition('#')[2]}: {body.get('message', body.get('Message', ''))}"
+    ]
+    messages += [
         f"{reason['Code']}: {reason.get('Message', '')}"
         for reason in body.get("CancellationReasons", ())
     ]
-    return told if answer.status == 400 else []
+    return messages if answer.status == 400 else []

@@ -23,7 +23,10 @@ Request = dict[str, Any]
 
 
 class Site(NamedTuple):
-    """A structure; ``path`` leads to it: names of members, elements of lists and of maps."""
+    """A site; ``path`` has the steps from the input to the structure.
+
+    A step is the name of a member, ``[]`` for an element of a list, or ``{}`` for a value of a map.
+    """
 
     operation: str
     path: tuple[str, ...]
@@ -39,11 +42,11 @@ class Site(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the operation's input."""
+        """Whether the site is the operation's whole input."""
         return not self.path
 
     def enclosed(self, table: str, *parts: Request) -> Request:
-        """A request with these structures at the site; several only in lists."""
+        """A request with these structures at the site; a site in a list may have several."""
         request: Request = _enclosed(self.path, table, parts)
         return request
 

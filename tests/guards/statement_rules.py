@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.guards.ground import COMPOSITE_INDEX, GLOBAL_INDEX, TABLE, WHERE, WHERE_HELD, base
 from tests.guards.rules import Broken, Reason, Rule, given, named
 from tests.guards.sites import Site
+from tests.guards.valid_requests import (
+    COMPOSITE_INDEX,
+    GLOBAL_INDEX,
+    TABLE,
+    WHERE,
+    WHERE_HELD,
+    base,
+)
 
 _FROM: Final = f'FROM "{TABLE}"'
 _INTO: Final = f'INTO "{TABLE}" VALUE'
 
 
-def _statement(name: str, told: str, text: str, *more: str) -> Rule:
+def _statement(name: str, message: str, text: str, *more: str) -> Rule:
     """Make a rule that these statements break."""
 
     def broken(site: Site, member: str) -> Broken:
@@ -23,18 +30,18 @@ def _statement(name: str, told: str, text: str, *more: str) -> Rule:
             }
         )
 
-    return Rule(f"statements: {name}", told, named("Statement"), broken)
+    return Rule(f"statements: {name}", message, named("Statement"), broken)
 
 
-def _select(name: str, told: str, text: str) -> Rule:
-    """A rule that a SELECT of more than one item breaks."""
+def _select(name: str, message: str, text: str) -> Rule:
+    """Make a rule that this SELECT breaks; it reads several items."""
 
     def broken(site: Site, member: str) -> Broken:
         if not site.is_whole:
             return Reason.ONE_ITEM
         return {"": lambda: base(site) | {member: text}}
 
-    return Rule(f"statements: {name}", told, named("Statement"), broken)
+    return Rule(f"statements: {name}", message, named("Statement"), broken)
 
 
 STATEMENT_RULES: Final = (
@@ -95,7 +102,7 @@ STATEMENT_RULES: Final = (
     ),
 )
 
-# A SELECT in a batch or transaction reads one item; these read several.
+# Only for ExecuteStatement, because a SELECT in a batch or transaction must read one item.
 SELECT_RULES: Final = (
     _select("scalar keys of a SELECT", "must be scalars", f"SELECT * {_FROM} {WHERE} AND g.v = 1"),
     _select("an order needs a condition", "Must have WHERE", f"SELECT * {_FROM} ORDER BY pk"),

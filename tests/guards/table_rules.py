@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dynactor.model.limits import GLOBAL_INDEXES, LOCAL_INDEXES, PROJECTED_ATTRIBUTES
-from tests.guards.ground import EMPTY_TABLE, TABLE
 from tests.guards.rules import Broken, Reason, Rule, named
 from tests.guards.sites import Request, Site
+from tests.guards.valid_requests import EMPTY_TABLE, TABLE
 from tests.support.tables.tables import definition, global_index, key_schema, local_index
 
 _UNITS: Final = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
@@ -18,7 +18,7 @@ _CREATE: Final = global_index("by-g", "g")
 _DEFINED: Final = [{"AttributeName": "g", "AttributeType": "S"}]
 
 
-def _create(name: str, told: str, member: str, **members: Any) -> Rule:
+def _create(name: str, message: str, member: str, **members: Any) -> Rule:
     """A rule that a CreateTable with these members breaks."""
 
     def broken(site: Site, _member: str) -> Broken:
@@ -28,10 +28,10 @@ def _create(name: str, told: str, member: str, **members: Any) -> Rule:
         request.update(members)
         return {"": lambda: {name: value for name, value in request.items() if value is not None}}
 
-    return Rule(f"new tables: {name}", told, named(member), broken)
+    return Rule(f"new tables: {name}", message, named(member), broken)
 
 
-def _change(name: str, told: str, member: str, **members: Any) -> Rule:
+def _change(name: str, message: str, member: str, **members: Any) -> Rule:
     """A rule that an UpdateTable with these members breaks."""
 
     def broken(site: Site, _member: str) -> Broken:
@@ -39,7 +39,7 @@ def _change(name: str, told: str, member: str, **members: Any) -> Rule:
             return Reason.MAKES_TABLE
         return {"": lambda: {"TableName": EMPTY_TABLE, **members}}
 
-    return Rule(f"changed tables: {name}", told, named(member), broken)
+    return Rule(f"changed tables: {name}", message, named(member), broken)
 
 
 def _definitions(*names: str) -> list[Request]:
@@ -52,7 +52,7 @@ def _index_change(action: str, **members: Any) -> list[Request]:
 
 _KEYS: Final = _definitions("pk", "sk")
 
-# The maximum for one index, by the service model.
+# The maximum number of projected attributes of one index, by the service model.
 _MOST_INCLUDED: Final = 20
 
 
@@ -64,10 +64,10 @@ def _including(index: Request, *names: str) -> Request:
 def _index_rules(member: str, index: Request, most: int) -> Iterator[Rule]:
     """Rules for a new table's indexes of either kind."""
 
-    def rule(name: str, told: str, indexes: list[Request], *attributes: str) -> Rule:
+    def rule(name: str, message: str, indexes: list[Request], *attributes: str) -> Rule:
         definitions = _definitions("pk", "sk", *attributes)
         members = {member: indexes, "AttributeDefinitions": definitions}
-        return _create(f"{member}: {name}", told, member, **members)
+        return _create(f"{member}: {name}", message, member, **members)
 
     projecting_all = {"ProjectionType": "ALL", "NonKeyAttributes": ["y"]}
     yield rule("some", "is empty", [])

@@ -6,11 +6,11 @@ from typing import Final
 
 import pytest
 
-from tests.guards.ground import TABLE, base, prepare
 from tests.guards.rules import Cell, table
 from tests.guards.run import fault_of
 from tests.guards.sites import Site, sites
 from tests.guards.table import RULES
+from tests.guards.valid_requests import TABLE, base, prepare
 from tests.support.clients.clients import WireClient
 
 pytestmark = pytest.mark.differs_from_dynamodb_local("its words and stages are others")
@@ -19,15 +19,15 @@ _CELLS: Final = [cell for cell in table(RULES) if isinstance(cell, Cell)]
 
 
 @pytest.fixture(scope="module")
-def ground(wire: WireClient) -> WireClient:
+def prepared(wire: WireClient) -> WireClient:
     """The server, with the tables of the cells."""
     prepare(wire)
     return wire
 
 
 @pytest.mark.parametrize("cell", _CELLS, ids=[cell.name for cell in _CELLS])
-def test_a_request_that_breaks_the_rule_is_refused(ground: WireClient, cell: Cell) -> None:
-    assert fault_of(cell, ground) is None
+def test_a_request_that_breaks_a_rule_is_refused(prepared: WireClient, cell: Cell) -> None:
+    assert fault_of(cell, prepared) is None
 
 
 _OF_ITEMS: Final = [
@@ -39,6 +39,6 @@ _OF_ITEMS: Final = [
 
 
 @pytest.mark.parametrize("site", _OF_ITEMS, ids=[site.name for site in _OF_ITEMS])
-def test_the_same_request_without_a_fault_is_accepted(ground: WireClient, site: Site) -> None:
-    answer = ground(site.operation, site.enclosed(TABLE, base(site)))
+def test_a_valid_request_for_the_same_site_is_accepted(prepared: WireClient, site: Site) -> None:
+    answer = prepared(site.operation, site.enclosed(TABLE, base(site)))
     assert not any("Error" in one for one in answer.get("Responses", ()) if isinstance(one, dict))

@@ -1,4 +1,4 @@
-"""Every empty cell of the table of rules and operations has a reason that the model confirms."""
+"""The table of rules is complete; the service model confirms the reason of each empty cell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_names_of_rules_and_cells_are_distinct() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
-def test_a_rule_has_a_cell_wherever_the_model_has_its_members(rule: Rule) -> None:
+def test_a_rule_has_a_cell_for_every_operation_with_its_members(rule: Rule) -> None:
     for operation in _OPERATIONS:
         of_both = [
             cell for cell in _CELLS if cell.rule is rule and cell.site.operation == operation

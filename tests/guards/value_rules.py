@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.guards.ground import (
+from tests.guards.rules import Broken, Rule, later
+from tests.guards.sites import Request, Site, holds_values
+from tests.guards.valid_requests import (
     DEEPEST_LEVELS,
     KEY,
     TABLE,
@@ -16,8 +18,6 @@ from tests.guards.ground import (
     legacy_base,
     nested,
 )
-from tests.guards.rules import Broken, Rule, later
-from tests.guards.sites import Request, Site, holds_values
 
 Value = dict[str, Any]
 
@@ -63,7 +63,7 @@ def with_value(site: Site, member: str, value: Value) -> dict[str, Request]:
     raise AssertionError(f"nobody knows how {site.name}.{member} holds a value")
 
 
-def _rule(name: str, told: str, make: Callable[[], Value]) -> Rule:
+def _rule(name: str, message: str, make: Callable[[], Value]) -> Rule:
     def broken(site: Site, member: str) -> Broken:
         if site.is_whole and member in (
             "RequestItems",
@@ -71,11 +71,11 @@ def _rule(name: str, told: str, make: Callable[[], Value]) -> Rule:
             "TransactStatements",
             "Statements",
         ):
-            # Their elements are sites themselves.
+            # The elements of this member are sites themselves.
             return {}
         return later(lambda: with_value(site, member, make()), with_value(site, member, {}))
 
-    return Rule(name, told, lambda _name, shape: holds_values(shape), broken)
+    return Rule(name, message, lambda _name, shape: holds_values(shape), broken)
 
 
 VALUE_RULES: Final = (

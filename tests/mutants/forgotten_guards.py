@@ -1,4 +1,6 @@
-"""Operations that forget to call a guard, each found by the table of ``tests/guards``.
+"""Faults: operations that do not call a guard.
+
+A cell of ``tests/guards`` must find each fault.
 
 python -m tests.mutants.forgotten_guards [name ...]
 """

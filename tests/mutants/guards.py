@@ -21,10 +21,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, NamedTuple
 
-from tests.guards.ground import prepare
 from tests.guards.rules import Cell, table
 from tests.guards.run import fault_of
 from tests.guards.table import RULES
+from tests.guards.valid_requests import prepare
 from tests.mutants.not_decisive import is_decisive
 from tests.support.clients.clients import WireClient
 from tests.support.servers.server import PROJECT, running_server
@@ -48,7 +48,7 @@ class Guard(NamedTuple):
 
 
 def guards() -> list[Guard]:
-    """The guards of the product, in the order of their files."""
+    """All guards of the product, in the order of their files."""
     return [
         guard
         for package in _GUARDED
@@ -87,7 +87,7 @@ def changed_product(insertions: Mapping[Guard, str]) -> Iterator[Path]:
             copy / "dynactor",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        # From the end of a file, so earlier line numbers stay valid.
+        # Insert from the end of a file to its beginning, so that the other line numbers stay valid.
         for guard in sorted(insertions, key=lambda guard: guard.line, reverse=True):
             path = copy / "dynactor" / guard.path
             lines = path.read_text().splitlines(keepends=True)
@@ -134,8 +134,10 @@ def calls(all_guards: Iterable[Guard], cells: Mapping[str, list[Cell]]) -> dict[
     return called
 
 
-def missed_by(guard: Guard, cells: Mapping[str, list[Cell]], operations: set[str]) -> set[str]:
-    """The operations with a failing cell while the guard is removed."""
+def failing_operations(
+    guard: Guard, cells: Mapping[str, list[Cell]], operations: set[str]
+) -> set[str]:
+    """The operations that have a failing cell while the guard is removed."""
     missed = set()
     with (
         changed_product({guard: "return"}) as copy,
@@ -144,17 +146,17 @@ def missed_by(guard: Guard, cells: Mapping[str, list[Cell]], operations: set[str
         with closing(WireClient(server.endpoint)) as wire:
             prepare(wire)
         for operation, of_operation in cells.items():
-            if operation in operations and _is_missed(server.endpoint, of_operation):
+            if operation in operations and _has_failing_cell(server.endpoint, of_operation):
                 missed.add(operation)
     return missed
 
 
-def _is_missed(endpoint: str, cells: list[Cell]) -> bool:
+def _has_failing_cell(endpoint: str, cells: list[Cell]) -> bool:
     with closing(WireClient(endpoint)) as wire:
         try:
             return any(fault_of(cell, wire) for cell in cells)
         except (OSError, HTTPException):
-            # The connection broke, which no request that a guard refuses may cause.
+            # The server closed the connection, so the cell fails.
             return True
 
 
@@ -174,7 +176,7 @@ def main() -> int:
     survivors = 0
     with ThreadPoolExecutor(options.workers) as pool:
         runs = {
-            guard: pool.submit(missed_by, guard, cells, operations)
+            guard: pool.submit(failing_operations, guard, cells, operations)
             for guard, operations in called.items()
         }
         for guard, run in runs.items():

@@ -1,4 +1,4 @@
-"""Guards that an operation calls but that never decide there, each with a reason."""
+"""Pairs of guard and operation where removing the guard changes nothing, with the reasons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.guards.sites import holds_values, sites
 
 
 class NotDecisive(NamedTuple):
-    """Why a guard decides nothing, and in which operations; confirmed by the model if possible."""
+    """Why a guard refuses no request of the operations that ``applies`` selects."""
 
     reason: str
     applies: Callable[[str], bool]
@@ -35,8 +35,8 @@ _ONE_ITEM: Final = NotDecisive(
     "a SELECT in a batch or a transaction names one item, which is checked before",
     _has_a_list_of_statements,
 )
-_PASSING_STATE: Final = NotDecisive(
-    "it decides while a table or an index is in a passing state: "
+_TEMPORARY_STATE: Final = NotDecisive(
+    "it decides while a table or an index is in a temporary state: "
     "tests/wire/tables/test_transitions.py "
     "and tests/rules/global_indexes/test_index_phases.py",
     lambda operation: operation == "UpdateTable",
@@ -58,8 +58,8 @@ NOT_DECISIVE: Final[dict[str, tuple[NotDecisive, ...]]] = {
     ),
     "dynactor.api.http.protocol._check_authorization": (_OF_CONNECTIONS,),
     "dynactor.api.http.protocol.Protocol._check_head": (_OF_CONNECTIONS,),
-    "dynactor.model.indexes.global_index_phases.check_table_may_change": (_PASSING_STATE,),
-    "dynactor.model.indexes.global_index_phases._check_alone": (_PASSING_STATE,),
+    "dynactor.model.indexes.global_index_phases.check_table_may_change": (_TEMPORARY_STATE,),
+    "dynactor.model.indexes.global_index_phases._check_alone": (_TEMPORARY_STATE,),
     "dynactor.model.partiql.read_plan._check_filter_types": (_ONE_ITEM,),
     "dynactor.model.partiql.read_plan._check_may_be_ordered": (_ONE_ITEM,),
     "dynactor.model.partiql.read_plan._check_order": (_ONE_ITEM,),

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 from tests.mutants.fault import PROJECT
 
-# Some faults make a test hang.
+# A timeout, because some faults make a test hang.
 _LONGEST_SECONDS: Final = 120.0
 _TESTS_FAILED: Final = 1
 
@@ -26,13 +26,13 @@ class Outcome(NamedTuple):
     """The result of a run of pytest.
 
     ``seconds`` is the time of the slowest test, but at most the processor time of the run, because
-    tests wait for others on a busy machine. ``trouble`` is pytest's output if no test was run, else
-    None.
+    tests wait for others on a busy machine. If no test was run, ``error_output`` is pytest's
+    output, else None.
     """
 
     passed: bool
     seconds: float
-    trouble: str | None
+    error_output: str | None
 
 
 class ProjectCopy:
@@ -67,9 +67,9 @@ class ProjectCopy:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Outcome(passed=False, seconds=monotonic() - began, trouble=None)
+            return Outcome(passed=False, seconds=monotonic() - began, error_output=None)
         if ended.returncode not in (0, _TESTS_FAILED):
-            return Outcome(passed=False, seconds=0.0, trouble=ended.stdout + ended.stderr)
+            return Outcome(passed=False, seconds=0.0, error_output=ended.stdout + ended.stderr)
         seconds = min(_slowest_seconds(report), _processor_seconds() - began_work)
         return Outcome(ended.returncode == 0, seconds, None)
 

@@ -57,7 +57,7 @@ def _check_healthy(copy: ProjectCopy, faults: Sequence[Fault]) -> Iterator[str]:
     if outcome.passed:
         print(f"{len(tests)} tests pass without a fault", flush=True)
     else:
-        yield f"the tests fail without a fault: {outcome.trouble or tests}"
+        yield f"the tests fail without a fault: {outcome.error_output or tests}"
 
 
 def _check(copy: ProjectCopy, fault: Fault, limit_seconds: float) -> Iterator[str]:
@@ -70,8 +70,8 @@ def _check(copy: ProjectCopy, fault: Fault, limit_seconds: float) -> Iterator[st
         with fault.planted(copy.directory):
             outcome = copy.run([test])
         verdict = "found"
-        if outcome.trouble is not None:
-            verdict = f"not run: {outcome.trouble}"
+        if outcome.error_output is not None:
+            verdict = f"not run: {outcome.error_output}"
         elif outcome.passed:
             verdict = "SURVIVED"
         elif outcome.seconds > limit_seconds:

@@ -12,7 +12,7 @@ from tests.differential.requests.generate import item_request
 from tests.differential.requests.request import Request
 from tests.differential.requests.schemas import Schema
 
-# In addition to those of the request generator: not implemented, unknown, or invalid names.
+# Operations in addition to those of the request generator: unimplemented or invalid names.
 OTHER_OPERATIONS = (
     "TransactWriteItems",
     "ExecuteTransaction",
@@ -39,7 +39,7 @@ ODD_TEXTS = (
 
 
 def bodies(random: Random, named: dict[str, Schema], prefix: str) -> Iterator[tuple[str, bytes]]:
-    """An endless sequence of operations and bodies for existing tables; others are ``prefix…``."""
+    """Operations and random bodies, endlessly, on the tables ``named`` or new ones ``prefix…``."""
     while True:
         choice = random.random()
         if choice < 0.15:

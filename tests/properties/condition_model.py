@@ -1,4 +1,4 @@
-"""Conditions as data: their text, and a simple evaluation on items."""
+"""A simple model of conditions: their text as an expression, and their evaluation."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 Value = dict[str, Any]
 Item = dict[str, Value]
 
-# Few distinct contents, so that random values are often equal.
+# Few distinct values, so that two random values are often equal.
 texts = st.sampled_from(("a", "ab", "abc", "b", "B", "é", "日本", "~"))
 numbers = st.sampled_from(("0", "1", "2", "3", "10", "-1", "-2.5", "1.5", "1000", "0.001"))
 binaries = st.sampled_from((b"a", b"ab", b"\x00", b"\x00\x01", b"\xff", b"\xff\xff\xff\x01")).map(

@@ -37,7 +37,7 @@ def made(
     values: tuple[Value, ...] = (),
     parts: tuple[Condition, ...] = (),
 ) -> Condition:
-    """A condition. For the class itself, hypothesis would fill in omitted fields."""
+    """Make a condition, because ``st.builds(Condition)`` would also generate omitted fields."""
     return Condition(operator, path, values, parts)
 
 
@@ -129,7 +129,7 @@ def test_a_filter_keeps_the_items_that_a_naive_model_keeps(
 
 @settings(max_examples=100, deadline=None)
 @given(item=items, condition=conditions)
-def test_a_conditional_write_is_done_if_a_naive_model_agrees(
+def test_a_conditional_write_succeeds_exactly_if_a_naive_model_agrees(
     wire: WireClient, simple: str, item: Item, condition: Condition
 ) -> None:
     key: Item = {"pk": {"S": unique_name("pk")}}

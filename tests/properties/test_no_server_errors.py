@@ -58,7 +58,7 @@ async def send_all(endpoint: str, seed: int, named: dict[str, Schema]) -> list[s
     try:
         for number in range(REQUESTS_PER_SEED):
             operation, body = next(made)
-            # A header can't hold every name.
+            # Replace characters that an HTTP header cannot have.
             target = operation.encode("ascii", "replace").decode()
             response = await connection.send(request_bytes(target, body))
             told = fault(response)

@@ -16,7 +16,7 @@ from tests.support.clients.clients import WireClient
 from tests.support.servers.server import running_server
 from tests.support.tables.tables import local_index, table, unique_name
 
-# Index key attributes and others; an item may lack any of them.
+# Index key attributes and other attributes; an item may lack any of them.
 rows = st.fixed_dictionaries(
     {"s": number_values},
     optional={"d": strings, "e": binary_values, "a": strings, "m": number_values},
@@ -142,7 +142,7 @@ def queries(draw: st.DrawFn) -> Asked:
 
 
 def put_all(wire: WireClient, name: str, partition: str, held: list[Item]) -> list[Item]:
-    """Put the rows into one partition; the later one of two with the same sort key stays."""
+    """Put the rows under one partition key; a later row replaces one with the same sort key."""
     stored: dict[str, Item] = {}
     for row in held:
         item = {"p": {"S": partition}, **row}
@@ -256,7 +256,7 @@ def test_a_query_continues_after_any_start_key(
         for entry in entries(source, stored)
         if (order(entry[source.sort]) > limit if forward else order(entry[source.sort]) < limit)
     ]
-    # DynamoDB does not specify the order among entries with the start key's index key.
+    # Leave out entries with the start key's sort key, because their order is not specified.
     found = [item for item in answer["Items"] if order(item[source.sort]) != limit]
     assert multiset(found) == multiset(behind)
     if source.index_name is None:

@@ -30,7 +30,7 @@ STEPS = ("", "", "", "", "", ".label", ".years[0]", "[1]", "['a b']", ".*", "[*]
 COMPARATORS = ("=", "<>", "<", "<=", ">", ">=", "LIKE")
 TYPES = ("MISSING", "NOT MISSING", "NULL", "NOT NULL", "LIST", "BAG")
 FUNCTIONS = ("begins_with", "contains", "attribute_type", "attribute_exists", "f")
-# Conditions from which a plan makes ranges.
+# Conditions that a query plan turns into ranges of keys.
 KEY_CONDITIONS = (
     *("artist = 'Acme'", "artist IN ['Acme', 'Bolt']", "artist = ?", "genre = 'rock'"),
     *("song = 'Alpha'", "song > 'Beta'", "plays < 20", "album = 'One'"),

@@ -24,7 +24,7 @@ OTHERS = st.one_of(
 
 
 class Known(NamedTuple):
-    """The valid arguments for a stream."""
+    """The ARN, shard ids and iterators of an existing stream."""
 
     arns: list[str]
     shard_ids: list[str]

@@ -21,7 +21,7 @@ from tests.properties.update_model import Action, Operand, Path
 from tests.support.clients.clients import WireClient
 from tests.support.tables.tables import unique_name
 
-# No place contains another, and each is used once per update.
+# No path is a prefix of another, and an update uses each path once.
 PLACES: tuple[Path, ...] = (
     ("a",),
     ("b",),
@@ -46,7 +46,7 @@ READ: tuple[Path, ...] = (*PLACES, ("m",), ("l",))
 
 
 def operand(kind: str, path: Path = (), value: Value | None = None) -> Operand:
-    """An operand. For the class itself, hypothesis would fill in omitted fields."""
+    """Make an operand, because ``st.builds(Operand)`` would also generate omitted fields."""
     return Operand(kind, path, value)
 
 
@@ -61,7 +61,7 @@ operands = st.one_of(
 
 @st.composite
 def updates(draw: st.DrawFn) -> list[Action]:
-    """An update of one to four places."""
+    """An update of one to four paths."""
     actions = []
     for path in draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=4, unique=True)):
         keyword = draw(st.sampled_from(KEYWORDS.get(path, ("SET", "SET", "REMOVE"))))

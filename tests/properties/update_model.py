@@ -1,6 +1,6 @@
-"""Updates as data: their text, and a simple version of their effect on an item.
+"""A simple model of updates: their text as an expression, and their effect on an item.
 
-Overlapping paths are left out: an update uses each place once.
+The paths of an update do not overlap.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Operand(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One action: SET, REMOVE, ADD or DELETE of a place."""
+    """One action of an update: SET, REMOVE, ADD or DELETE, and its path."""
 
     keyword: str
     path: Path
@@ -35,7 +35,7 @@ class Action(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """An update as in a request."""
+    """The members of a request for an update."""
 
     text: str
     values: dict[str, Value]
@@ -102,10 +102,10 @@ def read(item: Item, path: Path) -> Value | None:
 
 
 def _parent(item: Item, path: Path) -> Any:
-    """The dict or list that holds the place.
+    """The dict or list that contains the value at the path.
 
     Raises:
-        Refused: it is missing or of another type.
+        Refused: the container is missing or of another type.
     """
     if len(path) == 1:
         return item
@@ -186,7 +186,7 @@ def apply(old: Item, actions: list[Action]) -> Item:
                 assert operand is not None
                 assert operand.value is not None
                 _delete(holder, path, operand.value)
-    # Positions are those of the old list: additions come after it, removals go from its end.
+    # Paths use the positions of the old list, so append new elements last, in their order.
     for path, value in sorted(appended, key=lambda entry: entry[0][-1]):
         _parent(new, path).append(value)
     for path in sorted(

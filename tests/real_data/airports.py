@@ -1,6 +1,6 @@
 """The 3,376 airports that come with ``vega-datasets``.
 
-Names with quotes and accents, decimals of uneven length, missing cities.
+The data have names with quotes and accents, decimals of different lengths, and missing cities.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.real_data.data_set import Change, DataSet, Filter, Index, Projection,
 
 
 def _rows() -> list[Row]:
-    """The airports in Python's values; a city nobody knows is left out."""
+    """The airports as Python values; an unknown city is left out of its row."""
     with Path(data.airports.filepath).open(newline="", encoding="utf-8") as file:
         return [_row(**line) for line in csv.DictReader(file)]
 

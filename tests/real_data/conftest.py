@@ -1,4 +1,4 @@
-"""Every test of this folder runs on each data set, and on its cases."""
+"""Every test of this folder runs on each data set, with each of its indexes, filters and so on."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Index:
-    """One order of a partition's rows: the table's own, without a name, or a local index."""
+    """An order of a partition's rows: that of a local index, or of the table if it has no name."""
 
     name: str | None
     sort: str
@@ -24,7 +24,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter expression, and the same in Python."""
+    """A filter expression, and the equivalent Python function."""
 
     expression: str
     values: dict[str, Any]
@@ -36,7 +36,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Projection:
-    """A projection expression, and the same in Python."""
+    """A projection expression, and the equivalent Python function."""
 
     expression: str
     cut: Callable[[Row], Row]
@@ -47,7 +47,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class Change:
-    """An update expression that moves a row within its indexes, and the same in Python."""
+    """An update expression that changes index keys of a row, and the equivalent Python function."""
 
     expression: str
     values: Callable[[Row], dict[str, Any]]
@@ -77,7 +77,7 @@ class DataSet:
 
     @property
     def indexes(self) -> tuple[Index, ...]:
-        """All orders, the table's first."""
+        """All orders of the rows, first that of the table."""
         return (self.table, *self.local_indexes)
 
     def cases(self, kind: str) -> Sequence[Any]:
@@ -96,7 +96,7 @@ class DataSet:
         return {name: row[name] for name in (self.partition, self.table.sort)}
 
     def held(self, rows: list[Row], index: Index) -> list[Row]:
-        """An index's view of rows."""
+        """The entries of these rows in an index."""
         if index.included is None:
             return rows
         names = {self.partition, self.table.sort, index.sort, *index.included}

@@ -42,7 +42,7 @@ def films(file: Path) -> DataSet:
 
 
 def _rows(file: Path) -> list[Row]:
-    """The films in Python's values; unknown values are null, or missing if they are keys."""
+    """The films as Python values; an unknown value is null, or missing if it is an index key."""
     lines = json.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
     return [_row(number, line) for number, line in enumerate(lines, 1)]
 

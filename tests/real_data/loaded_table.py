@@ -1,4 +1,4 @@
-"""A table loaded from a data set, with requests in Python's values."""
+"""A table loaded from a data set; requests to it take and return Python values."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LoadedTable:
         self._table.delete()
 
     def of(self, partition: str, index: Index) -> list[Row]:
-        """A partition as plain Python sorts it; ties are in any order."""
+        """The expected rows of a partition, sorted by Python; equal sort keys are in any order."""
         within = [
             row
             for row in self.rows
@@ -61,11 +61,11 @@ class LoadedTable:
         return sorted(within, key=lambda row: order_of(row[index.sort]))
 
     def held(self, partition: str, index: Index) -> list[Row]:
-        """A partition in an index's view."""
+        """The expected entries of a partition in an index."""
         return self.data_set.held(self.of(partition, index), index)
 
     def by_key(self, rows: list[Row]) -> dict[tuple[Any, ...], Row]:
-        """Rows in no order, for comparison; none may be repeated."""
+        """Rows by key, for comparison without order; fails if a row is repeated."""
         keyed = {tuple(self.data_set.key(row).values()): row for row in rows}
         assert len(keyed) == len(rows)
         return keyed
@@ -79,7 +79,7 @@ class LoadedTable:
     ) -> Answer:
         """One page of a query, of the table unless an index is given.
 
-        ``condition`` is on ``#sort``; ``values`` are Python's.
+        ``condition`` uses the placeholder ``#sort``; ``values`` are Python values.
         """
         index = index or self.data_set.table
         return self._ask(
@@ -98,7 +98,7 @@ class LoadedTable:
         values: dict[str, Any] | None = None,
         **members: Any,
     ) -> Answer:
-        """One request; its items in Python's values, and the rest of the answer."""
+        """Send one request; returns its items as Python values, and the rest of the answer."""
         expressions = "".join(text for name, text in members.items() if name.endswith("Expression"))
         known = self.data_set.names | (names or {})
         request = {
@@ -165,7 +165,7 @@ def to_row(item: dict[str, Any]) -> Row:
 
 
 def _to_python(value: dict[str, Any]) -> Any:
-    # boto3's deserializer would take a fifth of the run, because millions of values are read.
+    # Millions of values are read, so boto3's deserializer would take a fifth of the time.
     ((type_name, content),) = value.items()
     return _PYTHON[type_name](content)
 

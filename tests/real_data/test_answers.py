@@ -1,4 +1,4 @@
-"""Real data: every answer is compared with plain Python's.
+"""Real data: every answer is compared with a computation in plain Python.
 
 boto3's ``batch_writer`` loads a data set into a table with two local indexes. Then each query,
 filter, projection and page is computed again from the rows in the simplest way.
@@ -46,13 +46,13 @@ def in_order(found: list[Row], index: Index, *, backwards: bool = False) -> bool
     return all(left >= right if backwards else left <= right for left, right in pairwise(values))
 
 
-def test_every_row_is_there(table: LoadedTable):
+def test_a_scan_returns_every_row(table: LoadedTable):
     assert len(table.rows) == table.data_set.row_count
     assert table.by_key(table.all_of(table.scan)) == table.by_key(table.rows)
 
 
 @pytest.mark.parametrize("forward", [True, False])
-def test_every_partition_comes_whole_and_in_order(
+def test_a_query_returns_every_partition_completely_and_in_order(
     table: LoadedTable, index: Index, *, forward: bool
 ):
     for partition in table.partitions:
@@ -74,7 +74,7 @@ CONDITIONS: list[tuple[str, Callable[[Any, Any, Any], bool]]] = [
 
 
 @pytest.mark.parametrize(("condition", "holds"), CONDITIONS, ids=[c[0] for c in CONDITIONS])
-def test_conditions_on_the_sort_key_narrow_every_partition(
+def test_conditions_on_the_sort_key_select_the_rows_that_python_selects(
     table: LoadedTable, index: Index, condition: str, holds: Callable[[Any, Any, Any], bool]
 ):
     chance = random.Random(SEED)
@@ -91,7 +91,7 @@ def test_conditions_on_the_sort_key_narrow_every_partition(
         assert in_order(found, index)
 
 
-def test_every_beginning_finds_what_begins_so(table: LoadedTable, text_index: Index):
+def test_begins_with_finds_the_rows_that_python_finds(table: LoadedTable, text_index: Index):
     chance = random.Random(SEED)
     for partition in table.partitions:
         held = table.held(partition, text_index)
@@ -103,7 +103,7 @@ def test_every_beginning_finds_what_begins_so(table: LoadedTable, text_index: In
             assert table.by_key(found) == table.by_key(expected)
 
 
-def test_filters_of_scans_and_queries_leave_what_python_leaves(
+def test_filters_of_scans_and_queries_return_the_rows_that_python_selects(
     table: LoadedTable, filtered: Filter
 ):
     members = {"FilterExpression": filtered.expression, "values": filtered.values}
@@ -118,15 +118,17 @@ def test_filters_of_scans_and_queries_leave_what_python_leaves(
         assert answer["ScannedCount"] == len(within)
 
 
-def test_projections_cut_what_python_cuts(table: LoadedTable, index: Index, projection: Projection):
+def test_projections_return_the_attributes_that_python_selects(
+    table: LoadedTable, index: Index, projection: Projection
+):
     for partition in table.partitions[::5]:
-        # Attributes that an index does not hold are fetched from the table, each item as 4 KB of
+        # For attributes that an index does not project, the item is fetched, and counts as 4 KB of
         # its page.
         found = table.all_of(
             table.query, partition, index, ProjectionExpression=projection.expression
         )
         expected = [projection.cut(row) for row in table.of(partition, index)]
-        # Without their keys, rows may be equal, and ties are in any order.
+        # Compare without order, because rows with equal sort keys are in any order.
         assert sorted(map(_text_of, found)) == sorted(map(_text_of, expected))
 
 
@@ -142,7 +144,9 @@ def _text_of(value: Any) -> str:
 
 
 @pytest.mark.parametrize("forward", [True, False])
-def test_pages_of_any_size_are_the_whole_answer(table: LoadedTable, index: Index, *, forward: bool):
+def test_pages_of_any_size_add_up_to_the_whole_answer(
+    table: LoadedTable, index: Index, *, forward: bool
+):
     chance = random.Random(SEED)
     for partition in table.partitions:
         whole, _ = table.query(partition, index, ScanIndexForward=forward)
@@ -155,7 +159,7 @@ def test_pages_of_any_size_are_the_whole_answer(table: LoadedTable, index: Index
 
 
 @pytest.mark.parametrize("total", [1, 3, 16])
-def test_segments_and_pages_of_a_scan_are_the_whole_table(
+def test_segments_and_pages_of_a_scan_add_up_to_the_whole_table(
     table: LoadedTable, index: Index, total: int
 ):
     found = [
@@ -169,7 +173,7 @@ def test_segments_and_pages_of_a_scan_are_the_whole_table(
     assert table.by_key(found) == table.by_key(table.data_set.held(expected, index))
 
 
-def test_counts_are_pythons(table: LoadedTable):
+def test_counts_equal_those_that_python_computes(table: LoadedTable):
     for partition, count in Counter(row[table.data_set.partition] for row in table.rows).items():
         _, answer = table.query(partition, Select="COUNT")
         assert answer == {"Count": count, "ScannedCount": count}
@@ -182,13 +186,13 @@ def test_counts_are_pythons(table: LoadedTable):
     }
 
 
-def test_every_row_is_got_by_its_key(table: LoadedTable):
+def test_getitem_and_batchgetitem_return_every_row_by_its_key(table: LoadedTable):
     for at in range(0, len(table.rows), 100):
         some = table.rows[at : at + 100]
         assert table.by_key(table.get_batch(some)) == table.by_key(some)
 
 
-def test_updates_and_deletes_move_rows_as_python_moves_them(table: LoadedTable):
+def test_updates_and_deletes_change_rows_and_indexes_as_python_does(table: LoadedTable):
     """Runs last: a tenth of the rows is changed, a tenth deleted, and all are compared again."""
     chance = random.Random(SEED)
     tenth = len(table.rows) // 10

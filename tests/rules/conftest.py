@@ -18,7 +18,7 @@ COLLECTION_LIMIT_BYTES = 100_000
 
 @pytest.fixture(scope="session")
 def threads(wire: WireClient) -> Iterator[str]:
-    """The table Thread; LastPostIndex includes Replies. Tests share it, each with its own forum."""
+    """The table Thread, which tests share; each test writes to its own forum."""
     with thread_table(wire) as name:
         yield name
 

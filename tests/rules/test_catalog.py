@@ -1,4 +1,4 @@
-"""docs/RULES.md and the tests of the rules agree on what is built."""
+"""docs/RULES.md has every rule, and each rule with the status ``built`` has a test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rows() -> dict[str, tuple[str, str]]:
     }
 
 
-def test_the_page_holds_every_rule_and_example_once():
+def test_the_page_has_every_rule_and_example_once():
     page = PAGE.read_text()
 
     numbers = re.findall(r"^\| ([SA]\d+) \|", page, re.MULTILINE)
@@ -45,7 +45,7 @@ def test_every_rule_that_is_built_has_a_test():
     assert built <= numbers_with_a_test()
 
 
-def test_every_test_is_of_a_rule_that_is_built():
+def test_every_test_names_a_rule_that_is_built():
     built = {number for number, (_, built) in rows().items() if built}
 
     assert numbers_with_a_test() <= built

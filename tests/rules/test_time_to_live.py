@@ -36,7 +36,7 @@ KEYS = ("UserName:S", "SessionId:S")
 BOTH_IMAGES = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
-class Place(NamedTuple):
+class ClockedServer(NamedTuple):
     """A server on a virtual clock, and its clients."""
 
     clocked: Clocked
@@ -45,34 +45,34 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def place(epoch_seconds: float, *arguments: str) -> Iterator[Place]:
+def ttl_server(epoch_seconds: float, *arguments: str) -> Iterator[ClockedServer]:
     with (
         clocked_server(epoch_seconds, *arguments) as clocked,
         closing(WireClient(clocked.endpoint)) as wire,
         closing(WireClient(clocked.endpoint, STREAMS_TARGET_PREFIX)) as streams,
     ):
-        yield Place(clocked, wire, streams)
+        yield ClockedServer(clocked, wire, streams)
 
 
 @pytest.fixture(scope="module")
-def prompt() -> Iterator[Place]:
-    """Expired items are deleted immediately; tests continue from the last time of the clock."""
-    with place(1_600_000_000, "--ttl-delay-seconds", "0", "--copy-messages") as prompt:
-        yield prompt
+def immediate() -> Iterator[ClockedServer]:
+    """A server that deletes expired items without a delay; all tests share its clock."""
+    with ttl_server(1_600_000_000, "--ttl-delay-seconds", "0", "--copy-messages") as immediate:
+        yield immediate
 
 
 @pytest.fixture(scope="module")
-def slow() -> Iterator[Place]:
-    """Expired items stay for 100 seconds."""
-    with place(1_600_000_000, "--ttl-delay-seconds", "100", "--copy-messages") as slow:
-        yield slow
+def delayed() -> Iterator[ClockedServer]:
+    """A server that deletes items 100 seconds after their expiry."""
+    with ttl_server(1_600_000_000, "--ttl-delay-seconds", "100", "--copy-messages") as delayed:
+        yield delayed
 
 
 @pytest.fixture
-def name(prompt: Place) -> Iterator[str]:
-    """A table of sessions on the prompt server, with time to live."""
-    with table(prompt.wire, *KEYS) as name:
-        switch(prompt.wire, name, TTL)
+def name(immediate: ClockedServer) -> Iterator[str]:
+    """A table of sessions on the server without a delay, with time to live."""
+    with table(immediate.wire, *KEYS) as name:
+        switch(immediate.wire, name, TTL)
         yield name
 
 
@@ -89,14 +89,14 @@ def sessions(wire: WireClient, name: str) -> set[str]:
     return {item["SessionId"]["S"] for item in scanned(wire, name)}
 
 
-def swept(prompt: Place, name: str, user: str) -> None:
-    """Wait until the due items of a user are swept."""
-    expired = {TTL: {"N": str(prompt.clocked.now - 1)}}
-    wait_swept(prompt.wire, name, {"UserName": {"S": user}}, "SessionId", expired)
+def swept(immediate: ClockedServer, name: str, user: str) -> None:
+    """Wait until the expired items of a user are deleted."""
+    expired = {TTL: {"N": str(immediate.clocked.now - 1)}}
+    wait_swept(immediate.wire, name, {"UserName": {"S": user}}, "SessionId", expired)
 
 
-def test_s116_enabling_names_exactly_one_attribute(prompt: Place):
-    wire = prompt.wire
+def test_s116_enabling_names_exactly_one_attribute(immediate: ClockedServer):
+    wire = immediate.wire
     with table(wire, *KEYS) as name:
         nothing = {"TableName": name, "TimeToLiveSpecification": {"Enabled": True}}
         assert "attributeName" in str(wire.refused("UpdateTimeToLive", nothing).message)
@@ -115,7 +115,7 @@ def test_s116_enabling_names_exactly_one_attribute(prompt: Place):
 def test_s117_the_backlog_of_one_partition_does_not_delay_another():
     start = 1_600_000_000
     options = ("--ttl-delay-seconds", "0", "--ttl-deletes-per-second", "300")
-    with place(start, *options) as (clocked, wire, _), table(wire, *KEYS) as name:
+    with ttl_server(start, *options) as (clocked, wire, _), table(wire, *KEYS) as name:
         switch(wire, name, TTL)
         for first in range(0, 2_000, 25):
             puts = [
@@ -137,8 +137,8 @@ def quarter(item: Item) -> int:
     return keys.partition_hash([item["UserName"]])[0] >> 6
 
 
-def test_s118_only_a_number_counts_as_seconds_of_the_epoch(prompt: Place, name: str):
-    past = str(prompt.clocked.now - 100)
+def test_s118_only_a_number_counts_as_seconds_of_the_epoch(immediate: ClockedServer, name: str):
+    past = str(immediate.clocked.now - 100)
     others: list[dict[str, Any]] = [
         {"S": past},
         {"NS": [past]},
@@ -150,19 +150,21 @@ def test_s118_only_a_number_counts_as_seconds_of_the_epoch(prompt: Place, name: 
     ]
     items = [session("u", next(iter(value))) | {TTL: value} for value in others]
     milliseconds = session("u", "milliseconds", int(past) * 1000)
-    put_all(prompt.wire, name, *items, milliseconds, session("u", "without"))
+    put_all(immediate.wire, name, *items, milliseconds, session("u", "without"))
 
-    swept(prompt, name, "u")
+    swept(immediate, name, "u")
 
-    assert sessions(prompt.wire, name) == {
+    assert sessions(immediate.wire, name) == {
         *(item["SessionId"]["S"] for item in items),
         "milliseconds",
         "without",
     }
 
 
-def test_s119_expired_is_past_by_less_than_five_years(prompt: Place, name: str):
-    now = prompt.clocked.now
+def test_s119_an_item_expires_if_its_time_is_less_than_five_years_ago(
+    immediate: ClockedServer, name: str
+):
+    now = immediate.clocked.now
     stay = {
         "now": Decimal(now),
         "a little later": now + Decimal("0.001"),
@@ -177,16 +179,16 @@ def test_s119_expired_is_past_by_less_than_five_years(prompt: Place, name: str):
         "five years less a little": now - FIVE_YEARS + Decimal("0.001"),
     }
     for session_id, expires in {**stay, **go}.items():
-        put_all(prompt.wire, name, session("u", session_id, expires))
+        put_all(immediate.wire, name, session("u", session_id, expires))
 
-    wait_until(lambda: not sessions(prompt.wire, name) & set(go))
-    swept(prompt, name, "u")
+    wait_until(lambda: not sessions(immediate.wire, name) & set(go))
+    swept(immediate, name, "u")
 
-    assert sessions(prompt.wire, name) == set(stay)
+    assert sessions(immediate.wire, name) == set(stay)
 
 
-def test_s120_an_expired_item_is_first_known_and_then_swept(slow: Place):
-    clocked, wire, _ = slow
+def test_s120_a_sweep_lists_expired_items_and_deletes_them_after_the_delay(delayed: ClockedServer):
+    clocked, wire, _ = delayed
     lag = "dynactor_time_to_live_lag_seconds"
     with table(wire, *KEYS) as name:
         switch(wire, name, TTL)
@@ -194,17 +196,17 @@ def test_s120_an_expired_item_is_first_known_and_then_swept(slow: Place):
         item = session("u", "s", now + 10)
         put_all(wire, name, item)
         clocked.set(now + 60)
-        # Known, but not deleted before the delay.
+        # The sweep has listed the item, but does not delete it before the delay.
         wait_until(lambda: clocked.metric(lag, name) == 50)
         assert found(wire, name, key(item)) == item
-        # Swept.
+        # The delay is over, and the sweep deletes the item.
         clocked.set(now + 110)
         wait_until(lambda: found(wire, name, key(item)) is None)
         wait_until(lambda: clocked.metric(lag, name) == 0)
 
 
-def test_s121_a_sweep_takes_no_capacity_and_disturbs_no_write(prompt: Place):
-    clocked, wire, _ = prompt
+def test_s121_a_sweep_consumes_no_units_and_delays_no_write(immediate: ClockedServer):
+    clocked, wire, _ = immediate
     indexes = {"GlobalSecondaryIndexes": [global_index("ByTime", "SessionId")]}
     with table(wire, *KEYS, **indexes) as name:
         switch(wire, name, TTL)
@@ -214,7 +216,7 @@ def test_s121_a_sweep_takes_no_capacity_and_disturbs_no_write(prompt: Place):
         request = {"TableName": name, "Item": stays, "ReturnConsumedCapacity": "INDEXES"}
         first = wire("PutItem", request)["ConsumedCapacity"]
         clocked.set(now + 20)
-        # Put during deletions, each time as new: a unit for the table, one for the index.
+        # Each put inserts the item again, which costs a unit of the table and one of the index.
         while len(scanned(wire, name, Select="ALL_ATTRIBUTES")) > 1:
             wire("DeleteItem", {"TableName": name, "Key": key(stays)})
             assert wire("PutItem", request)["ConsumedCapacity"] == first
@@ -222,8 +224,8 @@ def test_s121_a_sweep_takes_no_capacity_and_disturbs_no_write(prompt: Place):
         assert clocked.deleted_items(name) == 300
 
 
-def test_s122_items_leave_every_index(prompt: Place):
-    clocked, wire, _ = prompt
+def test_s122_an_expired_item_is_deleted_from_every_index(immediate: ClockedServer):
+    clocked, wire, _ = immediate
     with table(
         wire,
         *(*KEYS, "Device:S"),
@@ -243,7 +245,7 @@ def test_s122_items_leave_every_index(prompt: Place):
             wait_until(lambda index=index: len(scanned(wire, name, IndexName=index)) == 2)
         clocked.set(now + 6)
         wait_until(lambda: found(wire, name, key(goes)) is None)
-        # A local index changes with its table, a global one shortly afterwards.
+        # A local index changes with its table, a global index shortly afterwards.
         assert [each["SessionId"]["S"] for each in scanned(wire, name, IndexName="ByDevice")] == [
             "stays"
         ]
@@ -254,8 +256,10 @@ def test_s122_items_leave_every_index(prompt: Place):
         assert [index["ItemCount"] for index in every] == [1, 1, 1]
 
 
-def test_s123_a_deletion_is_marked_in_the_stream_as_the_systems(prompt: Place):
-    clocked, wire, streams = prompt
+def test_s123_the_stream_record_of_an_expiry_has_the_identity_of_the_service(
+    immediate: ClockedServer,
+):
+    clocked, wire, streams = immediate
     with table(wire, *KEYS, StreamSpecification=BOTH_IMAGES) as name:
         arn = wire("DescribeTable", {"TableName": name})["Table"]["LatestStreamArn"]
         switch(wire, name, TTL)
@@ -281,8 +285,8 @@ def test_s123_a_deletion_is_marked_in_the_stream_as_the_systems(prompt: Place):
         assert len(records) == 4
 
 
-def test_s124_an_expired_item_stays_for_the_delay_that_is_set(slow: Place):
-    clocked, wire, _ = slow
+def test_s124_an_expired_item_exists_until_the_configured_delay_is_over(delayed: ClockedServer):
+    clocked, wire, _ = delayed
     with table(wire, *KEYS) as name:
         switch(wire, name, TTL)
         now = clocked.now
@@ -296,14 +300,14 @@ def test_s124_an_expired_item_stays_for_the_delay_that_is_set(slow: Place):
 
 
 @pytest.fixture
-def expired(slow: Place) -> Iterator[tuple[str, Item]]:
+def expired(delayed: ClockedServer) -> Iterator[tuple[str, Item]]:
     """A table with an item that has expired and is not deleted yet, and one that has not."""
-    with table(slow.wire, *KEYS) as name:
-        switch(slow.wire, name, TTL)
-        now = slow.clocked.now
+    with table(delayed.wire, *KEYS) as name:
+        switch(delayed.wire, name, TTL)
+        now = delayed.clocked.now
         item = session("u", "expired", now + 10)
-        put_all(slow.wire, name, item, session("u", "valid", now + 10_000))
-        slow.clocked.set(now + 50)
+        put_all(delayed.wire, name, item, session("u", "valid", now + 10_000))
+        delayed.clocked.set(now + 50)
         yield name, item
 
 
@@ -320,41 +324,41 @@ def of_user(name: str, **members: Any) -> dict[str, Any]:
 
 
 def test_s125_an_expired_item_is_still_read_until_it_is_deleted(
-    slow: Place, expired: tuple[str, Item]
+    delayed: ClockedServer, expired: tuple[str, Item]
 ):
     name, item = expired
-    assert found(slow.wire, name, key(item)) == item
-    assert item in slow.wire("Query", of_user(name))["Items"]
-    assert item in scanned(slow.wire, name)
+    assert found(delayed.wire, name, key(item)) == item
+    assert item in delayed.wire("Query", of_user(name))["Items"]
+    assert item in scanned(delayed.wire, name)
 
 
-def test_s126_a_filter_hides_expired_items(slow: Place, expired: tuple[str, Item]):
+def test_s126_a_filter_hides_expired_items(delayed: ClockedServer, expired: tuple[str, Item]):
     name, item = expired
     hidden = {
         "FilterExpression": "ExpirationTime > :now",
-        "ExpressionAttributeValues": {":now": {"N": str(slow.clocked.now)}},
+        "ExpressionAttributeValues": {":now": {"N": str(delayed.clocked.now)}},
     }
     for answer in (
-        slow.wire("Query", of_user(name, **hidden)),
-        slow.wire("Scan", {"TableName": name, **hidden}),
+        delayed.wire("Query", of_user(name, **hidden)),
+        delayed.wire("Scan", {"TableName": name, **hidden}),
     ):
         assert [each["SessionId"]["S"] for each in answer["Items"]] == ["valid"]
         assert answer["ScannedCount"] == 2
-    assert found(slow.wire, name, key(item)) == item
+    assert found(delayed.wire, name, key(item)) == item
 
 
 @pytest.mark.parametrize(
     "change",
     ["SET ExpirationTime = :later", "REMOVE ExpirationTime", "SET ExpirationTime = :text"],
 )
-def test_s127_an_update_of_an_expired_items_time_is_honored(
-    slow: Place, expired: tuple[str, Item], change: str
+def test_s127_an_expired_item_with_an_updated_time_is_not_deleted(
+    delayed: ClockedServer, expired: tuple[str, Item], change: str
 ):
     name, item = expired
-    now = slow.clocked.now
+    now = delayed.clocked.now
     values = {":later": {"N": str(now + 100_000)}, ":text": {"S": str(now - 10)}}
     used = {name: value for name, value in values.items() if name in change}
-    slow.wire(
+    delayed.wire(
         "UpdateItem",
         {
             "TableName": name,
@@ -363,19 +367,19 @@ def test_s127_an_update_of_an_expired_items_time_is_honored(
             **({"ExpressionAttributeValues": used} if used else {}),
         },
     )
-    # An expired item of the same user is deleted at its time; this one, due before, is not.
+    # Another expired item of the user is deleted, but the updated item stays.
     behind = session("u", "behind", now - 1)
-    put_all(slow.wire, name, behind)
-    slow.clocked.set(now + 100)
-    wait_until(lambda: found(slow.wire, name, key(behind)) is None)
-    assert found(slow.wire, name, key(item)) is not None
+    put_all(delayed.wire, name, behind)
+    delayed.clocked.set(now + 100)
+    wait_until(lambda: found(delayed.wire, name, key(behind)) is None)
+    assert found(delayed.wire, name, key(item)) is not None
 
 
-def test_s127_an_update_of_something_else_leaves_it_to_be_deleted(
-    slow: Place, expired: tuple[str, Item]
+def test_s127_an_expired_item_is_deleted_despite_updates_of_other_attributes(
+    delayed: ClockedServer, expired: tuple[str, Item]
 ):
     name, item = expired
-    slow.wire(
+    delayed.wire(
         "UpdateItem",
         {
             "TableName": name,
@@ -384,12 +388,12 @@ def test_s127_an_update_of_something_else_leaves_it_to_be_deleted(
             "ExpressionAttributeValues": {":one": {"N": "1"}},
         },
     )
-    slow.clocked.set(slow.clocked.now + 100)
-    wait_until(lambda: found(slow.wire, name, key(item)) is None)
+    delayed.clocked.set(delayed.clocked.now + 100)
+    wait_until(lambda: found(delayed.wire, name, key(item)) is None)
 
 
-def test_s128_the_deletions_of_a_table_are_counted(prompt: Place, name: str):
-    now = prompt.clocked.now
-    put_all(prompt.wire, name, *(session(f"u{n}", "s", now - 1) for n in range(20)))
-    wait_until(lambda: sessions(prompt.wire, name) == set())
-    wait_until(lambda: prompt.clocked.deleted_items(name) == 20)
+def test_s128_the_deletions_of_a_table_are_counted(immediate: ClockedServer, name: str):
+    now = immediate.clocked.now
+    put_all(immediate.wire, name, *(session(f"u{n}", "s", now - 1) for n in range(20)))
+    wait_until(lambda: sessions(immediate.wire, name) == set())
+    wait_until(lambda: immediate.clocked.deleted_items(name) == 20)

@@ -25,7 +25,7 @@ _PROCESS_CLOCK: Final = 2
 
 
 class Peer(NamedTuple):
-    """A server that answers, its process, and its start: the time to its first answer."""
+    """A started server, and the time and processor time until its first answer."""
 
     name: ServerName
     endpoint: str

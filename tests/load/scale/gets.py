@@ -26,7 +26,7 @@ _TOUCHING_CONNECTIONS = 32
 
 
 class _Sized(NamedTuple):
-    """A server and the plan of the gets from its table."""
+    """A server, the number of its table's items, and its start time."""
 
     server: Server
     items: int

@@ -112,7 +112,7 @@ class Bench:
         self._partition = partition
 
     def run(self, case: Case) -> Units:
-        """Put the initial items, run the case, check the result."""
+        """Put the initial items, send the request, and check the result; returns the units."""
         for item in items_of(case.before, self._partition):
             self._call("PutItem", {"TableName": self._table, "Item": item})
         method = getattr(self, "_" + case.operation.replace("-", "_"))
@@ -214,7 +214,7 @@ class Bench:
         return self._statement("INSERT INTO {} VALUE {{" + members + "}}", *item.values())
 
     def _sql_update(self, case: Case) -> Units:
-        """Like ``update``, of an existing item."""
+        """Update an existing item as ``_update`` does, with a PartiQL UPDATE."""
         key = key_of(0, self._partition)
         [before], [after] = self._before(case), self._after(case)
         wanted = {name: value for name, value in after.items() if name not in key}
@@ -230,7 +230,7 @@ class Bench:
         return self._executed("DELETE FROM {} WHERE p = ? AND s = ?", *key.values())
 
     def _select(self, case: Case) -> Units:
-        """A SELECT of one item by its key, or of all of its partition key."""
+        """A SELECT of one item by its key, or of all items of a partition key."""
         key = key_of(0, self._partition)
         if "all" in case.options:
             given = [key["p"]]
@@ -339,7 +339,7 @@ def _page(case: Case) -> dict[str, Any]:
         elif option == "backward":
             members["ScanIndexForward"] = False
         elif option == "filter":
-            # A Query's filter may not use key attributes, and an index's only held ones.
+            # A Query's filter may use neither key attributes nor unprojected ones of an index.
             nothing = (
                 "attribute_not_exists(p)"
                 if case.operation == "scan"

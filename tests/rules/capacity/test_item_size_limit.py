@@ -27,7 +27,7 @@ LIMIT = 400 * 1024
 
 @pytest.fixture(scope="module")
 def two_indexes(wire):
-    """Thread with LastPostIndex, which includes Replies, and an index of all on Author."""
+    """The table Thread with LastPostIndex, and an index on Author that projects everything."""
     indexes = (last_post_index(), local_index("ByAuthor", "ForumName", "Author", "ALL"))
     with table(wire, *KEYS, "Author:S", indexes=indexes) as name:
         yield name
@@ -49,8 +49,8 @@ def put(client: Any, name: str, item: Item) -> str:
 TOO_LARGE = "ValidationException: Item size has exceeded the maximum allowed size"
 
 
-def test_an_item_and_its_entries_may_take_400_kb_together(client, two_indexes, forum):
-    """In one index that holds everything, each may take half of it; in both about a third."""
+def test_an_item_and_its_entries_may_have_400_kb_together(client, two_indexes, forum):
+    """With one index that projects everything, item and entry may have 200 KB each."""
     of_author = thread(forum, "a", Author="x")
     in_both = thread(forum, "b", "1", Author="x")
 
@@ -60,7 +60,7 @@ def test_an_item_and_its_entries_may_take_400_kb_together(client, two_indexes, f
     assert put(client, two_indexes, padded(in_both, "Replies", LIMIT // 3 + 50)) == TOO_LARGE
 
 
-def test_an_item_in_no_index_may_take_400_kb_alone(client, two_indexes, forum):
+def test_an_item_without_index_entries_may_have_400_kb(client, two_indexes, forum):
     assert put(client, two_indexes, padded(thread(forum, "a"), "Replies", LIMIT)) == ""
     assert put(client, two_indexes, padded(thread(forum, "a"), "Tags", LIMIT + 1)) == TOO_LARGE
 
@@ -71,7 +71,7 @@ def test_only_projected_attributes_count_in_an_entry(client, two_indexes, forum)
     assert put(client, two_indexes, small_entry) == ""
 
 
-def test_a_batch_with_such_an_item_writes_nothing(client, two_indexes, forum):
+def test_a_batch_with_a_too_large_item_writes_nothing(client, two_indexes, forum):
     large = padded(thread(forum, "b", Author="x"), "Replies", LIMIT // 2 + 1)
     requests = [{"PutRequest": {"Item": item}} for item in (thread(forum, "a"), large)]
 
@@ -82,7 +82,7 @@ def test_a_batch_with_such_an_item_writes_nothing(client, two_indexes, forum):
 
 
 @pytest.mark.differs_from_dynamodb_local("it looks at the item alone in an update")
-def test_an_update_may_not_make_them_larger(client, two_indexes, forum):
+def test_an_update_may_not_exceed_400_kb_with_its_entries(client, two_indexes, forum):
     """Adding the index key doubles the item's size with entries."""
     item = padded(thread(forum, "a"), "Replies", LIMIT // 2 + 1)
     put(client, two_indexes, item)

@@ -93,7 +93,9 @@ def test_s43_attributes_that_are_not_projected_cause_a_fetch(client, threads, fo
         assert ("Tags" in item) == fetches
 
 
-def test_s44_each_fetched_item_is_charged_whole_and_rounded_by_itself(client, threads, forum):
+def test_s44_the_cost_of_each_fetched_item_is_its_whole_size_rounded_separately(
+    client, threads, forum
+):
     """Items of 5,000 bytes cost two units each, with any projection."""
     put_all(client, threads, (sized_thread(forum, n, entry=200, item=5_000) for n in range(3)))
     put_all(client, threads, [sized_thread(forum, 3, entry=200, item=300)])
@@ -144,7 +146,7 @@ def test_s45_a_byte_less_than_1_mb_leaves_the_page_open(client, threads, forum):
 
 
 @pytest.mark.differs_from_dynamodb_local("its pages do not count fetches")
-def test_s46_a_page_with_fetches_counts_every_item_as_4_kb(client, threads, forum):
+def test_s46_each_fetched_item_counts_as_4_kb_of_its_page(client, threads, forum):
     """244 entries are 48,800 bytes, rounded 49,152; 244 items rounded 999,424; together 1 MB."""
     put_all(client, threads, (sized_thread(forum, n, entry=200, item=300) for n in range(250)))
     ask = {"IndexName": LAST_POST, "ConsistentRead": True, **INDEXES}
@@ -166,7 +168,9 @@ def test_s46_a_page_with_fetches_counts_every_item_as_4_kb(client, threads, foru
         ("Subject, Replies", {True: (1.0, 0.0, 1.0), False: (0.5, 0.0, 0.5)}),
     ],
 )
-def test_a2_four_items_of_300_bytes_with_200_projected(client, threads, forum, projection, costs):
+def test_a2_four_items_of_300_bytes_with_200_projected_bytes_cost_as_aws_says(
+    client, threads, forum, projection, costs
+):
     items = [sized_thread(forum, n, entry=200, item=300) for n in range(4)]
     put_all(client, threads, items)
     assert {item_bytes(item) for item in items} == {300}
@@ -203,7 +207,7 @@ def test_s47_the_result_of_four_fetched_items_is_20_kb(client, threads, forum):
 
 
 @pytest.mark.differs_from_dynamodb_local("it counts the overhead of an entry")
-def test_s49_an_index_has_no_throughput_but_its_tables(client, wire):
+def test_s49_a_local_index_uses_the_throughput_of_its_table(client, wire):
     throughput = {"ReadCapacityUnits": 7, "WriteCapacityUnits": 3}
     provisioned = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": throughput}
     with thread_table(wire, **provisioned) as name:

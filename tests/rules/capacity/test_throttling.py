@@ -83,7 +83,7 @@ def place_of(pk: str, partitions: int) -> int:
 
 
 def keys_apart(partitions: int) -> list[str]:
-    """A key in each of this many partitions."""
+    """One key for each of this many partitions."""
     found: dict[int, str] = {}
     number = 0
     while len(found) < partitions:
@@ -99,7 +99,7 @@ def test_s101_a_query_beyond_the_indexs_read_units_is_throttled(served):
     name = indexed(served, by_status(2, 50))
     served.put(name, item("a", status="new"))
 
-    # Half a unit each.
+    # Each query takes half a unit.
     assert served.until_refused("Query", query_by_status(name)) == 4
     refused = served.wire.send("Query", query_by_status(name))
 
@@ -107,7 +107,7 @@ def test_s101_a_query_beyond_the_indexs_read_units_is_throttled(served):
         PROVISIONED,
         [("IndexReadProvisionedThroughputExceeded", BY_STATUS)],
     )
-    # The table has its own units.
+    # The table's own read units are still available.
     assert served.wire.send("GetItem", get(name, "a")).status == 200
     assert served.metrics("consumed_read_capacity_units", name) == {(BY_STATUS,): 2, ("",): 1}
 
@@ -127,7 +127,7 @@ def test_s102_too_few_write_units_of_an_index_throttle_writes_to_the_table(serve
     assert served.put(name, item("6")).status == 200
 
 
-def test_s110_a_write_needs_units_of_its_table_and_of_every_index_or_takes_none(served):
+def test_s110_a_write_takes_units_of_its_table_and_all_its_indexes_or_none(served):
     name = indexed(served, by_status(1, 2), by_owner(1, 4))
     both = {"status": "new", "owner": "me"}
     for number in range(2):
@@ -137,7 +137,7 @@ def test_s110_a_write_needs_units_of_its_table_and_of_every_index_or_takes_none(
 
     assert {tuple(error_of(answer)[1]) for answer in refused} == {tuple(TOO_FEW_INDEX_WRITES)}
     assert "Item" not in served.wire("GetItem", get(name, "2"))
-    # No units of the other index or of the table were taken with them.
+    # The refused writes took no units of the other index or of the table.
     assert served.metrics("consumed_write_capacity_units", name) == {
         ("",): 2,
         (BY_STATUS,): 2,
@@ -157,7 +157,7 @@ def test_s138_provisioned_units_are_spread_evenly_over_the_partitions():
     assert accepted == [10] * 4
 
 
-def test_s161_a_busy_partition_takes_the_units_that_others_leave():
+def test_s161_a_busy_partition_uses_the_unused_units_of_others():
     with capacity_server("--partitions-per-table", "4") as served:
         name = served.table(**units(4, 40))
         accepted = []
@@ -181,7 +181,7 @@ def offered_for(served: CapacityServer, name: str, seconds: int, *pks: str) -> l
 
 def test_s139_one_key_takes_1000_write_units_a_second_and_3000_read_units(served):
     name = served.table(**units(12_000, 4_000))
-    # Even with many saved units.
+    # The limit holds even after 300 seconds of saved units.
     served.clock.step(300)
 
     assert offered_for(served, name, 3, "hot") == [1_000] * 3
@@ -190,13 +190,13 @@ def test_s139_one_key_takes_1000_write_units_a_second_and_3000_read_units(served
     refused = served.put(name, item("hot"))
 
     assert error_of(refused) == (PROVISIONED, [("TableWriteKeyRangeThroughputExceeded", name)])
-    # 25 units each.
+    # Each read takes 25 units.
     assert served.until_refused("GetItem", get(name, "hot")) == 120
     refused = served.wire.send("GetItem", get(name, "hot"))
     assert error_of(refused) == (PROVISIONED, [("TableReadKeyRangeThroughputExceeded", name)])
 
 
-def test_a11_the_load_that_one_key_does_not_take_passes_over_suffixes_that_are_apart(served):
+def test_a11_five_suffixes_in_separate_partitions_accept_the_load_that_throttles_one_key(served):
     name = served.table(**units(3_000, 10_000))
     partitions = 11
     served.clock.step(300)
@@ -207,12 +207,12 @@ def test_a11_the_load_that_one_key_does_not_take_passes_over_suffixes_that_are_a
 
     assert one_key == [1_000] * 3
     assert suffixes == [1_000] * 5
-    # 5,000 a second, offered evenly.
+    # Offer 5,000 units a second, evenly over five keys.
     made = [item(pk, LARGE_BYTES) for _ in range(10) for pk in five]
     assert [served.put(name, each).status for each in made] == [200] * 50
 
 
-# -- the filling of an index ----------------------------------------------------------------
+# -- the backfill of an index ---------------------------------------------------------------
 
 
 def add_by_status(served: CapacityServer, name: str, write: int) -> None:
@@ -235,7 +235,7 @@ def filled(served: CapacityServer, name: str) -> float:
 
 
 def wait_filled(served: CapacityServer, name: str, write_units: int) -> None:
-    """Wait until this many units are taken and the index is ACTIVE; the clock has to be set."""
+    """Wait for an ACTIVE index and this many taken units; the caller must have set the clock."""
     eventually(lambda: filled(served, name), lambda units: units >= write_units)
     eventually(lambda: states(served.wire, name)[BY_STATUS], lambda state: state == ACTIVE)
 
@@ -273,7 +273,7 @@ def test_s168_a_backfill_and_writes_share_the_indexs_units(served):
     assert error_of(refused) == (PROVISIONED, TOO_FEW_INDEX_WRITES)
     assert served.put(name, item("a")).status == 200
     assert seconds_until_filled(served, name, 20) >= 3
-    # And a write that is missing in the index for that reason is missing in the table.
+    # The refused write is in neither the index nor the table.
     found = served.wire("Query", query_by_status(name))
     assert found["Count"] == 20
 
@@ -282,7 +282,7 @@ def test_s168_a_skewed_index_key_throttles_writes_to_the_table_during_the_backfi
     name = served.table(**units(50, 5_000))
     for number in range(15):
         served.put(name, item(f"{number}", LARGE_BYTES, status="new"))
-    # At least ten partitions; one has all entries.
+    # The index has at least ten partitions, but all entries are in one of them.
     add_by_status(served, name, 10_000)
 
     refused = served.put(name, item("a", status="new"))
@@ -293,13 +293,13 @@ def test_s168_a_skewed_index_key_throttles_writes_to_the_table_during_the_backfi
         [("IndexWriteKeyRangeThroughputExceeded", BY_STATUS)],
     )
     assert served.put(name, item("a", status="other")).status == 200
-    # One second more is enough.
+    # One more second of units is enough for the rest.
     served.clock.step(1)
     wait_filled(served, name, 1_500)
 
 
 def test_s194_raising_the_write_units_makes_the_build_faster(served):
-    # Each puts the index into debt for seconds.
+    # Each entry costs more than the index's units of one second.
     slow, raised = (with_statuses(served, ["new"] * 6, size_bytes=10_000) for _ in range(2))
     add_by_status(served, slow, 2)
     assert seconds_until_filled(served, slow, 60) >= 20
@@ -314,7 +314,7 @@ def test_s194_raising_the_write_units_makes_the_build_faster(served):
     wait_filled(served, raised, 60)
 
 
-def test_s196_the_backfill_leaves_the_tables_read_units_alone(served):
+def test_s196_the_backfill_takes_no_read_units_of_the_table(served):
     name = served.table(**units(1, 5_000))
     for number in range(10):
         served.put(name, item(f"{number}", 20_000, status="new"))

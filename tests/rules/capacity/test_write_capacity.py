@@ -32,7 +32,7 @@ def delete(client: Any, name: str, item: Item) -> Units:
 
 
 def update(client: Any, name: str, item: Item, expression: str, **values: str) -> Units:
-    """``values`` are the expression's, named without their colon."""
+    """Update an item; the names of ``values`` are the expression's placeholders without colon."""
     given = {f":{placeholder}": {"S": text} for placeholder, text in values.items()}
     return units(
         client.update_item(
@@ -134,9 +134,7 @@ def test_s55_changing_a_projected_attribute_costs_one_index_write(client, thread
     assert changed == removed == added == (2.0, 1.0, {LAST_POST: 1.0})
 
 
-def test_s55_a_write_that_leaves_the_entry_as_it_was_costs_the_index_nothing(
-    client, threads, forum
-):
+def test_s55_a_write_that_does_not_change_the_entry_costs_the_index_nothing(client, threads, forum):
     item = thread(forum, "a", "1", Replies="5", Tags="t")
     put(client, threads, item)
 
@@ -168,7 +166,7 @@ def test_s56_a_larger_entry_costs_its_size_rounded_up_to_1_kb(
     assert left.indexes == {LAST_POST: units_each}
 
 
-def test_s56_each_of_the_two_writes_is_rounded_by_itself(client, threads, forum):
+def test_s56_the_costs_of_the_two_index_writes_are_rounded_separately(client, threads, forum):
     """From A, an entry of 2,500 bytes, to B, one of 500: three units to delete, one to insert."""
     put(client, threads, sized_thread(forum, 1, entry=2_500, item=2_500))
     small = sized_thread(forum, 1, entry=500, item=500)

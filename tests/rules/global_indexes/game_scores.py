@@ -29,7 +29,7 @@ def global_index(
     include: tuple[str, ...] = (),
     throughput: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
-    """A global secondary index of a table's definition; ``throughput`` is reads and writes."""
+    """The definition of a global index; ``throughput`` is its read and write units."""
     members = {} if throughput is None else {"ProvisionedThroughput": provisioned(*throughput)}
     held = "INCLUDE" if include else projection
     return tables.global_index(name, *keys, projection=held, include=include, **members)
@@ -41,7 +41,7 @@ def provisioned(read: int, write: int) -> dict[str, int]:
 
 
 def game_title_index(**members: Any) -> dict[str, Any]:
-    """GameTitleIndex: the scores of a game, in order."""
+    """The definition of GameTitleIndex, which has the scores of a game in order."""
     return global_index(GAME_TITLE, "GameTitle", "TopScore", **members)
 
 
@@ -99,7 +99,7 @@ def query_of(name: str, index: str | None = GAME_TITLE, **request: Any) -> dict[
 
 
 def query(client: Any, name: str, index: str | None = GAME_TITLE, **request: Any) -> dict[str, Any]:
-    """One page; for the arguments, see ``query_of``."""
+    """One page of a Query; see ``query_of`` for the arguments."""
     answer: dict[str, Any] = client.query(**query_of(name, index, **request))
     return answer
 

@@ -30,7 +30,7 @@ BY_MARK = "ByMark"
 
 @pytest.fixture(scope="module")
 def marks(wire: WireClient) -> Iterator[str]:
-    """A table with the index ByMark on group and mark, which includes ``held``."""
+    """A table with the index ByMark on group and mark, which projects ``held``."""
     index = global_index(BY_MARK, "group", "mark", include=("held",))
     with table(wire, *KEYS, GlobalSecondaryIndexes=[index]) as name:
         yield name
@@ -70,7 +70,7 @@ def delete(client: Any, name: str, item: Item) -> Units:
     return units(client.delete_item(TableName=name, Key=key, **INDEXES))
 
 
-def test_s98_an_indexs_throughput_is_provisioned_apart_from_its_tables(wire):
+def test_s98_the_throughput_of_an_index_is_separate_from_its_tables(wire):
     index = game_title_index(throughput=(3, 4))
     members = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(1, 2)}
     with scores_table(wire, index, **members) as name:
@@ -120,7 +120,7 @@ def test_s104_the_table_is_described_with_each_indexs_throughput(wire):
     assert shown == {GAME_TITLE: (3, 4), "ByScore": (7, 8)}
 
 
-def test_s106_reading_an_index_costs_its_entries_rounded_up_once(client, marks, pk):
+def test_s106_a_query_of_an_index_costs_the_sum_of_its_entries_rounded_up(client, marks, pk):
     """Ten entries of 500 bytes are 5,000 bytes; the items' 3,000 bytes each do not count."""
     put_all(client, marks, (sized(pk, n, entry=500, item=3_000) for n in range(10)))
     ask = {"where": {"group": pk}, **INDEXES}
@@ -160,7 +160,9 @@ def test_a6_eight_entries_of_2000_bytes_cost_two_units(client, marks, pk):
         ([2_000] * 4, 1.0),
     ],
 )
-def test_s108_the_sum_of_the_entries_in_halves_of_4_kb(client, marks, pk, sizes, read_units):
+def test_s108_an_eventually_consistent_query_costs_half_a_unit_per_4_kb(
+    client, marks, pk, sizes, read_units
+):
     put_all(client, marks, (sized(pk, n, entry=s, item=s) for n, s in enumerate(sizes)))
 
     answer = eventually(
@@ -256,7 +258,7 @@ def test_s112_a_larger_entry_costs_a_unit_for_each_kb(client, marks, pk, entry, 
     assert moved.indexes == {BY_MARK: 2 * write_units}
 
 
-def test_s112_the_larger_of_two_entries_of_one_key_counts(client, marks, pk):
+def test_s112_a_changed_entry_costs_the_larger_of_its_old_and_new_size(client, marks, pk):
     put(client, marks, sized(pk, 0, entry=3_000, item=3_000))
 
     shrunk = put(client, marks, sized(pk, 0, entry=500, item=500))

@@ -49,9 +49,10 @@ AN_HOUR = ("--table-transition-seconds", "3600")
 
 @contextmanager
 def serving(data_dir: Path, *options: str) -> Iterator[WireClient]:
-    """A server on that data, which is stopped afterwards.
+    """A client of a server on that data directory.
 
-    With ``AN_HOUR``, changes stay in progress; without it, they complete immediately.
+    With the options ``AN_HOUR``, changes of indexes stay in progress. Without them, changes
+    complete immediately.
     """
     with (
         running_server(*options, data_dir=data_dir) as server,
@@ -71,7 +72,7 @@ def refusal_of_definition(wire: WireClient, *keys: str, **members: Any) -> str:
     return refusal.message or ""
 
 
-# -- with a new table -------------------------------------------------------------------------
+# -- indexes of a new table -------------------------------------------------------------------
 
 
 @pytest.mark.differs_from_dynamodb_local("its message has no number")
@@ -103,7 +104,9 @@ def test_s162_a_table_is_created_with_up_to_twenty_indexes(client, wire):
     ],
     ids=["no key of the table", "inverted", "partition", "sort", "the same", "partition alone"],
 )
-def test_s163_an_indexs_key_may_be_of_the_tables_keys_or_not(client, wire, index_keys, where):
+def test_s163_the_key_of_an_index_may_use_key_attributes_of_the_table_or_others(
+    client, wire, index_keys, where
+):
     every_key = (*KEYS, "TopScoreDateTime:S")
     keys = (*KEYS[:2], *(k for k in every_key[2:] if k.split(":")[0] in index_keys))
     found = score("1", COMET, 7, TopScoreDateTime="2026-01-01")
@@ -119,7 +122,7 @@ def test_s163_an_indexs_key_may_be_of_the_tables_keys_or_not(client, wire, index
 
 @pytest.mark.parametrize("part", ["partition", "sort"])
 @pytest.mark.parametrize("type_name", ["M", "L", "SS", "NS", "BS", "BOOL", "NULL"])
-def test_s164_a_key_attribute_is_no_document_and_no_set(wire, type_name, part):
+def test_s164_the_type_of_a_key_attribute_is_neither_a_document_nor_a_set(wire, type_name, part):
     index = global_index("Index", *(("x",) if part == "partition" else ("GameTitle", "x")))
 
     refusal_of_definition(wire, *KEYS[:2], f"x:{type_name}", GlobalSecondaryIndexes=[index])
@@ -166,7 +169,7 @@ def test_s166_an_index_of_a_provisioned_table_needs_throughput_of_its_own(wire):
 
 
 @pytest.mark.differs_from_dynamodb_local("it takes throughput for indexes of an on-demand table")
-def test_s167_an_index_takes_over_its_tables_mode(wire):
+def test_s167_an_index_has_the_billing_mode_of_its_table(wire):
     given = game_title_index(throughput=(2, 3))
 
     refusal_of_definition(wire, *KEYS, GlobalSecondaryIndexes=[given])
@@ -179,7 +182,7 @@ def test_s167_an_index_takes_over_its_tables_mode(wire):
     assert throughput_of(of_provisioned) == (2, 3)
 
 
-# -- described --------------------------------------------------------------------------------
+# -- DescribeTable ----------------------------------------------------------------------------
 
 
 def test_s174_the_table_is_described_with_all_its_indexes_and_their_status(wire):
@@ -199,7 +202,7 @@ def test_s174_the_table_is_described_with_all_its_indexes_and_their_status(wire)
 
 @slowly
 def test_s175_an_index_is_creating_active_updating_or_deleting(tmp_path):
-    """It can be read while it is ACTIVE or UPDATING, and in no other state."""
+    """An index can be read in the states ACTIVE and UPDATING only."""
     request = query_of("", where={"GameTitle": COMET})
     made = definition(
         *KEYS, GlobalSecondaryIndexes=[game_title_index(throughput=(1, 1))], **PROVISIONED
@@ -232,7 +235,7 @@ def test_s175_an_index_is_creating_active_updating_or_deleting(tmp_path):
     assert [status for status, _ in seen] == ["CREATING", "ACTIVE", "UPDATING", "DELETING"]
 
 
-def test_s176_an_index_that_is_built_is_active(client, wire):
+def test_s176_an_index_is_active_after_its_backfill(client, wire):
     with table(wire, *KEYS[:2]) as name:
         written = put_all(client, name, (score(f"{n}", COMET, n) for n in range(50)))
         answer = wire("UpdateTable", adding(name, "TopScore:N", game_title_index()))
@@ -244,7 +247,7 @@ def test_s176_an_index_that_is_built_is_active(client, wire):
     assert found == written
 
 
-# -- added ------------------------------------------------------------------------------------
+# -- adding an index --------------------------------------------------------------------------
 
 
 def test_s177_update_table_adds_an_index(client, wire):
@@ -265,7 +268,7 @@ def test_s177_update_table_adds_an_index(client, wire):
 
 
 @pytest.mark.parametrize("taken", ["local", GAME_TITLE])
-def test_s177_the_name_is_unique_among_all_indexes(wire, taken):
+def test_s177_the_name_of_an_index_is_unique_among_all_indexes_of_its_table(wire, taken):
     members = {
         "indexes": (local_index("local", "UserId", "TopScore"),),
         "GlobalSecondaryIndexes": [game_title_index()],
@@ -280,7 +283,7 @@ def test_s177_the_name_is_unique_among_all_indexes(wire, taken):
 
 
 @pytest.mark.parametrize("missing", ["KeySchema", "Projection", "IndexName"])
-def test_s177_an_index_without_one_of_its_parts_is_refused(wire, missing):
+def test_s177_an_index_with_a_missing_required_member_is_refused(wire, missing):
     index = global_index("ByScore", "TopScore")
     del index[missing]
     with table(wire, *KEYS[:2]) as name:
@@ -291,7 +294,7 @@ def test_s177_an_index_without_one_of_its_parts_is_refused(wire, missing):
     assert "GlobalSecondaryIndexes" not in described
 
 
-def test_s178_one_index_is_created_in_a_call(wire):
+def test_s178_one_request_creates_at_most_one_index(wire):
     with table(wire, *KEYS[:2]) as name:
         request = adding(name, "TopScore:N", game_title_index())
         request["GlobalSecondaryIndexUpdates"].append(
@@ -304,10 +307,10 @@ def test_s178_one_index_is_created_in_a_call(wire):
     assert "GlobalSecondaryIndexes" not in described
 
 
-# -- deleted ----------------------------------------------------------------------------------
+# -- deleting an index ------------------------------------------------------------------------
 
 
-def test_s199_update_table_deletes_an_index_one_in_a_call(client, wire):
+def test_s199_one_request_deletes_at_most_one_index(client, wire):
     indexes = (game_title_index(), global_index("ByScore", "TopScore"))
     with scores_table(wire, *indexes) as name:
         put_all(client, name, [score("1", COMET, 7)])
@@ -342,7 +345,7 @@ def test_s199_a_recreated_index_holds_the_tables_present_items(client, wire):
 
 
 @slowly
-def test_s200_a_deletion_disturbs_neither_the_table_nor_other_indexes(tmp_path):
+def test_s200_the_table_and_other_indexes_stay_usable_during_a_deletion(tmp_path):
     indexes = (
         game_title_index(throughput=(1, 1)),
         global_index("ByScore", "TopScore", throughput=(1, 1)),
@@ -386,7 +389,7 @@ def test_s201_deleting_a_table_deletes_its_indexes(client, wire):
 
 
 def test_s202_deleting_an_index_costs_nothing(client, wire):
-    """The table and the index have one unit each; five hundred entries are deleted."""
+    """Five hundred entries are deleted; the table and the index have one unit each."""
     one = provisioned(1, 1)
     members = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": one}
     with scores_table(wire, game_title_index()) as name:
@@ -408,11 +411,11 @@ def test_s202_deleting_an_index_costs_nothing(client, wire):
     assert consumed == {"TableName": name, "CapacityUnits": 1.0, "Table": {"CapacityUnits": 1.0}}
 
 
-# -- changed ----------------------------------------------------------------------------------
+# -- changing an index ------------------------------------------------------------------------
 
 
 @pytest.mark.differs_from_dynamodb_local("it shows a new index ACTIVE at once")
-def test_s207_an_index_made_with_its_table_is_never_shown_backfilling(client, wire):
+def test_s207_an_index_created_with_its_table_is_never_described_as_backfilling(client, wire):
     request = definition(*KEYS, GlobalSecondaryIndexes=[game_title_index()])
     name = request["TableName"]
     created = wire("CreateTable", request)["TableDescription"]
@@ -429,7 +432,7 @@ def test_s207_an_index_made_with_its_table_is_never_shown_backfilling(client, wi
 
 
 @pytest.mark.differs_from_dynamodb_local("it answers 500 to a mode without its throughput")
-def test_s208_indexes_follow_their_table_between_the_modes(client, wire):
+def test_s208_a_change_of_billing_mode_changes_the_indexes_too(client, wire):
     with scores_table(wire) as name:
         put_all(client, name, [score("1", COMET, 7)])
         to_provisioned = {"TableName": name, **PROVISIONED}

@@ -40,8 +40,8 @@ A4_REQUEST = {
 }
 
 
-def test_a4_the_leaderboard_of_meteor_blasters(client, wire):
-    """Numbers are ordered as numbers: 1000 is above 192."""
+def test_a4_an_index_gives_the_leaderboard_of_meteor_blasters(client, wire):
+    """Scores are sorted as numbers, so 1000 is above 192."""
     scores = {"101": 1_000, "103": 192, "102": 24, "104": 0, "105": -5}
     with scores_table(wire, name="GameScores") as name:
         put_all(client, name, (score(user, METEOR, top) for user, top in sorted(scores.items())))
@@ -55,7 +55,7 @@ def test_a4_the_leaderboard_of_meteor_blasters(client, wire):
     ]
 
 
-def test_s90_a_query_gives_table_index_attributes_and_conditions(client, wire):
+def test_s90_a_query_names_its_table_index_attributes_and_conditions(client, wire):
     with scores_table(wire) as name:
         put_all(client, name, (score(f"{n}", METEOR, n, Wins=n) for n in range(10)))
         put_all(client, name, [score("1", "Galaxy Invaders", 5)])
@@ -78,7 +78,7 @@ def test_s90_a_query_gives_table_index_attributes_and_conditions(client, wire):
     assert descending["Items"] == wanted[::-1]
 
 
-def test_s90_a_query_without_one_of_them_is_refused(wire):
+def test_s90_a_query_of_a_missing_table_or_index_or_without_a_key_condition_is_refused(wire):
     with scores_table(wire) as name:
         request = query_of(name, where={"GameTitle": METEOR})
         no_condition = {"TableName": name, "IndexName": GAME_TITLE}
@@ -93,7 +93,7 @@ def test_s90_a_query_without_one_of_them_is_refused(wire):
     assert [refusal.type for refusal in refused] == ["ValidationException"] * 2
 
 
-def test_s91_a_query_backwards_gives_the_highest_scores_first(client, wire):
+def test_s91_a_query_in_descending_order_returns_the_highest_scores_first(client, wire):
     tops = list(range(-20, 200, 7))
     with scores_table(wire) as name:
         put_all(
@@ -109,7 +109,7 @@ def test_s91_a_query_backwards_gives_the_highest_scores_first(client, wire):
     assert [int(top) for top in found] == sorted(tops, reverse=True)[:20]
 
 
-def test_s92_entries_of_a_partition_key_stand_together(client, wire):
+def test_s92_a_scan_returns_the_entries_of_a_partition_key_consecutively(client, wire):
     with scores_table(wire) as name:
         put_all(
             client,
@@ -124,7 +124,7 @@ def test_s92_entries_of_a_partition_key_stand_together(client, wire):
     assert all(texts(run, "TopScore") == list("012345") for _, run in runs)
 
 
-def test_s93_a_scan_names_table_and_index_and_filters_afterwards(client, wire):
+def test_s93_a_scan_of_an_index_reads_all_entries_before_it_filters(client, wire):
     index = game_title_index(include=("Wins",), throughput=(5, 5))
     members = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(5, 5)}
     with scores_table(wire, index, **members) as name:
@@ -153,7 +153,7 @@ def test_s93_a_scan_names_table_and_index_and_filters_afterwards(client, wire):
 
 
 @pytest.mark.parametrize("operation", ["Query", "Scan"])
-def test_s105_an_index_is_not_read_consistently(wire, operation):
+def test_s105_a_strongly_consistent_read_of_a_global_index_is_refused(wire, operation):
     with scores_table(wire) as name:
         request = {"TableName": name, "IndexName": GAME_TITLE}
         if operation == "Query":
@@ -234,7 +234,7 @@ SHARDS = 5
 
 
 def invoices_table(call: Call) -> AbstractContextManager[str]:
-    """Invoices, and an index whose partition key is a random number from 1 to 5."""
+    """A table of invoices, with an index whose partition key is a random number from 1 to 5."""
     keys = ("InvoiceNumber:S", "ClientTransactionId:S", "Prefix:N", "Country:S")
     by_country = global_index("ByCountry", "Prefix", "Country")
     return table(call, *keys, GlobalSecondaryIndexes=[by_country])
@@ -250,7 +250,7 @@ def invoice(number: str, prefix: int, country: str) -> Item:
 
 
 def invoices_of(client: Any, name: str, country: str) -> list[list[str]]:
-    """The numbers of a country's invoices, of each prefix."""
+    """The numbers of a country's invoices, as one list for each prefix."""
     pages = (
         query(client, name, "ByCountry", where={"Prefix": prefix, "Country": country})
         for prefix in range(1, SHARDS + 1)

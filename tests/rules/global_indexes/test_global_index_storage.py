@@ -39,7 +39,7 @@ def settled_storage(client: Any, name: str, count: int, size_bytes: int) -> None
 
 
 @pytest.mark.differs_from_dynamodb_local("it counts the item in the place of its entry")
-def test_s113_an_entry_takes_keys_projected_attributes_and_100_bytes(client, wire):
+def test_s113_an_entry_has_the_size_of_its_attributes_and_100_bytes(client, wire):
     first = score("1", "Comet Quest", Mark="a", Wins="w" * 50)
     second = score("2", "Comet Quest", Mark="bb", Losses="l" * 500)
     held = {name: text for name, text in second.items() if name != "Losses"}
@@ -66,7 +66,7 @@ def test_s113_an_entry_takes_keys_projected_attributes_and_100_bytes(client, wir
 
 
 @pytest.mark.differs_from_dynamodb_local("it counts the item in the place of its entry")
-def test_s113_an_added_index_takes_the_same(client, wire):
+def test_s113_the_entries_of_an_added_index_have_the_same_sizes(client, wire):
     items = [score(f"{n}", "Comet Quest", Mark=f"{n}", Losses="l" * 500) for n in range(5)]
     entry_bytes = item_bytes(score("0", "Comet Quest", Mark="0")) + OVERHEAD
     with table(wire, *KEYS[:2]) as name:

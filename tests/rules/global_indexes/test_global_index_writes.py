@@ -44,7 +44,7 @@ def lagging() -> Iterator[WireClient]:
 
 
 def random_score(chance: random.Random) -> Item:
-    """One of 32 items, with or without each attribute that an index needs or holds."""
+    """A random item; each attribute that an index uses may be missing."""
     others: dict[str, str | int] = {}
     if chance.random() < 0.6:
         others["Country"] = chance.choice(["BR", "FR"])
@@ -87,7 +87,7 @@ def random_write(client, name: str, chance: random.Random) -> None:
 
 
 def rebuilt(items: list[Item], keys: set[str], held: set[str] | None) -> list[Item]:
-    """The expected entries of an index for these items; ``held`` None is all attributes."""
+    """The expected entries of an index; if ``held`` is None, they have all attributes."""
     return in_order(
         item if held is None else {n: v for n, v in item.items() if n in keys | held}
         for item in items
@@ -140,8 +140,8 @@ def test_s94_a_write_does_not_wait_for_its_indexes(lagging):
     assert later == [item]
 
 
-def test_s94_an_index_is_never_written_to(wire):
-    """Its name is not a table's, and a write to its table has no member for an index."""
+def test_s94_no_request_writes_to_an_index_directly(wire):
+    """A write cannot name an index, either as its table or in another member."""
     with scores_table(wire) as name:
         item = score("1", COMET, 7)
         refused = wire.refused("PutItem", {"TableName": GAME_TITLE, "Item": item})

@@ -36,7 +36,7 @@ def refusal_of_definition(wire: WireClient, *keys: str, index: dict[str, Any]) -
 
 
 def test_s77_the_key_of_an_index_needs_no_key_attribute_of_the_table(client, wire):
-    """Strings are the table's keys, a number and a binary the index's."""
+    """The table's keys are strings; the index's keys are a number and a binary."""
     index = global_index("ByMedal", "Year", "Medal")
     with scores_table(wire, index, keys=(*KEYS[:2], "Year:N", "Medal:B")) as name:
         for n, medal in enumerate((b"\xff", b"\x00", b"\x7f")):
@@ -94,7 +94,7 @@ def test_s79_a_table_with_a_composite_key_may_have_a_simple_index(client, wire):
     ("type_name", "low", "high"),
     [("S", "a", "b"), ("N", "9", "10"), ("B", b"\x7f", b"\x80")],
 )
-def test_s80_the_key_may_be_of_strings_numbers_and_binaries(client, wire, type_name, low, high):
+def test_s80_index_keys_may_be_strings_numbers_and_binaries(client, wire, type_name, low, high):
     keys = (*KEYS[:2], f"Group:{type_name}", f"Mark:{type_name}")
     with scores_table(wire, global_index("ByMark", "Group", "Mark"), keys=keys) as name:
         for n, mark in enumerate((high, low)):
@@ -114,7 +114,7 @@ def test_s80_the_key_may_be_of_strings_numbers_and_binaries(client, wire, type_n
 
 
 @pytest.mark.parametrize("type_name", ["BOOL", "NULL", "M", "L", "SS", "NS", "BS"])
-def test_s80_the_key_is_of_no_other_type(wire, type_name):
+def test_s80_index_keys_of_other_types_are_refused(wire, type_name):
     refusal_of_definition(wire, *KEYS[:2], f"TopScore:{type_name}", index=game_title_index())
 
 
@@ -167,7 +167,7 @@ def test_s82_an_index_can_not_fetch_from_its_table(wire, asked):
         queried = wire.refused("Query", request)
         scan = {"TableName": name, "IndexName": GAME_TITLE, **asked}
         if "FilterExpression" in asked:
-            # A Scan's filter may name it, and sees an entry without it.
+            # A Scan's filter may name an attribute that is not projected, which no entry has.
             assert wire("Scan", scan)["Items"] == []
         else:
             assert GAME_TITLE in (wire.refused("Scan", scan).message or "")
@@ -182,7 +182,7 @@ def test_s82_an_index_can_not_fetch_from_its_table(wire, asked):
 
 @pytest.mark.parametrize("limit", [1, 3, 20])
 def test_s83_key_values_need_not_be_unique(client, wire, limit):
-    """Pages of entries that have the same key neither lose nor repeat one."""
+    """Paging through entries with the same key neither skips nor repeats an entry."""
     users = [f"{n}" for n in range(13)]
     with scores_table(wire) as name:
         put_all(client, name, (score(user, COMET, 7) for user in users))
@@ -240,7 +240,7 @@ def test_s84_users_with_the_same_score_are_all_found(client, wire):
     assert sorted(texts(found, "UserId")) == ["123", "201", "301"]
 
 
-def test_s85_an_index_tracks_items_while_they_have_its_key_attributes(client, wire):
+def test_s85_an_item_has_an_index_entry_while_it_has_the_key_attributes(client, wire):
     item = score("1", COMET, 7)
     with scores_table(wire) as name:
         put_all(client, name, [score("1", COMET)])
@@ -295,7 +295,7 @@ def test_s87_an_index_without_a_projection_is_refused(wire, projection):
 
 
 @pytest.mark.differs_from_dynamodb_local("its messages name neither attribute nor index")
-def test_s88_projecting_wins_and_losses_answers_queries_that_keys_can_not(client, wire):
+def test_s88_an_index_that_projects_wins_and_losses_returns_them(client, wire):
     scores = [
         score("1", COMET, 9, Wins=3, Losses=3),
         score("2", COMET, 7, Wins=8, Losses=1),
@@ -322,7 +322,7 @@ def test_s88_projecting_wins_and_losses_answers_queries_that_keys_can_not(client
     assert best["UserId"] == {"S": "2"}
 
 
-def test_s79_indexes_of_both_kinds_stand_side_by_side(client, wire):
+def test_s79_a_table_may_have_local_and_global_indexes(client, wire):
     """A local index of the same key attributes in another order."""
     local = {
         "IndexName": "LocalIndex",

@@ -1,7 +1,7 @@
 """S179-S191, S196, S203-S206, A12: a global secondary index is added to a table in use.
 
-Separate servers hold an index in its first phase, by allocating for an hour, or in its second
-phase, by a lag. Writes during the backfill take that long to reach the index.
+On one server, an index stays in its first phase, because allocation takes an hour. On others, an
+index stays in its second phase, because writes reach the index with a delay.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from tests.support.tables.tables import (
 COMET = "Comet Quest"
 AN_HOUR = "3600"
 LAG_SECONDS = "2"
-# Their backfill takes longer than a write, and ends before this many are done.
+# The backfill of OTHERS items takes longer than one write, and less time than WRITES_BEHIND writes.
 OTHERS = 500
 WRITES_BEHIND = 100
 PROVISIONED = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(5, 5)}
@@ -98,7 +98,7 @@ def lagging() -> Iterator[WireClient]:
 
 
 def other_index(**members: Any) -> dict[str, Any]:
-    """An index that was created with the table."""
+    """The definition of ByUser, an index that is created with the table."""
     return global_index("ByUser", "GameTitle", "UserId", **members)
 
 
@@ -125,9 +125,10 @@ def begin(wire: WireClient, *, others: int = 0, **members: Any) -> str:
 
 
 def begin_filling(wire: WireClient, **members: Any) -> str:
-    """Like ``begin``, with the index in its backfill, and writes that reach it late.
+    """A table as ``begin`` creates it, whose index stays in its second phase.
 
-    The backfill can end before a write happens during it; then it is tried again.
+    The index waits for a write that was made during its backfill. If the backfill ends before the
+    first write, the function retries with another table.
     """
     while True:
         name = begin(wire, others=OTHERS, **members)
@@ -136,10 +137,13 @@ def begin_filling(wire: WireClient, **members: Any) -> str:
 
 
 def held_by_writes(wire: WireClient, name: str) -> bool:
-    """Write until shortly after the backfill; whether the index waits for a write."""
+    """Write until the index is ACTIVE, or stays in its second phase after the backfill's end.
+
+    Returns whether the index waits for a write, because it is in its second phase.
+    """
     ended = WRITES_BEHIND
     for n in count():
-        # Each changes the item, because a write without a change is nothing to wait for.
+        # Each put changes the item, because the index does not wait for a put without a change.
         wire("PutItem", {"TableName": name, "Item": score("0", COMET, 0, Wins=n)})
         state = states(wire, name)[GAME_TITLE]
         if state == PHASE_1:
@@ -157,7 +161,7 @@ def refusals(wire: WireClient, name: str, *requests: dict[str, Any]) -> list[str
 
 
 def is_in_use(wire: WireClient, name: str) -> None:
-    """Send the requests to the table that are always possible."""
+    """Send requests that the table must accept in every phase."""
     item = score("in use", COMET, 5)
     wire("PutItem", {"TableName": name, "Item": item})
     got = wire("GetItem", {"TableName": name, "Key": key(item), "ConsistentRead": True})
@@ -203,14 +207,14 @@ def test_s180_an_index_is_not_read_before_it_is_active(allocating, filling, phas
 
 
 @held
-def test_s182_while_resources_are_allocated_it_is_creating_and_not_backfilling(allocating):
+def test_s182_in_its_first_phase_an_index_is_creating_and_not_backfilling(allocating):
     name = begin(allocating)
 
     assert states(allocating, name) == {"ByUser": ACTIVE, GAME_TITLE: PHASE_1}
 
 
 @held
-def test_s183_refused_and_allowed_changes_while_resources_are_allocated(allocating):
+def test_s183_the_first_phase_refuses_some_changes_and_allows_others(allocating):
     name = begin(allocating, **PROVISIONED)
     another = adding(name, "TopScore:N", global_index("Another", "TopScore", throughput=(1, 1)))
 
@@ -337,7 +341,7 @@ def whole(client: Any, name: str, **members: Any) -> list[Item]:
 
 @pytest.mark.differs_from_dynamodb_local("it answers 500 to some writes while an index is added")
 def test_s185_writes_during_the_backfill_are_neither_lost_nor_reverted(client, wire, endpoint):
-    """Three writers before, during and after the backfill; then the index equals the table."""
+    """Three threads write before, during and after the backfill; then the index is compared."""
     users = 1_500
     with table(wire, *KEYS[:2]) as name:
         batch_put(client, name, [score(f"{n}", COMET, n) for n in range(users)])
@@ -372,7 +376,7 @@ def test_s185_items_deleted_during_the_backfill_are_not_in_the_index(lagging):
 
 
 @held
-def test_s186_while_it_is_filled_the_table_is_not_deleted_and_throughput_changes(filling):
+def test_s186_a_backfill_prevents_deleting_the_table_and_allows_new_throughput(filling):
     name = begin_filling(filling, **PROVISIONED)
 
     refused = filling.refused("DeleteTable", {"TableName": name})
@@ -398,7 +402,7 @@ VIOLATIONS = {
 
 
 @pytest.mark.differs_from_dynamodb_local("it can build no index over violations")
-def test_s187_afterwards_every_violating_write_is_refused(client, wire):
+def test_s187_after_the_backfill_every_violating_write_is_refused(client, wire):
     with table(wire, *KEYS[:2]) as name:
         for user, violation in VIOLATIONS.items():
             put_all(client, name, [score(user, COMET) | violation])
@@ -423,7 +427,7 @@ def test_s187_afterwards_every_violating_write_is_refused(client, wire):
 
 
 @held
-def test_s187_before_it_is_filled_violating_writes_succeed(allocating):
+def test_s187_before_the_backfill_violating_writes_succeed(allocating):
     name = begin(allocating)
     item = score("1", COMET) | VIOLATIONS["wrong type"]
 
@@ -434,7 +438,7 @@ def test_s187_before_it_is_filled_violating_writes_succeed(allocating):
 
 
 @held
-def test_s187_while_it_is_filled_violating_writes_are_refused(filling):
+def test_s187_during_the_backfill_violating_writes_are_refused(filling):
     """DynamoDB refuses some of them and accepts others; this server refuses all."""
     name = begin_filling(filling)
     item = score("1", COMET) | VIOLATIONS["wrong type"]
@@ -456,11 +460,11 @@ def metrics_of(server: Server) -> dict[str, float]:
 
 
 @pytest.mark.ours_alone("metrics are this server's own")
-def test_s189_the_filling_writes_are_charged_and_its_reads_are_free():
+def test_s189_a_backfill_takes_write_units_of_the_index_and_no_read_units():
     """60 of 100 items with 3,000 bytes have an entry of 1,500 bytes, two units each."""
     one = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(1, 1)}
     index = global_index(GAME_TITLE, "GameTitle", "TopScore", include=("Text",), throughput=(1, 1))
-    # The metrics are announced after the address, for which the start waits.
+    # Wait for the admin port, which the server prints after its address.
     with (
         running_server("--admin-port", "0") as server,
         closing(boto3_client(server.endpoint)) as client,
@@ -526,8 +530,8 @@ def test_s190_a_sort_key_is_too_long_above_1_kb(client, wire, size, found):
 
 
 @pytest.mark.differs_from_dynamodb_local("it can build no index over violations")
-def test_s191_violations_stop_no_creation_and_are_absent(client, wire):
-    """More of them than valid items; the items stay in the table unchanged."""
+def test_s191_violating_items_do_not_stop_the_backfill_and_have_no_entries(client, wire):
+    """There are more violations than valid items; the table keeps all items unchanged."""
     violating = [
         score(f"{user} {n}", COMET) | broken
         for user, broken in VIOLATIONS.items()
@@ -553,7 +557,7 @@ def test_s191_violations_stop_no_creation_and_are_absent(client, wire):
 
 
 @pytest.mark.differs_from_dynamodb_local("its pages of an index count the items")
-def test_s196_the_filling_reads_with_internal_capacity(client, wire):
+def test_s196_the_backfill_reads_without_units_of_the_table(client, wire):
     """A table of one read unit, with 2 MB of items: 512 units to read, while reads succeed."""
     one = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(1, 1)}
     index = game_title_index(projection="KEYS_ONLY", throughput=(1, 1))
@@ -572,8 +576,8 @@ def test_s196_the_filling_reads_with_internal_capacity(client, wire):
 
 
 @held
-def test_s203_backfilling_is_true_once_resources_are_allocated():
-    """Each phase takes long enough to be seen."""
+def test_s203_backfilling_is_true_in_the_second_phase():
+    """Each phase takes so long that a poll sees it."""
     options = ("--index-allocation-seconds", LAG_SECONDS, "--gsi-lag", f"fixed:{LAG_SECONDS}")
     seen = []
     with wire_to(*options) as wire:
@@ -597,8 +601,8 @@ def states_until_active(wire: WireClient, name: str) -> list[State]:
 
 
 @held
-def test_s204_new_throughput_during_the_filling_is_shown_updating_and_backfilling():
-    """Changes of throughput take half a second there."""
+def test_s204_an_index_with_new_throughput_during_its_backfill_is_updating_and_backfilling():
+    """On this server, a change of throughput takes half a second."""
     with wire_to("--gsi-lag", f"fixed:{AN_HOUR}", "--table-transition-seconds", "0.5") as wire:
         name = begin_filling(wire, **PROVISIONED)
         answer = wire("UpdateTable", updating(name, GAME_TITLE, 5, 6))
@@ -614,7 +618,7 @@ def test_s204_new_throughput_during_the_filling_is_shown_updating_and_backfillin
 
 
 @held
-def test_s205_an_index_that_is_being_filled_can_be_deleted(lagging):
+def test_s205_an_index_can_be_deleted_during_its_backfill(lagging):
     name = begin_filling(lagging)
 
     lagging("UpdateTable", deleting(name, GAME_TITLE))
@@ -626,7 +630,7 @@ def test_s205_an_index_that_is_being_filled_can_be_deleted(lagging):
 
 
 @held
-def test_s206_during_the_filling_no_other_index_is_added_or_deleted(filling):
+def test_s206_during_a_backfill_no_other_index_can_be_added_or_deleted(filling):
     name = begin_filling(filling)
     another = adding(name, "TopScore:N", global_index("Another", "TopScore"))
 
@@ -636,7 +640,7 @@ def test_s206_during_the_filling_no_other_index_is_added_or_deleted(filling):
     assert states(filling, name) == {"ByUser": ACTIVE, GAME_TITLE: PHASE_2}
 
 
-# -- the whole of it --------------------------------------------------------------------------
+# -- all phases in sequence -------------------------------------------------------------------
 
 A12_VIOLATIONS = {
     "wrong type": {"N": "7"},
@@ -647,7 +651,7 @@ BY_COUNTRY = "ByCountry"
 
 
 def refused_meanwhile(wire: WireClient, name: str) -> list[str]:
-    """The refused requests of both phases: another index, deleting one or the table, a read."""
+    """The errors of the requests that are refused in both phases."""
     another = adding(name, "TopScore:N", global_index("Another", "TopScore"))
     return [
         *refusals(wire, name, another, deleting(name, GAME_TITLE)),
@@ -673,7 +677,7 @@ def reported(server: Server, name: str) -> dict[str, str]:
 
 @held
 def test_a12_an_index_is_added_to_a_table_under_load():
-    """Phases of two seconds, writers all the time, and three violations."""
+    """Each phase takes two seconds, while threads write; three items violate the index's key."""
     users = 800
     country = global_index(BY_COUNTRY, "Country", include=("Wins",))
     options = ("--index-allocation-seconds", LAG_SECONDS, "--gsi-lag", f"fixed:{LAG_SECONDS}")

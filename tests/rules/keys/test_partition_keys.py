@@ -52,7 +52,7 @@ def segment_of_customers(wire: WireClient, name: str) -> dict[str, int]:
     return found
 
 
-def test_s132_a_primary_key_is_a_partition_key_or_one_with_a_sort_key(wire):
+def test_s132_a_primary_key_has_a_partition_key_and_an_optional_sort_key(wire):
     simple = definition("pk:S") | {
         "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
     }
@@ -92,7 +92,7 @@ def test_s133_an_item_is_stored_and_found_by_its_primary_key(wire):
 
 
 def test_s135_the_hash_of_the_partition_key_decides_the_partition(wire):
-    """Neither the sort key nor other attributes nor the time; and adjacent keys are far apart."""
+    """A parallel scan shows the partition: items with one partition key are in one segment."""
     customers = [f"customer-{number:03}" for number in range(200)]
     shuffled = Random(135).sample(customers, len(customers))
     with orders_of(wire) as one, orders_of(wire) as other:
@@ -112,7 +112,7 @@ def test_s135_the_hash_of_the_partition_key_decides_the_partition(wire):
     assert len(runs) > len(customers) / 2
 
 
-def test_s136_items_of_a_partition_key_are_together_in_the_order_of_their_sort_keys(wire):
+def test_s136_items_of_a_partition_key_are_consecutive_and_sorted_by_sort_key(wire):
     chance = Random(136)
     written = [order(f"c{number % 20}", f"{number:03}") for number in range(200)]
     with orders_of(wire) as name:
@@ -127,9 +127,7 @@ def test_s136_items_of_a_partition_key_are_together_in_the_order_of_their_sort_k
         assert run == [item for item in written if item["Customer"]["S"] == customer]
 
 
-def test_s155_a_global_index_is_eventually_consistent_and_costs_reads_and_writes_of_its_own(
-    client, wire
-):
+def test_s155_a_global_index_is_eventually_consistent_and_has_its_own_units(client, wire):
     with scores_table(wire) as name:
         put = wire(
             "PutItem",
@@ -152,7 +150,7 @@ def test_s155_a_global_index_is_eventually_consistent_and_costs_reads_and_writes
     assert "Consistent reads are not supported on global secondary indexes" in consistent.message
 
 
-def test_s156_a_condition_keeps_a_key_unique_and_an_item_from_being_overwritten(wire):
+def test_s156_a_condition_prevents_a_put_from_replacing_an_item(wire):
     with orders_of(wire) as name:
         once = {
             "TableName": name,
@@ -161,7 +159,7 @@ def test_s156_a_condition_keeps_a_key_unique_and_an_item_from_being_overwritten(
         }
         wire("PutItem", once)
         refused = wire.refused("PutItem", once | {"Item": order("a", "1", x="second")})
-        # The condition reads the item with that key, and no other one of its partition key.
+        # The condition applies only to the item with the same partition key and sort key.
         wire("PutItem", once | {"Item": order("a", "2")})
 
         kept = wire("GetItem", {"TableName": name, "Key": order("a", "1")})["Item"]
@@ -207,7 +205,7 @@ def test_s158_a_scan_needs_no_key(wire, scores):
     assert found == [score("1", "Comet Quest", 7)]
 
 
-def test_s159_a_query_returns_a_megabyte_at_most_and_leads_to_the_next_page(client, wire):
+def test_s159_a_page_of_a_query_has_at_most_1_mb_and_a_key_for_the_next_page(client, wire):
     with thread_table(wire) as name:
         written = put_all(
             client, name, (padded(thread("EC2", f"{n:02}"), "Tags", 100_000) for n in range(25))

@@ -1,6 +1,6 @@
 """S134-S139, S74, A11: partitions, their size, their ceiling, and what splits them.
 
-The limit of 10 GB is 1 MB on the server that these tests start for themselves.
+On the servers of these tests, the maximum size of a partition is 1 MB instead of 10 GB.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def partitions(served: CapacityServer, name: str) -> int:
 
 
 def fill(served: CapacityServer, name: str, items: int, key: Callable[[int], dict[str, Any]]):
-    """Items of 20 KB."""
+    """Put this many items of 20 KB."""
     for number in range(items):
         put = key(number) | {"x": {"S": "x" * 20_000}}
         assert served.put(name, put).status == 200
@@ -98,7 +98,7 @@ def scanned(served: CapacityServer, name: str) -> list[tuple[str, str]]:
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
-def test_s134_a_table_that_outgrows_a_partition_gets_another(sized):
+def test_s134_a_partition_that_becomes_too_large_is_split(sized):
     name = sized.table(*KEYS)
     assert partitions(sized, name) == 1
 
@@ -112,7 +112,7 @@ def test_s134_a_table_that_outgrows_a_partition_gets_another(sized):
 
 
 def test_s135_the_hash_of_the_partition_key_decides_the_partition(sized):
-    """So adjacent sort keys are in all of them, as a scan by hash shows."""
+    """A scan, which goes by hash, returns adjacent partition keys in another order."""
     name = sized.table(*KEYS)
     fill(sized, name, 120, lambda number: keyed(f"p{number:04}", 0))
     eventually(lambda: partitions(sized, name), lambda found: found >= 2)
@@ -124,7 +124,7 @@ def test_s135_the_hash_of_the_partition_key_decides_the_partition(sized):
     assert all(5 <= len(quarter) <= 25 for quarter in quarters)
 
 
-def test_s136_items_of_one_partition_key_are_together_and_sorted(sized):
+def test_s136_items_of_one_partition_key_are_consecutive_and_sorted(sized):
     name = sized.table(*KEYS)
     fill(sized, name, 150, lambda number: keyed(f"p{number * 7 % 10}", number * 7919 % 150))
     eventually(lambda: partitions(sized, name), lambda found: found >= 3)
@@ -139,7 +139,7 @@ def test_s136_items_of_one_partition_key_are_together_and_sorted(sized):
         assert queried(sized, name, pk) == sks
 
 
-def test_s137_a_collection_that_outgrows_a_partition_is_split_by_sort_key(sized):
+def test_s137_a_collection_larger_than_a_partition_is_split_by_sort_key(sized):
     name = sized.table(*KEYS)
 
     fill(sized, name, 200, lambda number: keyed("one", number * 7919 % 200))
@@ -148,13 +148,13 @@ def test_s137_a_collection_that_outgrows_a_partition_is_split_by_sort_key(sized)
     assert queried(sized, name, "one") == [f"{number:05}" for number in range(200)]
 
 
-def test_s74_with_a_local_index_a_collection_is_never_split(sized):
+def test_s74_a_collection_with_a_local_index_is_never_split(sized):
     name = sized.table(*KEYS, "at:S", LocalSecondaryIndexes=[local_index("ByAt", "pk", "at")])
     fill(sized, name, 120, lambda number: keyed("one", number))
     other = sized.table(*KEYS, "at:S", LocalSecondaryIndexes=[local_index("ByAt", "pk", "at")])
     fill(sized, other, 120, lambda number: keyed(f"p{number}", 0))
 
-    # It was measured after the other one was split.
+    # When the second table is split, the server has also measured the first table.
     eventually(lambda: partitions(sized, other), lambda found: found >= 2)
 
     assert partitions(sized, name) == 1
@@ -184,7 +184,7 @@ def offered(served: CapacityServer, name: str, numbers: Iterator[int], pks: list
 
 
 def until_split(served: CapacityServer, name: str, pks: list[str]) -> list[int]:
-    """The units accepted in each second until there is one more partition."""
+    """Offer load until a partition is split; returns the units accepted in each second."""
     numbers = count()
     found = []
     while partitions(served, name) == 1:
@@ -193,7 +193,7 @@ def until_split(served: CapacityServer, name: str, pks: list[str]) -> list[int]:
     return found
 
 
-def test_s138_warm_throughput_really_splits_and_is_shown(grown):
+def test_s138_warm_throughput_adds_partitions_and_is_described(grown):
     name = grown.table(*KEYS, BillingMode="PAY_PER_REQUEST")
     assert partitions(grown, name) == 4
     made = grown.table(*KEYS, BillingMode="PAY_PER_REQUEST", WarmThroughput=WARM)
@@ -209,7 +209,7 @@ def test_s138_warm_throughput_really_splits_and_is_shown(grown):
     assert partitions(grown, name) == 10
 
 
-def test_s138_more_units_are_spread_over_more_partitions(grown):
+def test_s138_more_provisioned_units_mean_more_partitions(grown):
     name = grown.table(**units(10, 10))
     assert partitions(grown, name) == 1
     update = {"ReadCapacityUnits": 3_000, "WriteCapacityUnits": 3_000}
@@ -218,19 +218,19 @@ def test_s138_more_units_are_spread_over_more_partitions(grown):
     eventually(lambda: partitions(grown, name), lambda found: found == 4)
 
 
-def test_s139_a_busy_collection_of_spread_sort_keys_is_split_and_then_exceeds_the_ceiling(heated):
+def test_s139_a_busy_collection_is_split_and_then_exceeds_the_limit_of_one_partition(heated):
     name = heated.table(*KEYS, BillingMode="PAY_PER_REQUEST")
 
     before = until_split(heated, name, ["hot"])
     after = [offered(heated, name, count(), ["hot"]) for _ in range(3)]
 
     assert len(before) >= 5
-    # It may happen during the last one.
+    # The split may happen during the last second.
     assert set(before[:-1]) == {1_000}
     assert min(after) > 1_500
 
 
-def test_a11_one_item_never_exceeds_the_ceiling(heated):
+def test_a11_one_item_never_exceeds_the_limit_of_one_partition(heated):
     name = heated.table("pk:S", BillingMode="PAY_PER_REQUEST")
     found = []
     for _ in range(12):
@@ -253,8 +253,8 @@ def test_a11_a_collection_with_a_local_index_stays_throttled(heated):
     assert partitions(heated, name) == 1
 
 
-def test_a11_five_suffixes_are_split_apart_and_pass(heated):
-    """5,000 units a second on 5 keys that are in one partition at first."""
+def test_a11_busy_suffixes_are_split_into_separate_partitions_and_then_accepted(heated):
+    """The load is 5,000 units a second on 5 keys, which are in one partition at first."""
     name = heated.table(*KEYS, **units(3_000, 6_000))
     pks = [f"hot.{suffix}" for suffix in range(5)]
     numbers = count()
@@ -276,8 +276,8 @@ def test_a11_five_suffixes_are_split_apart_and_pass(heated):
     assert partitions(heated, name) >= 5
 
 
-def test_a11_five_suffixes_pass_at_once_where_the_table_was_warmed(grown):
-    """Each of them has one of 40 partitions."""
+def test_a11_five_suffixes_are_accepted_at_once_by_a_warmed_table(grown):
+    """Each suffix has its own partition, of 40 partitions."""
     warm = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 40_000}
     name = grown.table(*KEYS, BillingMode="PAY_PER_REQUEST", WarmThroughput=warm)
     grown.wire(
@@ -294,8 +294,8 @@ def test_a11_five_suffixes_pass_at_once_where_the_table_was_warmed(grown):
     assert statuses == [200] * 50
 
 
-def test_a11_in_real_time():
-    """One key with many sort keys: throttled, split after three seconds, then more."""
+def test_a11_a_busy_collection_is_split_in_real_time():
+    """A collection is throttled, split after three seconds, and then accepts more."""
     options = ("--partitions-per-table", "1", "--split-heat-seconds", "3")
     options += ("--split-check-seconds", "0.5", "--throttling", "enforce", "--admin-port", "0")
     with running_server(*options) as server, closing(WireClient(server.endpoint)) as wire:
@@ -306,7 +306,7 @@ def test_a11_in_real_time():
         while not _splits_for_heat(server):
             before.append(_one_second(wire, request["TableName"], numbers))
             assert len(before) < _REAL_SECONDS
-        # Half of the last one is after the split; an answer may come in the next second.
+        # Leave out the last second, because the split was in its middle.
         assert len(before) >= 3
         assert max(before[:-1]) <= 1_100
         eventually(lambda: _one_second(wire, request["TableName"], numbers), _exceeds_the_ceiling)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.ours_alone("no other server has a clock to set")
 TABLE = "SessionData"
 TTL = "ExpirationTime"
 BY_CREATION, BY_SESSION = "ByCreation", "BySession"
-# User, session, created, expires.
+# Each line: user, session id, creation time, expiry time.
 SESSIONS = (
     ("user1", "74686572652773", 1_571_820_360, 1_571_827_560),
     ("user2", "6e6f7468696e67", 1_571_820_180, 1_571_827_380),
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Sessions:
-    """The table on a separate server, with an index of each kind, and the server's clock."""
+    """The table SessionData on its own server, with two indexes, and the server's clock."""
 
     def __init__(self, wire: WireClient, streams: WireClient, clock: ServerClock) -> None:
         self.clock = clock
@@ -107,7 +107,7 @@ def eventually(ask: Callable[[], T], wanted: T) -> None:
 
 @contextmanager
 def sessions_at(start: float | str, delay_seconds: float = 0) -> Iterator[Sessions]:
-    """The table at that time, with one partition, so deletions are in the order of the stream."""
+    """The table on a server at that time; it has one partition, so the stream is ordered."""
     options = ("--copy-messages", "--partitions-per-table", "1")
     with (
         server_with_clock(start, *options, "--ttl-delay-seconds", str(delay_seconds)) as served,
@@ -119,7 +119,7 @@ def sessions_at(start: float | str, delay_seconds: float = 0) -> Iterator[Sessio
 
 @pytest.fixture
 def sessions() -> Iterator[Sessions]:
-    """The table after the start of all sessions, on a server that deletes immediately."""
+    """The table, with a clock after the start of all sessions, and deletion without a delay."""
     with sessions_at(max(created for _, _, created, _ in SESSIONS)) as sessions:
         yield sessions
 
@@ -130,16 +130,16 @@ def test_s129_the_table_holds_five_sessions(sessions: Sessions):
         assert sessions.get(*session[:2]) == item_of(*session)
 
 
-def test_s130_a_session_ends_after_its_time_and_not_at_it(sessions: Sessions):
+def test_s130_a_session_is_deleted_after_its_expiry_time_and_not_at_it(sessions: Sessions):
     user, session, created, expires = SESSIONS[0]
     assert (expires, expires - created) == (USER1_ENDS, 2 * 60 * 60)
-    # The sweep has passed: user2 ended before.
+    # Wait until user2, which expired earlier, is deleted; user1 must still exist.
     sessions.clock.set(now=USER1_ENDS)
     eventually(sessions.users, EVERYBODY - {"user2"})
     assert sessions.get(user, session) == item_of(*SESSIONS[0])
     sessions.clock.set(now=USER1_ENDS + 1)
     eventually(sessions.users, EVERYBODY - {"user1", "user2"})
-    # The fifth lasts for three hours.
+    # The fifth session lasts for three hours, longer than the others.
     assert SESSIONS[4][3] - SESSIONS[4][2] == 3 * 60 * 60
     sessions.clock.set(now=SESSIONS[4][3])
     eventually(sessions.users, {"user5"})
@@ -147,7 +147,7 @@ def test_s130_a_session_ends_after_its_time_and_not_at_it(sessions: Sessions):
     eventually(sessions.users, set())
 
 
-def test_s131_at_the_time_of_today_no_session_ends():
+def test_s131_sessions_that_expired_more_than_five_years_ago_are_not_deleted():
     with sessions_at("now") as sessions:
         now = int(sessions.clock.now())
         sessions.put(item_of("user6", "7", now - 7_200, now - 1))
@@ -156,7 +156,7 @@ def test_s131_at_the_time_of_today_no_session_ends():
         assert len(sessions.removals()) == 1
 
 
-def test_a7_an_ended_session_can_be_read_until_it_is_swept():
+def test_a7_an_expired_session_can_be_read_until_its_deletion():
     with sessions_at(USER1_ENDS - 1_000, DELAY_SECONDS) as sessions:
         sessions.clock.set(now=USER1_ENDS + 1)
         assert sessions.get(*SESSIONS[0][:2]) == item_of(*SESSIONS[0])
@@ -167,7 +167,7 @@ def test_a7_an_ended_session_can_be_read_until_it_is_swept():
         eventually(sessions.users, EVERYBODY - {"user1", "user2"})
 
 
-def test_a7_its_end_is_a_deletion_by_the_service_and_leaves_every_index(sessions: Sessions):
+def test_a7_an_expired_session_is_deleted_by_the_service_in_table_and_indexes(sessions: Sessions):
     for index in (BY_CREATION, BY_SESSION):
         eventually(lambda index=index: sessions.users(index), EVERYBODY)
     sessions.clock.set(now=USER1_ENDS + 1)
@@ -189,7 +189,7 @@ def test_a7_its_end_is_a_deletion_by_the_service_and_leaves_every_index(sessions
         assert record["dynamodb"]["ApproximateCreationDateTime"] == USER1_ENDS + 1
 
 
-def test_a7_sessions_end_in_the_order_of_their_times(sessions: Sessions):
+def test_a7_sessions_are_deleted_in_the_order_of_their_expiry_times(sessions: Sessions):
     left = set(EVERYBODY)
     for user, expires in sorted(((s[0], s[3]) for s in SESSIONS), key=lambda each: each[1]):
         sessions.clock.set(now=expires + 1)
@@ -199,7 +199,7 @@ def test_a7_sessions_end_in_the_order_of_their_times(sessions: Sessions):
     assert order == ["user2", "user1", "user4", "user3", "user5"]
 
 
-def test_a7_only_a_number_of_the_last_five_years_ends_a_session():
+def test_a7_only_a_number_within_the_last_five_years_expires_a_session():
     now = 2_000_000_000
     values: dict[str, dict[str, str]] = {
         "past": {"N": str(now - 1)},
@@ -221,7 +221,7 @@ def test_a7_only_a_number_of_the_last_five_years_ends_a_session():
         sessions.put(no_value)
         stay = EVERYBODY | (values.keys() - ended) | {"no value"}
         eventually(sessions.users, stay)
-        # Another sweep finds nothing else.
+        # Wait for another sweep, which must delete only this new item.
         sessions.put(item_of("marker", "1", 0, now - 1))
         eventually(lambda: len(sessions.removals()), len(ended) + 1)
         assert sessions.users() == stay

@@ -1,4 +1,4 @@
-"""A8, A9, S145-S148: suffixes spread a partition key that is written too often."""
+"""A8, A9, S145-S148: suffixes distribute the writes of a hot key over several partition keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.tables.tables import definition, table
 
 Item = dict[str, dict[str, Any]]
 
-# AWS's rows: the invoice with its suffix, the client's transaction, its date.
+# The rows of AWS's example: invoice number with suffix, transaction, date.
 ROWS = (
     ("121212-1", "Cliente1_Trans1", "2016-05-17 01.36.45"),
     ("121212-1", "Cliente1_Trans2", "2016-05-18 01.36.30"),
@@ -55,7 +55,7 @@ def query(wire: WireClient, name: str, invoice: str, prefix: str | None = None) 
     return found
 
 
-def test_a8_a_clients_transactions_of_a_suffix_are_two(wire, invoices):
+def test_a8_a_client_has_two_transactions_under_a_suffix(wire, invoices):
     found = query(wire, invoices, "121212-1", "Cliente1")
 
     assert found == [row(*ROWS[0]), row(*ROWS[1])]
@@ -69,12 +69,12 @@ def test_s146_the_invoice_table_has_its_suffixed_number_and_the_clients_transact
         assert wire("GetItem", {"TableName": invoices, "Key": key})["Item"] == row(*columns)
 
 
-def test_s147_one_suffix_is_read_with_a_query_and_the_beginning_of_the_sort_key(wire, invoices):
+def test_s147_a_query_reads_one_suffix_by_a_prefix_of_the_sort_key(wire, invoices):
     assert query(wire, invoices, "121212-2", "Cliente2_Trans2") == [row(*ROWS[3])]
     assert query(wire, invoices, "121212-1", "Cliente2") == []
 
 
-def test_s148_a_whole_invoice_is_the_same_query_on_each_suffix(wire, invoices):
+def test_s148_the_same_query_on_each_suffix_reads_a_whole_invoice(wire, invoices):
     of_suffix = [query(wire, invoices, f"121212-{suffix}") for suffix in SUFFIXES]
 
     assert [len(found) for found in of_suffix] == [2, 2, 0, 0, 0]
@@ -119,7 +119,7 @@ def suffixes(server: Server, writes_per_second: float, item_size_bytes: int) -> 
     ("writes_per_second", "item_size_bytes", "wanted"),
     [(5_000, 1_024, 5), (5_000, 1_536, 10), (1_000, 1_024, 1), (1_001, 1_024, 2)],
 )
-def test_a9_the_advisor_wants_as_many_suffixes_as_the_formula(
+def test_a9_the_advisor_recommends_the_number_of_suffixes_of_the_formula(
     served, writes_per_second, item_size_bytes, wanted
 ):
     assert suffixes(served, writes_per_second, item_size_bytes) == wanted
@@ -128,6 +128,6 @@ def test_a9_the_advisor_wants_as_many_suffixes_as_the_formula(
 @ours
 def test_s145_suffixes_are_the_writes_times_the_items_kilobytes_over_a_thousand(served):
     assert suffixes(served, 5_000, 1_024) == 5
-    # Each item is rounded up to whole kilobytes, and then the number.
+    # The item size is rounded up to whole kilobytes, and then the number of suffixes is rounded up.
     assert suffixes(served, 5_000, 1_025) == 10
     assert suffixes(served, 250, 4_097) == 2

@@ -21,7 +21,7 @@ from tests.support.tables.tables import unique_name
 
 
 @pytest.mark.differs_from_dynamodb_local("its message for a key of the wrong schema is another")
-def test_s29_query_and_scan_read_an_index_and_get_does_not(client, wire):
+def test_s29_query_and_scan_can_read_an_index_and_getitem_cannot(client, wire):
     with thread_table(wire) as name:
         item = thread("EC2", "a", "1")
         put_all(client, name, [item])
@@ -61,7 +61,7 @@ def test_s30_primary_keys_are_unique_and_index_sort_keys_need_not_be(client, thr
 
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
-def test_s31_pages_neither_lose_nor_repeat_entries_of_one_sort_key(
+def test_s31_pages_neither_skip_nor_repeat_entries_with_the_same_sort_key(
     client, threads, forum, limit, forward
 ):
     put_all(client, threads, (thread(forum, f"{n}", f"{n % 2}") for n in range(13)))
@@ -108,7 +108,7 @@ def test_s33_a_strongly_consistent_read_returns_the_latest_values(client, thread
 
 @pytest.mark.parametrize("consistent", [True, False])
 def test_s34_fetched_attributes_agree_with_their_index_entry(client, threads, forum, consistent):
-    """Threads move between "1" and "9" while those below "5" are read with a fetch."""
+    """LastPostDateTime alternates between "1" and "9" during queries below "5" with fetches."""
     subjects = [f"{n:03}" for n in range(400)]
 
     def write(posted: str) -> None:
@@ -156,7 +156,7 @@ A1_REQUEST = {
 }
 
 
-def test_a1_the_threads_of_ec2_in_a_period(client, wire):
+def test_a1_a_query_returns_the_threads_of_ec2_in_a_period(client, wire):
     posted = {
         "too early": "2015-08-30T23:59:59.999Z",
         "c": "2015-08-31T00:00:00.000Z",
@@ -224,7 +224,7 @@ def test_s36_replies_cost_nothing_more_and_tags_are_fetched(client, threads, for
     assert texts(tags["Items"], "Tags") == ["t"] * 3
 
 
-def test_s38_a_scan_of_an_index_reads_it_whole_and_filters_afterwards(client, wire):
+def test_s38_a_scan_of_an_index_reads_all_entries_before_it_filters(client, wire):
     throughput = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
     provisioned = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": throughput}
     with thread_table(wire, **provisioned) as name:

@@ -32,7 +32,7 @@ def storage(client: Any, name: str) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.differs_from_dynamodb_local("it counts the item in the place of its entry")
-def test_s58_an_entry_takes_keys_projected_attributes_and_100_bytes(client, wire):
+def test_s58_an_entry_has_the_size_of_its_attributes_and_100_bytes(client, wire):
     with thread_table(wire) as name:
         before = storage(client, name)
         put_all(client, name, [sized_thread("EC2", 1, entry=200, item=300)])

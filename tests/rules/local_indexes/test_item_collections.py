@@ -1,6 +1,6 @@
 """S15, S61-S74, A3: item collections and their limit.
 
-The limit of 10 GB is 100,000 bytes on these tests' own server.
+On the server of these tests, the limit is 100,000 bytes instead of 10 GB.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def code_of(error: Any) -> str:
 def fill(client: Any, name: str, forum: str, *, first: int = 0, posted: bool = True) -> int:
     """Put items of 2,000 bytes until the collection is full; returns their number.
 
-    ``first`` is the number of the first one; if not ``posted``, they have no index entries.
+    The items are numbered from ``first``. If ``posted`` is False, they have no index entries.
     """
     for n in range(2 * COLLECTION_LIMIT_BYTES // 2_000):
         item = sized_thread(forum, first + n, entry=2_000, item=2_000)
@@ -73,7 +73,7 @@ def fill(client: Any, name: str, forum: str, *, first: int = 0, posted: bool = T
 def test_s15_items_and_index_entries_of_a_partition_key_count_together(
     limited_client, limited_threads, forum
 ):
-    """Items of 2,000 bytes. Index entries double their size, so half as many items fit."""
+    """An entry is as large as its item, so with entries half as many items fit."""
     bare = fill(limited_client, limited_threads, forum, posted=False)
     doubled = fill(limited_client, limited_threads, unique_name("forum"))
 
@@ -85,7 +85,7 @@ def test_s15_items_and_index_entries_of_a_partition_key_count_together(
 def test_s61_a_collection_is_the_items_of_a_key_in_the_table_and_all_its_indexes(
     limited_client, limited_wire
 ):
-    """An item of 2,000 bytes, an equal entry in one index, 200 bytes in the other."""
+    """An item has 2,000 bytes, its entries 2,000 bytes in one index and 200 in the other."""
     indexes = (
         local_index(LAST_POST, "ForumName", "LastPostDateTime", "ALL"),
         local_index("BySubject", "ForumName", "Subject", "INCLUDE", ("LastPostDateTime",)),
@@ -101,7 +101,7 @@ def test_s61_a_collection_is_the_items_of_a_key_in_the_table_and_all_its_indexes
 
 
 @pytest.mark.differs_from_dynamodb_local("it reports no item collection metrics")
-def test_a3_the_collection_of_ec2_after_an_update(client, wire):
+def test_a3_an_update_reports_the_size_of_the_collection_of_ec2(client, wire):
     with thread_table(wire) as name:
         put_all(client, name, [thread("EC2", "a", "1")])
 
@@ -165,7 +165,7 @@ def test_s62_a_transaction_reports_on_the_collections_it_wrote(client, threads, 
 
 
 @pytest.mark.parametrize("asked", [{}, {"ReturnItemCollectionMetrics": "NONE"}])
-def test_s62_nothing_is_reported_unasked(client, threads, forum, asked):
+def test_s62_sizes_are_reported_only_on_request(client, threads, forum, asked):
     item = thread(forum, "a", "1")
 
     put = client.put_item(TableName=threads, Item=item, **asked)
@@ -216,7 +216,7 @@ def test_s65_a_table_without_local_indexes_has_no_limit(limited_client, limited_
 
 @limited
 def test_s65_entries_of_a_global_index_with_one_key_have_no_limit(limited_client, limited_wire):
-    """Also beside a local index: a global index's entries belong to no item's collection."""
+    """Entries of a global index belong to no item collection, even if there is a local index."""
     index = global_index("ByAuthor", "Author")
     members = {"indexes": (last_post_index(),), "GlobalSecondaryIndexes": [index]}
     with table(limited_wire, *KEYS, "Author:S", **members) as name:
@@ -234,7 +234,7 @@ def test_s65_entries_of_a_global_index_with_one_key_have_no_limit(limited_client
 
 @limited
 @pytest.mark.parametrize("operation", ["put", "replace", "update", "batch"])
-def test_s66_a_full_collection_takes_no_more_items_and_no_larger_ones(
+def test_s66_a_full_collection_refuses_new_items_and_larger_items(
     limited_client, limited_threads, forum, operation
 ):
     taken = fill(limited_client, limited_threads, forum)
@@ -270,7 +270,7 @@ def test_s66_a_full_collection_takes_no_more_items_and_no_larger_ones(
 
 
 @limited
-def test_s67_a_full_collection_can_be_read_and_made_smaller(limited_client, limited_threads, forum):
+def test_s67_a_full_collection_can_be_read_and_reduced(limited_client, limited_threads, forum):
     taken = fill(limited_client, limited_threads, forum)
     first, second, third = (sized_thread(forum, n, entry=2_000, item=2_000) for n in range(3))
 
@@ -291,8 +291,8 @@ def test_s67_a_full_collection_can_be_read_and_made_smaller(limited_client, limi
 
 
 @limited
-def test_s67_a_collection_above_its_limit_can_be_made_smaller(tmp_path, forum):
-    """It is above the limit because the server restarts with a lower one."""
+def test_s67_a_collection_above_its_limit_can_be_reduced(tmp_path, forum):
+    """The collection exceeds the limit because the server restarts with a lower limit."""
     option = "--item-collection-limit-bytes"
     with (
         running_server(option, "100000", data_dir=tmp_path) as server,
@@ -330,7 +330,7 @@ def test_s68_other_collections_can_still_be_written(limited_client, limited_thre
 
 
 @limited
-def test_s69_deleting_items_makes_the_collection_smaller_by_their_entries_too(
+def test_s69_a_deletion_reduces_the_collection_by_the_item_and_its_entries(
     limited_client, limited_threads, forum
 ):
     taken = fill(limited_client, limited_threads, forum)
@@ -349,7 +349,7 @@ def test_s69_deleting_items_makes_the_collection_smaller_by_their_entries_too(
 def test_s70_making_items_smaller_makes_their_entries_smaller(
     limited_client, limited_threads, forum
 ):
-    """Half of ten items and their entries is removed, so five more fit."""
+    """Ten items and their entries shrink by half, so five more items fit."""
     taken = fill(limited_client, limited_threads, forum)
     for n in range(10):
         item = sized_thread(forum, n, entry=1_000, item=1_000)
@@ -363,7 +363,9 @@ def test_s70_making_items_smaller_makes_their_entries_smaller(
 
 
 @limited
-def test_s71_below_the_limit_a_collection_takes_items_again(limited_client, limited_threads, forum):
+def test_s71_a_collection_below_its_limit_accepts_items_again(
+    limited_client, limited_threads, forum
+):
     taken = fill(limited_client, limited_threads, forum)
     refused = sized_thread(forum, taken, entry=2_000, item=2_000)
     room = [sized_thread(forum, n, entry=2_000, item=2_000) for n in range(2)]
@@ -381,7 +383,7 @@ def test_s71_below_the_limit_a_collection_takes_items_again(limited_client, limi
 def test_s71_the_size_of_a_collection_is_right_after_many_concurrent_writes(
     limited_client, limited_threads, forum
 ):
-    """Sizes that drift would close the collection early or late."""
+    """If concurrent writes corrupted the size, the limit would apply too early or too late."""
     items = [sized_thread(forum, n % 8, entry=300 + n, item=900 + n) for n in range(160)]
     with ThreadPoolExecutor(8) as writers:
         list(writers.map(lambda item: put_all(limited_client, limited_threads, [item]), items))
@@ -395,7 +397,7 @@ def test_s71_the_size_of_a_collection_is_right_after_many_concurrent_writes(
     assert taken == fresh
 
 
-def test_s74_a_collection_lives_in_exactly_one_partition(client, wire):
+def test_s74_a_collection_is_in_exactly_one_partition(client, wire):
     """A scan's segments divide the hashes of partition keys, so none divides a collection."""
     with thread_table(wire) as name:
         put_all(

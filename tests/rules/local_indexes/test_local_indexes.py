@@ -30,7 +30,7 @@ def refusal_of_definition(wire: WireClient, *keys: str, **members: Any) -> str:
     return refusal.message
 
 
-def test_s1_items_of_a_partition_key_stand_together_ordered_by_sort_key(client, wire):
+def test_s1_items_of_a_partition_key_are_consecutive_and_sorted_by_sort_key(client, wire):
     with thread_table(wire) as name:
         subjects = ("m", "c", "z", "a", "q")
         put_all(client, name, (thread(f"f{n}", s) for s in subjects for n in range(8)))
@@ -42,7 +42,7 @@ def test_s1_items_of_a_partition_key_stand_together_ordered_by_sort_key(client, 
     assert all(run == sorted(subjects) for _, run in runs)
 
 
-def test_s2_a_query_reads_one_partition_key_and_a_sort_condition_narrows_it(client, threads, forum):
+def test_s2_a_query_reads_one_partition_key_with_an_optional_sort_condition(client, threads, forum):
     subjects = ("abc", "a", "b", "ab", "A", "ba")
     put_all(client, threads, (thread(forum, subject) for subject in subjects))
     put_all(client, threads, [thread(unique_name("other"), "abc")])
@@ -75,7 +75,7 @@ def test_s4_an_index_gives_a_partition_key_a_second_sort_key(client, threads, fo
         ("ALL", {"ForumName", "Subject", "LastPostDateTime", "Replies", "Tags"}),
     ],
 )
-def test_s5_an_index_holds_what_its_table_was_created_to_project(client, wire, projection, held):
+def test_s5_an_index_has_the_attributes_of_its_projection(client, wire, projection, held):
     with thread_table(wire, projection) as name:
         put_all(client, name, [thread("EC2", "a", "1", Replies="5", Tags="t")])
 
@@ -123,7 +123,7 @@ def test_s8_the_sort_key_of_an_index_is_exactly_one_attribute(wire, sort_keys):
     refusal_of_definition(wire, *used, indexes=(index,))
 
 
-def test_s9_the_tables_sort_key_is_a_plain_attribute_in_the_index(client, wire):
+def test_s9_the_tables_sort_key_is_a_non_key_attribute_of_the_index(client, wire):
     with thread_table(wire, "KEYS_ONLY") as name:
         put_all(client, name, [thread("EC2", "b", "1"), thread("EC2", "a", "2")])
 

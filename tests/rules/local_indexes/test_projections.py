@@ -32,17 +32,17 @@ def entry_of(client: Any, wire: WireClient, *projection: Any) -> dict[str, Any]:
     return entry
 
 
-def test_s16_keys_only_holds_the_keys_of_table_and_index(client, wire):
+def test_s16_keys_only_projects_the_keys_of_table_and_index(client, wire):
     assert entry_of(client, wire, "KEYS_ONLY") == thread("EC2", "a", "1")
 
 
-def test_s17_include_holds_the_keys_and_the_attributes_that_were_named(client, wire):
+def test_s17_include_projects_the_keys_and_the_named_attributes(client, wire):
     entry = entry_of(client, wire, "INCLUDE", ("Replies", "Message", "Missing"))
 
     assert entry == thread("EC2", "a", "1", Replies="5", Message="m")
 
 
-def test_s18_all_holds_every_attribute(client, wire):
+def test_s18_all_projects_every_attribute(client, wire):
     assert entry_of(client, wire, "ALL") == FULL_THREAD
 
 
@@ -76,7 +76,7 @@ def test_s20_projected_attributes_cost_as_if_the_index_were_a_table(client, thre
     assert units(of_some) == units(of_index)
 
 
-def test_s25_local_indexes_are_made_with_their_table_alone(wire):
+def test_s25_local_indexes_are_created_only_with_their_table(wire):
     with thread_table(wire) as name:
         refusal = wire.refused(
             "UpdateTable",
@@ -125,7 +125,7 @@ def test_s27_the_index_sort_key_may_be_a_string_number_or_binary(client, wire, t
 
 
 @pytest.mark.parametrize("type_name", ["BOOL", "NULL", "M", "L", "SS", "NS", "BS"])
-def test_s27_the_index_sort_key_is_of_no_other_type(wire, type_name):
+def test_s27_an_index_sort_key_of_another_type_is_refused(wire, type_name):
     keys = (*KEYS[:2], f"LastPostDateTime:{type_name}")
 
     refusal = wire.refused("CreateTable", definition(*keys, indexes=(last_post_index(),)))

@@ -1,4 +1,4 @@
-"""The table for the guards, and valid requests to it."""
+"""The tables for the cells, and a valid request for each site; rules change these requests."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TABLE: Final = unique_name("guards")
 EMPTY_TABLE: Final = unique_name("guards-empty")
 LOCAL_INDEX: Final = "by-l"
 GLOBAL_INDEX: Final = "by-g"
-# With two partition attributes.
+# An index with two partition attributes.
 COMPOSITE_INDEX: Final = "by-g-and-x"
 KEY: Final[dict[str, Any]] = {"pk": {"S": "a"}, "sk": {"S": "b"}}
-# Written only by requests with a fault.
+# The key of an item that only invalid requests would write.
 HELD: Final[dict[str, Any]] = {"pk": {"S": "held"}, "sk": {"S": "b"}}
 WHERE: Final = "WHERE pk = 'a' AND sk = 'b'"
 WHERE_HELD: Final = "WHERE pk = 'held' AND sk = 'b'"
-# The item is the first level of its documents, so this value has the maximum depth.
+# The item counts as the first level, so this value has the maximum depth.
 DEEPEST_LEVELS: Final = 31
 
 
@@ -77,7 +77,7 @@ _MEMBERS: Final[dict[str, Any]] = {
     "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
     "ContributorInsightsAction": "ENABLE",
 }
-# Members that an operation needs in addition to the model's required ones.
+# Members that an operation needs, although the service model does not mark them as required.
 _ASIDE: Final[dict[str, Request]] = {
     "CreateTable": definition("pk:S", name=TABLE),
     "UpdateTable": {"BillingMode": "PAY_PER_REQUEST"},
@@ -94,7 +94,7 @@ _QUERY: Final[Request] = {
 
 
 def base(site: Site) -> Request:
-    """A structure for a site with its required members; expressions, not legacy parameters."""
+    """A structure for a site with its required members and, where it has them, expressions."""
     part = _required(site)
     return part | _QUERY if site.operation == "Query" else part
 
@@ -105,7 +105,7 @@ def _required(site: Site) -> Request:
 
 
 def legacy_base(site: Site) -> Request:
-    """The same without expressions, unless the site requires them."""
+    """A structure for a site with its required members, without optional expressions."""
     part = _required(site)
     if site.operation == "Query":
         part["KeyConditions"] = {"pk": equal({"S": "a"})}
@@ -113,7 +113,7 @@ def legacy_base(site: Site) -> Request:
 
 
 def equal(value: dict[str, Any]) -> Request:
-    """A legacy condition."""
+    """A legacy condition for equality."""
     return {"ComparisonOperator": "EQ", "AttributeValueList": [value]}
 
 
@@ -124,7 +124,7 @@ def expressing(
     names: dict[str, str] | None = None,
     values: dict[str, Any] | None = None,
 ) -> Request:
-    """A structure with an expression, and its placeholders in addition to existing ones."""
+    """A copy of a structure with another expression and its placeholders."""
     made = {**part, member: text}
     for parameter, placeholders in (
         ("ExpressionAttributeNames", names),
