@@ -14,7 +14,7 @@ from tests.mutants.fault import Fault
 from tests.mutants.run import main
 
 _CELLS: Final = "tests/guards/test_cells.py"
-_CELL: Final = "test_a_request_that_breaks_the_rule_is_refused"
+_CELL: Final = "test_a_request_that_breaks_a_rule_is_refused"
 
 FORGOTTEN_GUARDS: Final = (
     Fault(
