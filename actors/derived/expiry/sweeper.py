@@ -36,7 +36,7 @@ _BATCH_BYTES: Final = 64 * 1024
 # Items that become due within this time go in one sweep.
 _PAUSE_SECONDS: Final = 0.1
 _REFUSED_SECONDS: Final = 1.0
-# Pause before an item is tried again that a transaction has locked, or that is damaged.
+# Pause before another attempt to delete an item that is damaged, or locked by a transaction.
 _HELD_SECONDS: Final = 0.25
 _DAMAGED_SECONDS: Final = 60.0
 # Maximum number of remembered positions that were listed after their time was swept.
