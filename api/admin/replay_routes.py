@@ -1,7 +1,7 @@
 """Replays on the admin listener: jobs that publish a table's changes to a topic of Kafka again.
 
-``POST /replays`` starts a replay, ``GET /replays`` lists the running ones and the last ones that
-ended, ``GET /replays/<id>`` shows the progress of one, ``DELETE /replays/<id>`` cancels it.
+``POST /replays`` starts a replay, and ``GET /replays`` lists the running and the latest ended
+replays. ``GET /replays/<id>`` shows the progress of a replay, ``DELETE /replays/<id>`` cancels it.
 """
 
 from __future__ import annotations

@@ -187,10 +187,10 @@ def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
 
 
 def _check_projections(request: BatchGetItemInput) -> None:
-    """Refuse a batch that mixes both kinds of projection, even for different tables.
+    """Refuse a batch with both AttributesToGet and ProjectionExpression, even for different tables.
 
     Raises:
-        ValidationException: the batch mixes them.
+        ValidationException: the batch has both.
     """
     for of_table in request.RequestItems.values():
         check_together(of_table)

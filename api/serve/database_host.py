@@ -87,7 +87,7 @@ class Opening(Struct, frozen=True):
 class DatabaseHost:
     """Owns the open databases: one, or one for each namespace.
 
-    One task opens and closes the databases. Meanwhile ``protocol`` holds all requests back.
+    One task opens and closes the databases. Meanwhile all requests wait in ``protocol``.
     """
 
     databases: Databases

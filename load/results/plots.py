@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Spaced like HdrHistogram's plots: each nine takes as much width as the one before.
+# The axis is like that of HdrHistogram's plots: 90 to 99 % is as wide as 99 to 99.9 %.
 _NINES: Final = ("0", "90", "99", "99.9", "99.99", "99.999")
 _STEPS_TO_A_NINE: Final = 20
 _WIDTH_INCHES: Final = 13.0

@@ -295,7 +295,7 @@ def compare(left: AttributeValue | None, right: AttributeValue | None) -> int | 
         if content == other:
             return 0
         if type_name == "S":
-            # Code points sort as UTF-8 does.
+            # Python compares code points, which have the same order as UTF-8's bytes.
             return -1 if content < other else 1
         if type_name == "N":
             return -1 if number.encode(content) < number.encode(other) else 1

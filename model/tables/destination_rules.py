@@ -50,7 +50,7 @@ def default_topic(prefix: str, table_name: str) -> str:
 
 
 def topic_namespace(region: str, access_key_id: str = "") -> str:
-    """The prefix of a region's topics, if regions are kept apart.
+    """The prefix of a region's topics, if each region has separate tables.
 
     Regions and access keys never share a namespace, because the name of a region has no dot.
     """

@@ -47,7 +47,7 @@ _NEGATIVE_END_BYTE: Final = bytes([_NEGATIVE_END])
 _PAIR_BYTES: Final = bytes((code >> 4) * 10 + (code & 0xF) + 1 & 0xFF for code in range(256))
 _TURNED_PAIR_BYTES: Final = bytes(102 - byte & 0xFF for byte in _PAIR_BYTES)
 _MANTISSA_BYTES: Final = 20
-# The exponent of 0.99, whose point precedes all digits.
+# The encoded exponent of 0.99: its decimal point is before the first significant digit.
 _POINT_AT_ONE: Final = 192
 
 
