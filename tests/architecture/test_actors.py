@@ -1,4 +1,4 @@
-"""Actors receive messages through references, and show frozen values through the control plane."""
+"""Actors receive messages through ``Ref``; the control plane returns only immutable values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def calls(name: str, method: str) -> Iterator[ast.expr]:
 
 
 def test_messages_to_others_go_through_a_reference():
-    """An actor puts messages only into its own mailbox; ``Ref`` puts them into others."""
+    """An actor's code sends messages to another actor with ``Ref``, not to its mailbox directly."""
     senders = {
         f"{name}: {ast.unparse(mailbox)}"
         for name in SOURCES
@@ -40,7 +40,7 @@ def test_messages_to_others_go_through_a_reference():
     assert {sender for sender in senders if not sender.endswith(": self.mailbox")} == set()
 
 
-def test_requests_know_the_database_and_not_its_actor():
+def test_request_handlers_use_the_database_and_not_its_actor():
     for name in SOURCES:
         if name.startswith("dynactor.api."):
             for node in ast.walk(tree(name)):
@@ -50,7 +50,7 @@ def test_requests_know_the_database_and_not_its_actor():
                     assert node.attr != "actor", f"{name}: {ast.unparse(node)}"
 
 
-def doors() -> list[tuple[str, Any]]:
+def control_plane_members() -> list[tuple[str, Any]]:
     """The members of the control plane, with the types of their values."""
     found = []
     for reads in get_type_hints(ControlPlane).values():
@@ -61,12 +61,12 @@ def doors() -> list[tuple[str, Any]]:
     return found
 
 
-def test_there_is_a_door_to_look_at():
-    assert len(doors()) > 8
+def test_the_control_plane_has_members():
+    assert len(control_plane_members()) > 8
 
 
-@pytest.mark.parametrize(("name", "shown"), doors(), ids=str)
-def test_the_door_shows_frozen_values(name: str, shown: Any):
+@pytest.mark.parametrize(("name", "shown"), control_plane_members(), ids=str)
+def test_a_member_of_the_control_plane_returns_immutable_values(name: str, shown: Any):
     assert is_frozen(shown), f"{name} shows {shown}"
 
 

@@ -87,7 +87,7 @@ def called_names(name: str) -> Iterator[str]:
                 yield node.func.attr
 
 
-def test_there_is_something_to_check():
+def test_source_files_are_found():
     assert {name.split(".")[1] for name in SOURCES} == set(FLOORS)
     assert MODEL
     assert imported_modules("dynactor.api.operations.create_table") >= {
@@ -106,7 +106,7 @@ def test_nothing_imports_upward():
     assert upward == []
 
 
-def test_no_files_import_each_other_in_a_circle():
+def test_no_import_cycle_exists():
     try:
         TopologicalSorter({name: imported_modules(name) for name in SOURCES}).prepare()
     except CycleError as error:
@@ -123,7 +123,7 @@ def test_every_file_has_a_docstring():
     assert [name for name in SOURCES if not ast.get_docstring(tree(name))] == []
 
 
-def test_the_ground_floor_is_pure():
+def test_model_imports_only_pure_modules():
     waits = ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith
     for name in MODEL:
         imported = {module.partition(".")[0] for module in imported_names(name)}
@@ -137,13 +137,13 @@ def test_the_ground_floor_is_pure():
         assert [ast.unparse(node) for node in nodes(name) if isinstance(node, waits)] == [], name
 
 
-def test_one_place_alone_knows_the_storage_engine():
+def test_only_one_folder_imports_the_storage_engine():
     knowing = {name for name in SOURCES if imports_package(name, "rocksdict")}
     assert knowing
     assert all(name.startswith("dynactor.storage.rocks") for name in knowing)
 
 
-def test_one_place_alone_knows_postgresql():
+def test_only_one_folder_imports_postgresql():
     knowing = {name for name in SOURCES if imports_package(name, "asyncpg")}
     assert knowing
     assert all(name.startswith("dynactor.storage.postgresql") for name in knowing)
@@ -161,12 +161,12 @@ def test_postgresql_is_imported_only_where_it_is_the_store():
     assert importing == set()
 
 
-def test_one_place_alone_knows_the_client_of_the_broker():
+def test_only_one_module_imports_aiokafka():
     knowing = {name for name in SOURCES if imports_package(name, "aiokafka")}
     assert knowing == {"dynactor.streams.kafka.aiokafka_broker"}
 
 
-def test_the_brokers_client_is_imported_in_one_file_only():
+def test_no_module_imports_the_kafka_broker_at_its_top_level():
     importing = {
         name
         for name in SOURCES
@@ -182,12 +182,12 @@ def test_every_task_is_awaited():
         assert set(called_names(name)) & UNOWNED_TASKS == set(), name
 
 
-def test_the_tests_hide_no_package_of_the_project():
+def test_no_folder_of_tests_shadows_a_package_of_the_project():
     # With a tests/__init__.py, pytest's import mode would rename the test modules.
     assert list((PROJECT / "tests").rglob("__init__.py")) == []
 
 
-def test_one_place_alone_words_the_envelope_of_request_errors():
+def test_only_one_module_formats_the_validation_errors_of_requests():
     # ``dynactor.api.requests.validation_errors`` has each operation's messages, order and number of
     # faults.
     texts = {name: text_of(path) for name, path in SOURCES.items()}

@@ -1,4 +1,4 @@
-"""Planted faults fit the present code; move them when the code moves."""
+"""Each fault in ``tests/mutants`` applies to the current code, and names existing tests."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.mutants.orders import ORDERS
 
 
 @pytest.mark.parametrize("fault", [*ORDERS, *FORGOTTEN_GUARDS], ids=lambda fault: fault.name)
-def test_a_fault_can_be_planted_and_its_tests_are_there(fault: Fault):
+def test_a_fault_can_be_planted_and_its_tests_exist(fault: Fault):
     assert fault.problem() is None
 
 
-def test_guards_that_are_said_to_decide_nothing_are_there():
+def test_guards_that_are_listed_as_not_decisive_exist():
     assert {str(guard) for guard in guards()} >= NOT_DECISIVE.keys()

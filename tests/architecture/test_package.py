@@ -34,7 +34,7 @@ def python_files() -> list[Path]:
         for path in (PROJECT / tree).rglob("*.py")
         # Later Pythons than 3.12 could follow the links of dynactor/.
         if not (tree == "dynactor" and path.parent.name != "dynactor")
-        # It runs in a checkout of the version that it is named after.
+        # Leave out this folder, whose script runs in a checkout of that commit.
         and "written_by_6ee0983" not in path.parts
     )
 
@@ -49,7 +49,7 @@ def module_exists(dotted: str) -> bool:
 
 
 def bare_names(tree: ast.Module) -> Iterator[str]:
-    """Strings that name a module without ``dynactor.``; ``-m`` and a floor is one, too."""
+    """Strings that name a module without ``dynactor.``, including ``-m`` with a folder's name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if BARE.fullmatch(node.value) and module_exists(node.value):

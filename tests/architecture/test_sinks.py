@@ -30,7 +30,7 @@ def base_name(base: ast.expr) -> str:
     return base.id if isinstance(base, ast.Name) else ""
 
 
-def test_there_are_sinks_to_look_at():
+def test_sinks_are_found():
     assert sinks().keys() >= {
         "BackupCopy",
         "ExpiryTimes",
@@ -54,8 +54,8 @@ def test_a_sink_has_no_loop_no_try_no_wait_and_no_checkpoint(name: str):
 
 
 @pytest.mark.parametrize("name", sinks(FED_FROM_LOGS))
-def test_a_sink_declares_its_needs_of_the_logs(name: str):
-    # A sink whose options decide it sets it in its constructor.
+def test_a_sink_declares_how_long_it_needs_the_logs(name: str):
+    # Some sinks set the attribute in the constructor, because it depends on their options.
     assigned = {
         name
         for node in ast.walk(sinks()[name])

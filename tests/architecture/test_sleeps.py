@@ -23,7 +23,7 @@ def test_a_sleep_has_its_reason(path):
     assert [line for line in sleeps if not lines[line - 2].strip().startswith("#")] == []
 
 
-def test_one_file_alone_tries_again_to_reach_a_broker():
+def test_only_one_file_retries_connections_to_a_broker():
     catching = {
         path.name
         for path in (DERIVED / "kafka").glob("*.py")

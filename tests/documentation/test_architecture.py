@@ -17,7 +17,8 @@ from tests.support.servers.server import PROJECT, running_server
 PAGE = PROJECT / "ARCHITECTURE.md"
 MOST_WORDS = 2_500
 GONE = "gone"
-# The heading of each table of phases, and the function or class that makes the machine's table.
+# For each heading of a table of phases: the file, and the function that builds the state machine's
+# phases.
 MACHINES = {
     "Tables": ("actors/catalog/table_phases.py", "table_phases"),
     "Global indexes": ("actors/catalog/index_phases.py", "phases"),
@@ -30,7 +31,7 @@ MACHINES = {
 
 
 def shown_phases(machine: str) -> dict[str, set[str]]:
-    """Each phase of a table on the page, with the phases that may follow."""
+    """Each phase in a table of the page, with the phases that may follow."""
     [table] = re.findall(
         rf"^{machine} \(`[^`]+`\):\n\n((?:\|.*\n)+)", PAGE.read_text(), re.MULTILINE
     )
@@ -42,7 +43,7 @@ def shown_phases(machine: str) -> dict[str, set[str]]:
 
 
 def names(source: ast.Module) -> dict[str, str]:
-    """The constants of a module that are strings; GONE stands for no phase."""
+    """The string constants of a module, and GONE, which means that there is no phase."""
     constants = {
         node.targets[0].id: node.value.value
         for node in source.body
@@ -99,11 +100,11 @@ def test_the_page_can_be_read_in_an_hour():
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_a_table_of_phases_is_the_machines(machine: str):
+def test_a_table_of_phases_equals_that_of_its_state_machine(machine: str):
     assert shown_phases(machine) == built_phases(*MACHINES[machine])
 
 
-def test_every_machine_has_a_table():
+def test_every_state_machine_has_a_table():
     built = {
         path.relative_to(PROJECT).as_posix()
         for path in (PROJECT / "actors").rglob("*.py")
@@ -112,7 +113,7 @@ def test_every_machine_has_a_table():
     assert built == {path for path, _ in MACHINES.values()}
 
 
-def test_every_file_and_folder_that_is_named_is_there():
+def test_every_named_file_and_folder_exists():
     named = re.findall(
         r"`((?:model|storage|streams|actors|api|tests|docs)/[\w/.]*)`", PAGE.read_text()
     )
@@ -120,7 +121,7 @@ def test_every_file_and_folder_that_is_named_is_there():
     assert [path for path in named if not (PROJECT / path).exists()] == []
 
 
-def test_the_rows_of_the_example_are_those_of_a_server(tmp_path: Path):
+def test_the_rows_of_the_example_equal_those_that_a_server_writes(tmp_path: Path):
     shown = re.findall(r"^\| [\w ]+ \| `([0-9a-f ]+)` \|", PAGE.read_text(), re.MULTILINE)
     wanted = {bytes.fromhex(key) for key in shown}
     assert len(wanted) == 6
@@ -160,7 +161,7 @@ def test_the_rows_of_the_example_are_those_of_a_server(tmp_path: Path):
 
 
 @pytest.mark.parametrize("floor", ["actors", "api", "load", "model", "storage", "streams"])
-def test_every_file_that_a_folders_docstring_names_is_there(floor: str):
+def test_every_file_named_in_a_folders_docstring_exists(floor: str):
     named = [
         (path, name)
         for path in (PROJECT / floor).rglob("__init__.py")

@@ -1,4 +1,4 @@
-"""docs/CONFIGURATION.md says what the options say."""
+"""docs/CONFIGURATION.md equals the page that is generated from the options' help texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynactor.api.serve.trace_options import TraceOptions
 from tests.support.documentation import configuration_page
 
 
-def test_the_page_is_what_the_options_make_of_it():
+def test_the_page_equals_the_one_generated_from_the_options():
     shown = configuration_page.PAGE.read_text()
     assert shown == configuration_page.page(), "write the page again with `make pages`"
 

@@ -94,7 +94,7 @@ KNOWN = set(options(app)) | FOREIGN
 
 
 @pytest.mark.parametrize("subject", ROWS)
-def test_a_limit_is_the_codes(subject: str):
+def test_a_documented_limit_equals_that_of_the_code(subject: str):
     page = (DOCS / "LIMITS.md").read_text()
     [text] = re.findall(rf"^\| {re.escape(subject)} \| (.+) \|$", page, re.MULTILINE)
     numbers = [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
@@ -111,7 +111,7 @@ def test_every_option_that_is_named_exists(page: Path):
     assert named - KNOWN == set()
 
 
-def test_the_table_of_formats_ends_with_the_present_one():
+def test_the_table_of_formats_ends_with_the_current_format():
     page = (DOCS / "UPGRADING.md").read_text()
     formats = [int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]
     assert formats == list(range(1, FORMAT_VERSION + 1))

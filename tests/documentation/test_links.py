@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere, anchors included."""
+"""The targets of links between pages exist, anchors included."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(PROJECT)))
-def test_every_link_of_a_page_leads_somewhere(page: Path):
+def test_every_link_of_a_page_has_an_existing_target(page: Path):
     links = LINK.findall(without_blocks(page.read_text()))
     dead = []
     for link in links:
@@ -43,7 +43,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path):
     assert dead == []
 
 
-def test_every_page_is_reached_from_the_readme():
+def test_every_page_can_be_reached_from_the_readme():
     seen: set[Path] = set()
     waiting = [PROJECT / "README.md"]
     while waiting:

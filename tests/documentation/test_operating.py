@@ -15,9 +15,9 @@ from tests.support.servers.server import PROJECT, running_server
 from tests.support.tables.tables import definition, global_index, wait_until_indexes_active
 
 EVENT = re.compile(r"^\| `([a-z_]+)` \| (?:critical|error|warning|info) \|", re.MULTILINE)
-# The name of an event, or one of two.
+# The name of a log event, or one of the two names in a conditional expression.
 LOGGED = re.compile(r"_log\.\w+\(\s*\"(\w+)\"|\"(\w+)\" if | else \"(\w+)\"\)")
-# Its destination waits for a broker, its traces for a receiver; its clock stands still.
+# The options of a server that has all metrics: no broker and no trace receiver are reachable.
 OPTIONS = (
     "--kafka-bootstrap-servers",
     "127.0.0.1:1",
@@ -33,7 +33,7 @@ OPTIONS = (
 
 
 def exposed(data: Path) -> set[str]:
-    """The metrics of a server that does a little of everything; counters with their suffix."""
+    """The metrics of a server that uses every feature; counters have their suffix ``_total``."""
     with (
         running_server(*OPTIONS, data_dir=data) as server,
         closing(WireClient(server.endpoint)) as call,

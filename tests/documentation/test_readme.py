@@ -35,7 +35,7 @@ def test_the_readme_has_the_words_that_people_search_for():
     assert [word for word in SEARCHED if word.lower() not in text] == []
 
 
-def test_the_twelve_lines_work_when_pasted():
+def test_the_boto3_example_works_when_pasted():
     [tour] = blocks(README, "python")
     assert len([line for line in tour.splitlines() if line]) == 12
     with running_server() as server:
@@ -53,7 +53,7 @@ def cells_of(text: str, heading: str) -> dict[tuple[str, str], str]:
     plain = re.sub(r"\[\^[^\]]+\]", "", table[0])
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in plain.splitlines()]
     head, _, *body = rows
-    # A column is known by its server's name, without a version.
+    # Identify a column by its server's name, without a version.
     servers = [re.sub(r" \d[\d.]*(?:, server)?$", "", name) for name in head]
     return {
         (row[0], server): cell
@@ -62,7 +62,7 @@ def cells_of(text: str, heading: str) -> dict[tuple[str, str], str]:
     }
 
 
-def test_the_short_comparison_is_a_part_of_the_long_one():
+def test_the_comparison_in_the_readme_agrees_with_the_full_comparison():
     short = cells_of(README.read_text(), "## Comparison")
     long = cells_of((DOCS / "COMPARISON.md").read_text(), "# Comparison")
     assert len(short) > 40

@@ -1,4 +1,4 @@
-"""docs/TROUBLESHOOTING.md shows the messages that are really printed."""
+"""The messages in docs/TROUBLESHOOTING.md are those that are printed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = {"aws_access_key_id": "any", "aws_secret_access_key": "any"}
 
 
 def shown(beginning: str) -> str:
-    """The message of the page that begins so."""
+    """The message on the page with this beginning."""
     [message] = (each for each in MESSAGES if each.startswith(beginning))
     return message
 
@@ -46,13 +46,13 @@ def failure(endpoint: str, operation: str, **members: Any) -> str:
     return str(raised.value)
 
 
-def test_there_are_twenty_errors_or_more_each_with_a_reason_and_advice():
+def test_the_page_has_at_least_twenty_errors_each_with_a_reason_and_advice():
     sections = re.split(r"^### ", PAGE.read_text(), flags=re.MULTILINE)[1:]
     assert len(sections) >= 20
     assert [each for each in sections if "Cause: " not in each or "Fix: " not in each] == []
 
 
-def test_starts_that_fail_print_what_is_shown(tmp_path: Path):
+def test_a_failed_start_prints_the_documented_message(tmp_path: Path):
     used, newer = tmp_path / "used", tmp_path / "newer"
     for directory in (used, newer):
         directory.mkdir()
@@ -69,7 +69,7 @@ def test_starts_that_fail_print_what_is_shown(tmp_path: Path):
     assert refused_start("--in-memory", "--host", "0.0.0.0") == shown("dynactor: Every client")  # noqa: S104
 
 
-def test_a_port_and_a_directory_in_use_print_what_is_shown(tmp_path: Path):
+def test_a_port_or_directory_in_use_prints_the_documented_message(tmp_path: Path):
     data = tmp_path / "data"
     with running_server(data_dir=data) as server:
         port = server.endpoint.rpartition(":")[2]
@@ -82,13 +82,13 @@ def test_a_port_and_a_directory_in_use_print_what_is_shown(tmp_path: Path):
     assert told.replace(f"process {holder}.", "process 3117.") == expected
 
 
-def test_a_variable_that_no_option_reads_is_warned_of_as_shown(tmp_path: Path):
+def test_an_unknown_variable_causes_the_documented_warning(tmp_path: Path):
     (tmp_path / "file").touch()
     done = run_command("serve", "--data-dir", str(tmp_path), DYNACTOR_PROT="9000")
     assert done.stderr.splitlines()[0] == shown("dynactor: warning")
 
 
-def test_a_command_without_a_server_prints_what_is_shown():
+def test_a_command_without_a_server_prints_the_documented_message():
     endpoint = "http://127.0.0.1:1"
     done = run_command("backup", "--endpoint", endpoint)
     assert done.returncode == 1
@@ -96,13 +96,13 @@ def test_a_command_without_a_server_prints_what_is_shown():
     assert told == shown("dynactor: Cannot reach")
 
 
-def test_a_test_that_calls_aws_fails_as_shown():
+def test_a_test_that_calls_aws_fails_with_the_documented_message():
     with pytest.raises(ReachesAWS) as raised:
         refuse_aws("https://dynamodb.us-east-1.amazonaws.com/")
     assert str(raised.value) == shown("A client of DynamoDB called")
 
 
-def test_requests_that_fail_are_answered_as_shown():
+def test_a_failed_request_has_the_documented_message():
     key = {"KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}]}
     unused = [{"AttributeName": name, "AttributeType": "S"} for name in "ab"]
     with dynactor.testing.server() as server:
@@ -119,7 +119,7 @@ def test_requests_that_fail_are_answered_as_shown():
     assert created == shown("An error occurred (ValidationException) when calling the CreateTable")
 
 
-def test_a_client_without_credentials_or_region_says_what_is_shown(
+def test_a_client_without_credentials_or_region_prints_the_documented_message(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):

@@ -1,4 +1,4 @@
-"""The tutorial works when its pieces are pasted, one after the other."""
+"""The tutorial works when its code blocks are pasted, one after the other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXPLAIN = DOCS / "EXPLAIN.md"
 
 
 def printed(block: str, server: Server, folder: Path) -> list[str]:
-    """The lines that a piece of Python prints when it is pasted beside client.py."""
+    """The lines that a Python block of the tutorial prints in the folder of ``client.py``."""
     assert ENDPOINT in CLIENT
     (folder / "client.py").write_text(CLIENT.replace(ENDPOINT, server.endpoint))
     done = subprocess.run(
@@ -41,7 +41,7 @@ def printed(block: str, server: Server, folder: Path) -> list[str]:
 
 
 def is_explained_by_curl(server: Server) -> bool:
-    """Whether the curl of the page about costs has the answer that stands below it."""
+    """Whether the curl command of the page about costs has the answer shown below the command."""
     [(command, expected)] = re.findall(
         r"```console\n\$ (.*?) \| grep \w+\n(.*?)\n```", EXPLAIN.read_text(), re.DOTALL
     )
@@ -54,14 +54,14 @@ def is_explained_by_curl(server: Server) -> bool:
         return bool(answer.headers[name] == explanation)
 
 
-def test_every_piece_has_a_name_and_is_run_here():
+def test_every_code_block_has_a_name_and_is_run():
     assert CLIENT.startswith("# client.py\n")
     assert len(blocks(TUTORIAL, "python")) == 1 + len(EXAMPLES)
     source = Path(__file__).read_text()
     assert [name for name in EXAMPLES if f'EXAMPLES["{name}"]' not in source] == []
 
 
-def test_the_table_of_threads_works_and_outlives_the_server(tmp_path: Path):
+def test_the_table_of_threads_works_and_exists_after_a_restart(tmp_path: Path):
     with running_server(data_dir=tmp_path / "data") as server:
         assert printed(EXAMPLES["create"], server, tmp_path) == []
         assert printed(EXAMPLES["write"], server, tmp_path) == []
@@ -96,7 +96,7 @@ def test_the_changes_of_a_stream_are_printed(tmp_path: Path):
     assert [line.split()[0] for line in lines] == ["INSERT", "MODIFY", "REMOVE"]
 
 
-def test_the_item_that_expires_goes(tmp_path: Path):
+def test_the_expired_item_is_deleted(tmp_path: Path):
     with running_server() as server:
         assert printed(EXAMPLES["expiry"], server, tmp_path) == ["long is left"]
 
@@ -121,11 +121,12 @@ def test_a_table_is_copied_from_another_server(tmp_path: Path):
 
 
 @pytest.mark.parametrize("block", [CLIENT, *EXAMPLES.values(), EXPLAINED, COPIED])
-def test_pythons_prompt_takes_what_is_pasted_line_by_line(block: str):
+def test_pythons_prompt_accepts_the_code_blocks_line_by_line(block: str):
     waiting: list[str] = []
     for line in [*block.splitlines(), ""]:
         waiting.append(line)
-        # None where more lines are to come. Up to Python 3.12 only an empty one ends a block.
+        # ``compile_command`` returns None for an incomplete block. Up to Python 3.12 an empty line
+        # ends a block.
         if compile_command("\n".join(waiting)) is not None:
             waiting.clear()
     assert not waiting

@@ -18,7 +18,7 @@ def test_each_duration_is_below_its_bound_and_not_below_the_one_before() -> None
             assert count == (nanoseconds < round(bound_seconds * 1e9))
 
 
-def test_the_shortest_and_the_longest_ones_are_counted_too() -> None:
+def test_durations_beyond_the_first_and_last_bounds_are_counted() -> None:
     histogram = LatencyHistogram()
     histogram.observe(0)
     histogram.observe(10**15)

@@ -80,7 +80,7 @@ def hot_partitions(table: TableLimits, before: dict[int, int], second: int) -> l
     return hot
 
 
-def test_two_index_key_values_take_no_more_than_two_partitions_can():
+def test_two_index_key_values_are_limited_to_the_units_of_two_partitions():
     load = Load(values=2)
 
     outcomes = [load.offer(second) for second in range(10)]
@@ -89,7 +89,7 @@ def test_two_index_key_values_take_no_more_than_two_partitions_can():
     assert reasons_of(outcomes) == {KEY_RANGE}
 
 
-def test_two_index_key_values_do_not_gain_by_splits():
+def test_splits_do_not_help_two_index_key_values():
     load = Load(values=2)
     refusals: dict[int, int] = {}
     for second in range(10):

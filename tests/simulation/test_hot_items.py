@@ -21,7 +21,7 @@ from tests.support.databases.databases import SetClock, put, running_database, t
 START = 1_700_000_000
 # Slightly longer than the time to detect a hot partition.
 SECONDS = 90
-# The part of an item's size other than its text.
+# The part of an item's size that is not its text.
 REST_BYTES = 64
 
 
@@ -42,7 +42,7 @@ def item(names: Sequence[str], value: str, size_kib: int) -> Item:
 
 
 async def second(database: Database, clock: SetClock, offered: Sequence[Item]) -> int:
-    """Offer these puts, evenly over a second; returns the number accepted."""
+    """Offer these puts, evenly over a second; returns the number of accepted puts."""
     table = database.table("hot")
     accepted = 0
     for each in offered:
@@ -54,7 +54,7 @@ async def second(database: Database, clock: SetClock, offered: Sequence[Item]) -
             accepted += 1
         clock.step(1 / len(offered))
     await database.split_watch.check()
-    # A message that is processed after the splits.
+    # Wait for a message that the actor processes after the splits.
     await database.actor.keep_streams()
     return accepted
 
@@ -75,27 +75,28 @@ async def partitions_after(offered: Sequence[Item], names: Sequence[str]) -> tup
 
 @pytest.mark.parametrize("names", [("pk",), ("pk", "sk")])
 @pytest.mark.parametrize(("size_kib", "puts"), [(20, 64), (50, 32), (98, 16), (100, 16)])
-async def test_two_items_in_turn_are_put_apart_whatever_their_size(
+async def test_two_alternating_items_of_any_size_get_separate_partitions(
     size_kib: int, puts: int, names: Sequence[str]
 ):
-    """Most seconds accept eleven puts of 98 KiB, six of them of the first item."""
+    """In most seconds, eleven puts of 98 KiB are accepted, six of them of the first item."""
     both = [item(names, value, size_kib) for value in "ab"]
 
     assert await partitions_after(both * (puts // 2), names) == (2, puts)
 
 
-async def test_an_item_that_is_hotter_than_another_is_put_apart_from_it():
+async def test_a_hot_item_and_a_less_hot_item_get_separate_partitions():
     names = ("pk",)
     hot, other = (item(names, value, 98) for value in "ab")
 
     partitions, accepted = await partitions_after([hot, hot, hot, other] * 4, names)
 
     assert partitions == 2
-    # All four of the other item, and one partition's units of the hot one.
+    # All four puts of the other item are accepted, and those of the hot item up to one partition's
+    # units.
     assert accepted in (14, 15)
 
 
-async def test_an_item_alone_is_not_split():
+async def test_a_partition_with_one_hot_item_is_not_split():
     names = ("pk",)
 
     partitions, accepted = await partitions_after([item(names, "a", 98)] * 16, names)

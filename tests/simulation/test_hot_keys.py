@@ -32,7 +32,7 @@ def suffixed_load(partitions: int) -> list[Writes]:
 
 
 @pytest.mark.parametrize("throughput", [provisioned(10_000), on_demand(warm_writes=10_000)])
-def test_one_key_takes_no_more_than_its_partition_can(throughput):
+def test_one_key_is_limited_to_the_units_of_its_partition(throughput):
     outcomes = offer(limits(throughput, 10), [Writes(3, 500, 10)], range(20))
 
     assert units_of(outcomes) == [1_000] * 20
@@ -40,8 +40,8 @@ def test_one_key_takes_no_more_than_its_partition_can(throughput):
 
 
 @pytest.mark.parametrize("throughput", [provisioned(10_000), on_demand(warm_writes=10_000)])
-def test_a_collection_that_is_split_by_sort_key_takes_more(throughput):
-    """Its sort keys are spread: each half of them has a partition, and then each quarter."""
+def test_a_collection_split_by_sort_key_accepts_more(throughput):
+    """Each half of the collection's sort keys gets a partition, and then each quarter."""
     table = limits(throughput, 10)
     table.table.split(3, (10, 11), 1)
     halves = offer(table, [Writes(number, 250, 10) for number in (10, 11)], range(1, 5))
@@ -53,7 +53,7 @@ def test_a_collection_that_is_split_by_sort_key_takes_more(throughput):
     assert units_of(quarters) == [4_000] * 4
 
 
-def test_suffixes_that_share_partitions_share_what_these_take():
+def test_suffixes_in_the_same_partition_share_its_units():
     table = limits(on_demand(), 4)
     load = suffixed_load(4)
 

@@ -73,7 +73,7 @@ def test_a_maximum_bounds_a_table_after_it_has_used_its_savings():
     assert reasons_of(outcomes) == {MAXIMUM}
 
 
-def test_a_new_maximum_bounds_at_once():
+def test_a_new_maximum_takes_effect_at_once():
     outcomes = offer(limits(on_demand(max_writes=500), 4), [Writes(0, 900)], range(10))
 
     assert sum(units_of(outcomes)) == pytest.approx(500 + 10 * 500, abs=1)

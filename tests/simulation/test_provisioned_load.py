@@ -15,7 +15,7 @@ from tests.support.environment.virtual_load import (
     units_of,
 )
 
-# Saved in 300 seconds.
+# The units that a partition saves in 300 seconds.
 IDLE = 300
 PROVISIONED = "TableWriteProvisionedThroughputExceeded"
 KEY_RANGE = "TableWriteKeyRangeThroughputExceeded"
@@ -51,7 +51,7 @@ def test_a_new_table_has_300_seconds_of_units_and_then_takes_new_ones():
     assert reasons_of(outcomes[34:]) == {PROVISIONED}
 
 
-def test_2000_writes_to_a_new_table_of_5_units():
+def test_a_new_table_of_5_units_accepts_its_initial_units_of_2000_writes():
     """1,500 are saved: they last while requests are faster than five a second."""
     outcomes = offer(limits(provisioned(5), 1), [Writes(0, 200)], range(20))
 
@@ -60,7 +60,7 @@ def test_2000_writes_to_a_new_table_of_5_units():
     assert units_of(outcomes[8:]) == pytest.approx([5] * 12, abs=1)
 
 
-def test_a_busy_partition_uses_its_savings_and_then_the_units_others_leave():
+def test_a_busy_partition_uses_its_savings_and_then_the_unused_units_of_others():
     table = limits(provisioned(400), 4)
 
     outcomes = offer(table, [Writes(0, 1_200)], range(IDLE, IDLE + 120))
@@ -71,7 +71,7 @@ def test_a_busy_partition_uses_its_savings_and_then_the_units_others_leave():
     assert reasons_of(outcomes[35:]) == {PROVISIONED}
 
 
-def test_lending_leaves_the_savings_of_the_others():
+def test_lending_does_not_reduce_the_savings_of_the_lenders():
     table = limits(provisioned(400), 4)
     offer(table, [Writes(0, 1_200)], range(IDLE, IDLE + 120))
 
@@ -81,7 +81,7 @@ def test_lending_leaves_the_savings_of_the_others():
 
 
 def test_a_partition_that_others_borrow_from_keeps_its_own_share():
-    """Partition 0 wants all units; the others want their shares and get them."""
+    """Load on partition 0 exceeds all units; the load on the others equals their shares."""
     load = [Writes(0, 1_200), *(Writes(other, 100) for other in (1, 2, 3))]
 
     outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(60))
@@ -90,7 +90,7 @@ def test_a_partition_that_others_borrow_from_keeps_its_own_share():
     assert sum(outcome.accepted[0] for outcome in outcomes[2:]) == pytest.approx(58 * 100, abs=2)
 
 
-def test_two_busy_partitions_share_the_units_that_others_leave():
+def test_two_busy_partitions_share_the_unused_units_of_others():
     load = [Writes(0, 1_000), Writes(1, 1_000)]
 
     outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(60))

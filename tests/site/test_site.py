@@ -1,4 +1,4 @@
-"""The documentation's site: nothing comes from elsewhere, and a dead link ends the build."""
+"""The documentation's site: pages load nothing from other hosts, a dead link fails the build."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_no_page_loads_anything_from_elsewhere(site: Path):
+def test_no_page_loads_anything_from_another_host(site: Path):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
     assert {found for page in pages for found in LOADED.findall(page.read_text())} == set()
 
 
-def test_no_style_loads_anything_from_elsewhere(site: Path):
+def test_no_style_sheet_loads_anything_from_another_host(site: Path):
     styles = [*site.rglob("*.css"), *site.rglob("*.html")]
     assert {found for style in styles for found in STYLED.findall(style.read_text())} == set()
 
 
-def test_no_script_loads_another_from_elsewhere(site: Path):
+def test_no_script_loads_a_script_from_another_host(site: Path):
     hosts = re.compile(r"https://(?:unpkg\.com|cdn\.|cdnjs\.|fonts\.)[^\"'` ]*")
     scripts = list(site.rglob("*.js"))
     assert scripts
@@ -69,13 +69,13 @@ def test_no_script_loads_another_from_elsewhere(site: Path):
 
 
 @pytest.mark.parametrize("name", ROOT_PAGES)
-def test_a_file_of_the_root_is_a_page(site: Path, name: str):
+def test_the_markdown_files_of_the_root_are_pages(site: Path, name: str):
     page = site / ("index.html" if name == "README.md" else name.replace(".md", ".html"))
     [title] = re.findall(r"^# (.+)$", (PROJECT / name).read_text(), re.MULTILINE)[:1]
     assert f">{title}<" in page.read_text()
 
 
-def test_dead_links_end_the_build(tmp_path: Path):
+def test_a_dead_link_fails_the_build(tmp_path: Path):
     sources = copy_of_sources(tmp_path / "sources")
     links = ("NOWHERE.md", "TESTING.md#nowhere", "../NOWHERE.md", "#nowhere")
     with (sources / "docs" / "MOTO.md").open("a") as page:

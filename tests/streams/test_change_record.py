@@ -47,7 +47,7 @@ def shown(record: ChangeRecord) -> list[Any]:
 
 
 @given(changes)
-def test_a_record_comes_back_from_its_row(record: ChangeRecord):
+def test_a_record_round_trips_through_its_row(record: ChangeRecord):
     _, value = change_log.row(record)
     assert shown(change_record.decode(record.sequence_number, value)) == shown(record)
 

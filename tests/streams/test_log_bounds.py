@@ -1,4 +1,4 @@
-"""The extent of logs, and the position of a time in them."""
+"""The first and last record of logs, and the position of a time in a log."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def commit(store, times_us: dict[int, int], last: int, trim: bytes | None 
     await (await store.commit([Group(key_layout.partition_head(PARTITION), None, head, puts)]))
 
 
-async def test_a_log_that_was_kept_from_the_first_change_on_has_lost_nothing():
+async def test_a_log_recorded_from_the_first_change_on_has_lost_nothing():
     assert await reach({1: 10, 2: 20}, 2) == LogReach(PARTITION, 0, 2, None)
     assert await reach({}, 0) == LogReach(PARTITION, 0, 0, None)
 
@@ -77,7 +77,7 @@ async def test_a_time_is_found_in_a_log_with_holes(time_us: int):
         assert behind == [at for at, time in times_us.items() if time >= time_us]
 
 
-def test_old_rows_of_trimming_are_read():
+def test_trim_rows_of_earlier_versions_are_read():
     assert change_log.decode_trim(None) == Trimmed(0, None)
     assert change_log.decode_trim((9).to_bytes(8, "big")) == Trimmed(9, None)
     assert change_log.decode_trim(change_log.encode_trim(9, 55)) == Trimmed(9, 55)

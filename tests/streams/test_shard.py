@@ -1,4 +1,4 @@
-"""Shards are windows over logs: opened, rolled, closed, trimmed."""
+"""Shards are ranges of logs; they are opened, replaced by a child, closed and trimmed."""
 
 import re
 
@@ -42,7 +42,7 @@ def test_a_shard_id_has_its_time_in_milliseconds():
     assert re.fullmatch(r"shardId-00000001795175136489-[0-9a-f]{8}", shard.shard_id)
 
 
-def test_a_roll_hands_over_to_a_child():
+def test_a_rolled_shard_is_closed_and_continued_by_a_child():
     parent, child = shards.rolled(opened(3), {1: 9}, 200.0, 50.0).shards
     assert (parent.last, parent.closed_epoch_seconds) == (9, 200.0)
     assert parent.ending_sequence_number == SequenceNumber(1, 9)
@@ -50,7 +50,7 @@ def test_a_roll_hands_over_to_a_child():
     assert child.starting_sequence_number > parent.ending_sequence_number
 
 
-def test_a_split_closes_the_shard_of_its_partition_and_two_follow():
+def test_a_split_closes_the_shard_of_its_partition_and_opens_two_children():
     stream = shards.split(opened(3, 4), 1, 9, (7, 8), 200.0)
     parent, first, second, other = stream.shards
     assert (parent.last, parent.closed_epoch_seconds) == (9, 200.0)
@@ -72,7 +72,7 @@ def test_a_partition_without_a_record_can_be_split_and_its_shard_has_a_number():
     assert parent.ending_sequence_number == parent.starting_sequence_number
 
 
-def test_a_young_or_empty_shard_is_not_rolled():
+def test_a_new_or_empty_shard_is_not_rolled():
     assert shards.rolled(opened(3), {1: 9}, 149.0, 50.0) == opened(3)
     assert shards.rolled(opened(3), {1: 3}, 200.0, 50.0) == opened(3)
 
@@ -88,7 +88,7 @@ def test_each_record_is_in_one_shard_however_often_it_is_rolled(steps: list[int]
     stream, tail, now = opened(5), 5, 100.0
     for step in steps:
         tail += step
-        # Some rolls fall into one millisecond.
+        # Some rolls happen in the same millisecond.
         now += 0.0004
         stream = shards.rolled(stream, {1: tail}, now, 0.0)
     tail += 2
@@ -100,7 +100,7 @@ def test_each_record_is_in_one_shard_however_often_it_is_rolled(steps: list[int]
     assert [shard.parent_id for shard in stream.shards] == [None, *ids[:-1]]
 
 
-def test_trimming_moves_the_horizon_and_forgets_shards_that_closed_long_ago():
+def test_trimming_moves_the_trim_horizon_and_removes_shards_closed_a_day_ago():
     stream = shards.rolled(opened(0), {1: 4}, 200.0, 50.0)
     assert [shard.horizon for shard in stream.shards] == [0, 4]
     partly = shards.trimmed(stream, {1: 2}, 300.0, DAY_SECONDS)

@@ -16,12 +16,12 @@ PLACE = Cursor(ARN, "shardId-00000001795175136489-55b73a41", 7, 1_795_175_136_48
 
 
 @given(st.integers(0, (1 << 38) - 1), st.integers(0, 1 << 50))
-def test_an_iterator_comes_back(after: int, issued_epoch_ms: int):
+def test_an_iterator_round_trips_through_its_text(after: int, issued_epoch_ms: int):
     place = structs.replace(PLACE, after=after, issued_epoch_ms=issued_epoch_ms)
     assert shard_iterator.parse(shard_iterator.encode(place)) == place
 
 
-def test_it_fits_the_longest_names():
+def test_the_iterator_of_the_longest_names_has_a_valid_length():
     arn = f"arn:aws:dynamodb:us-gov-west-1:123456789012:table/{'x' * 255}/stream/{'9' * 23}"
     assert len(shard_iterator.encode(structs.replace(PLACE, stream_arn=arn))) < 1024
 
@@ -37,7 +37,7 @@ def test_a_modified_iterator_is_invalid(data: st.DataObject):
 
 
 @given(st.text())
-def test_garbage_is_invalid(text: str):
+def test_a_text_that_is_no_iterator_is_invalid(text: str):
     assert shard_iterator.parse(text) is None
     assert shard_iterator.parse(f"{ARN}|1|{text}") is None
 

@@ -25,7 +25,7 @@ def decoded(record: ChangeRecord, view_type: StreamViewType = "NEW_AND_OLD_IMAGE
     return json.decode(stream_record(record, view_type, "eu-west-1").json)
 
 
-def test_a_modification_in_full():
+def test_a_modification_has_all_members_of_a_stream_record():
     record = change(KEY, OLD, NEW, SequenceNumber(2, 5))
     assert decoded(record) == {
         "eventID": event_id(record),

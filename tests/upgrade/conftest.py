@@ -18,15 +18,15 @@ def written() -> Written:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A copy for one test."""
+    """A copy of the directory for one test."""
     return unpack(tmp_path)
 
 
 @pytest.fixture(scope="session")
 def opened(tmp_path_factory: pytest.TempPathFactory, written: Written) -> Iterator[Upgraded]:
-    """A server on a copy, for tests that write nothing; pending work is completed.
+    """A server on a copy, for tests that write nothing.
 
-    Expired items stay.
+    The server has completed pending changes, and deletes no expired items.
     """
     directory = unpack(tmp_path_factory.mktemp("written"))
     with upgraded(written, directory, "--ttl-delay-seconds", "31536000") as server:

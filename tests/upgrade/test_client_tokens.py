@@ -1,4 +1,4 @@
-"""A transaction that is retried after an upgrade is not done again."""
+"""A transaction that is retried after an upgrade is not executed again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ NAME = "Accounts"
 
 
 @pytest.mark.parametrize("sent", TOKENS, ids=lambda sent: sent["operation"])
-def test_a_token_counts_for_its_ten_minutes(written: Written, directory: Path, sent):
+def test_a_client_token_is_valid_for_ten_minutes_across_an_upgrade(
+    written: Written, directory: Path, sent
+):
     before = in_order(written.items[NAME])
     with upgraded(written, directory) as server:
         server.wire(sent["operation"], sent["done"])

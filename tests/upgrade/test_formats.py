@@ -16,9 +16,7 @@ from tests.support.tables.tables import wait_until_active
 A_YEAR = "31536000"
 
 
-def test_the_format_is_raised_by_the_first_start_and_its_log_says_so(
-    written: Written, directory: Path
-):
+def test_the_first_start_raises_the_format_and_logs_the_upgrade(written: Written, directory: Path):
     assert (directory / "format").read_text() == "dynactor data, format 1\n"
     with upgraded(written, directory) as server:
         assert (directory / "format").read_text() == f"dynactor data, format {FORMAT_VERSION}\n"
@@ -28,7 +26,7 @@ def test_the_format_is_raised_by_the_first_start_and_its_log_says_so(
         assert "format_raised" not in server.server.log
 
 
-def test_a_copy_of_it_has_everything(written: Written, directory: Path):
+def test_a_backup_of_an_upgraded_directory_has_all_data(written: Written, directory: Path):
     copies = directory.with_name("copies")
     options = ("--ttl-delay-seconds", A_YEAR)
     with upgraded(written, directory, *options, "--backup-dir", str(copies)) as server:
@@ -43,7 +41,7 @@ def test_a_copy_of_it_has_everything(written: Written, directory: Path):
             wait_until_available(server.wire, backup["BackupArn"])
 
 
-def test_a_newer_format_is_refused_in_words_and_nothing_is_changed(directory: Path):
+def test_a_newer_format_is_refused_with_a_message_and_nothing_is_changed(directory: Path):
     newer = FORMAT_VERSION + 1
     (directory / "format").write_text(f"dynactor data, format {newer}\n")
     before = files(directory)

@@ -20,9 +20,9 @@ from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.servers.in_process import InProcessClient
 from tests.support.servers.upgraded import Written, in_order
 
-# The topics' partition count as created, and the present default.
+# The partition count of the existing topics, and another default for new topics.
 PARTITIONS, OTHER_PARTITIONS = 3, 5
-# Events that were recorded while nothing was published.
+# Events that the earlier version recorded and did not publish.
 PENDING = 15
 DEADLINE_SECONDS = 60
 
@@ -66,7 +66,7 @@ async def test_a_topic_gets_the_missing_changes(written: Written, directory: Pat
     assert all(each == sorted(each) for each in by_key.values())
 
 
-async def test_keys_stay_in_their_partitions_of_the_topic(written: Written, directory: Path):
+async def test_keys_keep_their_partitions_of_the_topic(written: Written, directory: Path):
     broker = FakeBroker()
     async with publishing(written, directory, broker):
         await broker.wait_messages("events", PENDING)

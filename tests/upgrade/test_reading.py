@@ -26,7 +26,7 @@ INDEXES = [
 ]
 
 
-def test_there_are_keys_of_all_types():
+def test_the_directory_has_keys_of_all_types():
     types = {
         tuple(
             next(
@@ -48,7 +48,7 @@ def test_all_tables_are_listed(opened: Upgraded, written: Written):
 
 
 @pytest.mark.parametrize("name", WRITTEN.requests)
-def test_a_scan_gives_every_item_in_its_place(opened: Upgraded, written: Written, name: str):
+def test_a_scan_returns_every_item_in_the_same_order(opened: Upgraded, written: Written, name: str):
     assert scanned(opened.wire, name, ConsistentRead=True) == written.items[name]
 
 
@@ -100,7 +100,7 @@ def test_a_table_is_described_as_before(opened: Upgraded, written: Written, name
                 shown = described(opened, name, each["IndexName"])
                 assert each.items() <= shown.items()
         elif member == "AttributeDefinitions":
-            # An index that was in deletion is gone.
+            # The index that was being deleted no longer exists.
             shown = {each["AttributeName"]: each for each in before}
             assert all(shown[each["AttributeName"]] == each for each in now[member])
         else:
@@ -113,7 +113,7 @@ def described(opened: Upgraded, name: str, index_name: str) -> dict[str, Any]:
     return shown
 
 
-def test_definitions_are_as_they_were_asked_for(opened: Upgraded, written: Written):
+def test_definitions_equal_the_requested_ones(opened: Upgraded, written: Written):
     for name, request in written.requests.items():
         table = opened.wire("DescribeTable", {"TableName": name})["Table"]
         assert table["KeySchema"] == request["KeySchema"]
@@ -137,7 +137,7 @@ def test_settings_of_a_table_are_kept(opened: Upgraded, written: Written):
     assert opened.wire.refused("DeleteTable", {"TableName": "Orders"}).type == "ValidationException"
 
 
-def test_a_page_continues_from_a_token_that_was_given_before(opened: Upgraded, written: Written):
+def test_a_token_of_the_earlier_version_continues_its_page(opened: Upgraded, written: Written):
     handed_out = written.handed_out
     page = opened.wire("ExecuteStatement", handed_out["statement"])
     assert page["Items"] == handed_out["statement_items"]

@@ -45,7 +45,7 @@ def test_a_field_is_stored_as_before(path: str):
     assert now.may_be_missing or not before.may_be_missing
 
 
-def test_old_records_are_read_without_the_fields_that_came_later():
+def test_old_records_are_read_without_later_fields():
     later = {path for path in NOW.keys() - BEFORE.keys() if not NOW[path].may_be_missing}
     # A record that was added later has its own fields.
     assert {path for path in later if parent(path) in BEFORE} == set()
@@ -60,5 +60,5 @@ def parent(path: str) -> str:
     return record.rstrip("[]{}")
 
 
-def test_the_format_is_higher_where_older_versions_would_lose_something():
+def test_a_new_field_that_older_versions_would_lose_needs_a_higher_format():
     assert FORMAT_VERSION > 1 or NOW == BEFORE

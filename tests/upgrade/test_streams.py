@@ -18,7 +18,7 @@ Change = tuple[Image, Image]
 
 
 @pytest.mark.parametrize("name", STREAMED)
-def test_shards_and_records_have_their_ids(opened: Upgraded, written: Written, name: str):
+def test_shards_and_records_keep_their_ids(opened: Upgraded, written: Written, name: str):
     stream = written.streams[name]
     arn = stream["StreamArn"]
     assert shards_of(opened.streams, arn) == stream["shards"]
@@ -60,7 +60,7 @@ def test_deletions_by_time_to_live_are_marked(opened: Upgraded, written: Written
         assert ("userIdentity" in record) == is_expired
 
 
-def test_an_iterator_that_was_given_before_continues(opened: Upgraded, written: Written):
+def test_an_iterator_of_the_earlier_version_continues(opened: Upgraded, written: Written):
     for given in written.handed_out["iterators"]:
         records = opened.streams("GetRecords", {"ShardIterator": given["ShardIterator"]})["Records"]
         assert [each["dynamodb"]["SequenceNumber"] for each in records] == given["numbers"]
@@ -77,7 +77,7 @@ def test_a_consumer_continues_after_its_sequence_number(opened: Upgraded, writte
             assert list(map(identity, records)) == before[at + 1 :]
 
 
-def test_the_partition_that_was_split_has_a_shard_that_ended(written: Written):
+def test_the_shard_of_a_split_partition_is_closed(written: Written):
     shards = {shard["ShardId"]: shard for shard in written.streams["Readings"]["shards"]}
     ended = [
         each for each in shards.values() if "EndingSequenceNumber" in each["SequenceNumberRange"]

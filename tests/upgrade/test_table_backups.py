@@ -16,7 +16,7 @@ def test_all_backups_are_listed(opened: Upgraded, written: Written):
     }
 
 
-def test_each_gives_the_table_as_it_was(written: Written, directory: Path):
+def test_each_backup_restores_its_table(written: Written, directory: Path):
     with upgraded(written, directory) as server:
         for name, backup in written.backups.items():
             described = wait_until_available(server.wire, backup["BackupArn"])

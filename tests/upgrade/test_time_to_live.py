@@ -34,7 +34,7 @@ def test_expired_items_are_deleted_at_once_and_others_at_their_time(
         assert len(expired) == 15
 
 
-def test_items_are_listed_in_addition(written: Written, directory: Path):
+def test_items_put_after_the_upgrade_expire(written: Written, directory: Path):
     with upgraded(written, directory) as server:
         expires = {"N": str(int(written.now_epoch_seconds) + 100)}
         item = {"id": {"S": "new"}, "expires": expires}
@@ -43,7 +43,9 @@ def test_items_are_listed_in_addition(written: Written, directory: Path):
         wait_until(lambda: item not in scanned(server.wire, NAME))
 
 
-def test_real_time_may_follow_a_virtual_clock_that_it_has_passed(written: Written, directory: Path):
+def test_a_server_with_real_time_starts_after_one_with_an_earlier_virtual_clock(
+    written: Written, directory: Path
+):
     with (
         running_server(data_dir=directory) as server,
         closing(WireClient(server.endpoint)) as wire,

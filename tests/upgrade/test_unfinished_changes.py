@@ -13,7 +13,7 @@ from tests.support.tables.ttl import status, wait_until
 AN_HOUR = "3600"
 
 
-def test_all_that_passes_was_under_way(written: Written):
+def test_the_directory_has_every_kind_of_unfinished_change(written: Written):
     assert written.states == {
         "Fresh": "CREATING",
         "Retired": "DELETING",
@@ -28,7 +28,7 @@ def test_all_that_passes_was_under_way(written: Written):
     assert written.stored_phases["unfinished"] == "CREATING"
 
 
-def test_states_are_as_they_were_while_they_last(written: Written, directory: Path):
+def test_temporary_states_are_the_same_after_the_upgrade(written: Written, directory: Path):
     lasting = ("--table-transition-seconds", AN_HOUR, "--index-allocation-seconds", AN_HOUR)
     with upgraded(written, directory, *lasting) as server:
         for name in ("Fresh", "Retired", "Busy"):
@@ -40,7 +40,7 @@ def test_states_are_as_they_were_while_they_last(written: Written, directory: Pa
             assert (index["IndexStatus"], index.get("Backfilling")) == shown
 
 
-def test_they_come_to_their_end(written: Written, directory: Path):
+def test_unfinished_changes_are_completed(written: Written, directory: Path):
     with upgraded(written, directory) as server:
         names = set(written.requests) | {"Restoring"}
         wait_until(lambda: set(server.wire("ListTables", {})["TableNames"]) == names)
@@ -52,7 +52,7 @@ def test_they_come_to_their_end(written: Written, directory: Path):
 
 
 @pytest.mark.parametrize("name", ["Catalogue", "Widened"])
-def test_an_index_that_was_being_added_gets_every_item(
+def test_an_index_that_was_being_added_gets_an_entry_of_every_item(
     written: Written, directory: Path, name: str
 ):
     items = written.items[name]
@@ -86,7 +86,7 @@ def test_a_restore_ends_with_all_items(written: Written, directory: Path):
         check_whole(server.wire, "Restoring", backup["request"], backup["items"])
 
 
-def test_time_to_live_is_enabled_and_off(written: Written, directory: Path):
+def test_time_to_live_becomes_enabled_or_disabled(written: Written, directory: Path):
     with upgraded(written, directory) as server:
         wait_until(lambda: status(server.wire, "Visits") == "ENABLED")
         wait_until(lambda: status(server.wire, "Forgotten") == "DISABLED")

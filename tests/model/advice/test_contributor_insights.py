@@ -1,4 +1,4 @@
-"""Contributor Insights: the effect of a switch, the states, the names of the rules."""
+"""Contributor Insights: enabling and disabling, the status, and the names of the rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def indexed() -> TableDefinition:
     return structs.replace(table_definition(), global_indexes=tuple(indexes))
 
 
-def test_it_is_switched_for_a_table_or_for_an_index_alone():
+def test_contributor_insights_are_enabled_for_a_table_or_an_index_separately():
     table = indexed()
 
     of_table = changed(table, None, None, NOW, enabled=True)
@@ -51,7 +51,7 @@ def test_an_unnecessary_change_changes_nothing():
     on = changed(indexed(), None, "THROTTLED_KEYS", NOW, enabled=True)
 
     assert changed(on, None, "THROTTLED_KEYS", NOW + 1, enabled=True) is on
-    # Without a mode, the earlier mode stays.
+    # A request without a mode keeps the earlier mode.
     assert changed(on, None, None, NOW + 1, enabled=True) is on
     assert changed(on, None, ALL, NOW + 1, enabled=True).contributor_insights == (
         ContributorInsights(True, ALL, NOW + 1)
@@ -74,13 +74,13 @@ def test_a_missing_index_is_reported():
         (False, 2, "DISABLED"),
     ],
 )
-def test_a_change_lasts_as_long_as_is_set(enabled, after_seconds, status):
+def test_a_change_of_status_takes_the_configured_time(enabled, after_seconds, status):
     insights = ContributorInsights(enabled, ALL, NOW)
 
     assert status_of(insights, NOW + after_seconds, 2) == status
 
 
-def test_without_it_it_is_disabled():
+def test_a_table_without_a_setting_is_disabled():
     assert status_of(None, NOW, 2) == "DISABLED"
     assert rule_names("Music", COMPOSITE, None) == []
     assert rule_names("Music", COMPOSITE, ContributorInsights(False, ALL, NOW)) == []
@@ -103,20 +103,20 @@ def test_rules_are_named_as_dynamodb_names_them():
         (SIMPLE, "THROTTLED_KEYS", ["PKT"]),
     ],
 )
-def test_there_are_rules_for_each_recorded_kind(schema, mode, kinds):
+def test_each_recorded_kind_of_key_has_its_rules(schema, mode, kinds):
     names = rule_names("Music", schema, ContributorInsights(True, mode, NOW))
 
     assert [name.split("-")[1] for name in names] == kinds
 
 
-def test_a_rule_of_a_table_with_a_long_name_is_a_possible_one():
+def test_the_rules_of_a_table_with_a_long_name_have_valid_names():
     for name in rule_names("t" * 255, COMPOSITE, ContributorInsights(True, ALL, NOW)):
         # botocore's service model, "ContributorInsightsRule".
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9\-_.]{0,126}[A-Za-z0-9]", name)
         assert name.endswith("-1576629651520")
 
 
-def test_a_tables_record_of_before_is_read():
+def test_the_table_record_of_an_earlier_version_is_read():
     record = TableRecord(indexed(), (PartitionRange(1, b""),), {1: (PartitionRange(2, b""),)})
     old = msgpack.decode(catalog.encode_record(record))
     del old["definition"]["contributor_insights"]

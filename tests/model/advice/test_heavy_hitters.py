@@ -1,4 +1,4 @@
-"""The heaviest keys: exact if they are few, else within a known error."""
+"""The keys with the largest weights: exact if there are few keys, else within a bounded error."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_error_is_at_most_twice_the_total_over_the_keys(stream, most_keys):
     assert hitters.error <= 2 * hitters.total / most_keys
 
 
-def test_nothing_is_certain_about_keys_that_each_occur_once():
+def test_a_summary_lists_no_keys_if_each_occurs_once():
     hitters = counted(((b"%d" % number, 1) for number in range(65_000)), 64)
 
     assert hitters.error == 1_000
@@ -84,7 +84,7 @@ def test_every_key_that_has_more_than_the_error_is_found_in_a_skewed_stream():
 
 
 @given(st.lists(STREAMS, max_size=5), st.integers(1, 20), st.integers(1, 20))
-def test_the_merged_summary_is_correct_for_all_of_them(streams, most_keys, kept):
+def test_merged_summaries_bound_the_weights_of_all_their_streams(streams, most_keys, kept):
     true = weights(each for stream in streams for each in stream)
     summaries = [counted(stream, most_keys).summary(kept) for stream in streams]
 
@@ -97,7 +97,7 @@ def test_the_merged_summary_is_correct_for_all_of_them(streams, most_keys, kept)
         assert heavy.least <= true[heavy.key] <= heavy.most + 1e-9
 
 
-def test_a_key_is_put_together_from_all_summaries():
+def test_a_merged_key_has_the_sum_of_its_weights():
     one = counted([(b"a", 3), (b"b", 2), (b"c", 1)], 5).summary(2)
     other = counted([(b"b", 2)], 5).summary(2)
 

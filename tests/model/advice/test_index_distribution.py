@@ -1,4 +1,4 @@
-"""A planned index: the distribution of its key, and when the hottest value is too hot."""
+"""A planned index: the distribution of its key, and whether the most frequent value is too hot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_values_that_can_not_be_the_key_are_left_out():
     items = [
         {"status": {"S": "new"}},
         {"status": {"S": "new"}},
-        # Another type than most, empty, and not a key type.
+        # Values that cannot be the key: of another type, empty, and of a type that no key has.
         {"status": {"N": "1"}},
         {"status": {"S": ""}},
         {"status": {"BOOL": True}},

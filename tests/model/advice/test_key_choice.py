@@ -28,7 +28,7 @@ LOADS = st.lists(st.floats(0.001, 1_000_000), min_size=1, max_size=200)
         (5_000, 1.5, 10),
         (1_000, 1, 1),
         (1_001, 1, 2),
-        # Around the whole kilobyte, and with little load.
+        # Sizes just above a whole kilobyte, and a small size.
         (5_000, 1 + 1 / KB, 10),
         (5_000, 0.1, 5),
         (2.5, 400, 1),
@@ -61,7 +61,7 @@ def test_suffixes_keep_each_partition_within_3000_read_units(
 
 
 @given(st.floats(0, 1e6), st.integers(0, 400 * KB))
-def test_one_suffix_less_would_be_too_few(writes_per_second, size_bytes):
+def test_one_suffix_fewer_would_not_suffice(writes_per_second, size_bytes):
     suffixes = suffixes_for_writes(writes_per_second, size_bytes)
     units = writes_per_second * max(1, -(-size_bytes // KB))
 
@@ -73,12 +73,12 @@ def test_even_load_has_no_skew():
     assert skew([5.0] * 50) == Skew(0.02, 0.2, 50)
 
 
-def test_one_key_with_everything_is_one_effective_key():
+def test_a_key_with_the_whole_load_is_one_effective_key():
     assert skew([7.0, 0, 0]) == Skew(1, 1, 1)
 
 
-def test_a_hot_key_among_many_counts_for_few():
-    """Half of all load on one of 101 keys: as uneven as four equal ones."""
+def test_a_hot_key_lowers_the_number_of_effective_keys():
+    """Half of the load on one of 101 keys is as uneven as the load of four equal keys."""
     measured = skew([100.0] + [1.0] * 100)
 
     assert measured is not None
@@ -87,7 +87,7 @@ def test_a_hot_key_among_many_counts_for_few():
     assert measured.effective_count == pytest.approx(40_000 / 10_100)
 
 
-def test_keys_that_are_not_known_are_next_to_nothing_each():
+def test_unlisted_keys_each_have_a_negligible_share():
     assert skew([10.0], all_load=100) == Skew(0.1, 0.1, 100)
 
 
@@ -116,7 +116,7 @@ def test_there_are_no_more_effective_keys_than_keys(loads):
         (1, 1, QueryCost(0, 0.0)),
     ],
 )
-def test_each_suffix_is_a_query_that_is_rounded_up_alone(kilobytes, suffixes, extra):
+def test_the_cost_of_the_query_of_each_suffix_is_rounded_up_separately(kilobytes, suffixes, extra):
     assert extra_query_cost(kilobytes * KB, suffixes, consistent=True) == extra
 
 

@@ -12,7 +12,7 @@ from dynactor.model.advice.throttling_forecast import (
     place_of,
 )
 
-# The first and the last place of the hash space.
+# Keys at the beginning and at the end of the hash space.
 FIRST, LAST = b"\x00" * 8 + b"a", b"\xff" * 8 + b"b"
 
 
@@ -51,7 +51,7 @@ def test_unused_units_are_available_for_a_burst():
     assert expected([burst], "write", 100, 1).refused > 0
 
 
-def test_a_hot_key_meets_its_partitions_ceiling_however_many_units_there_are():
+def test_a_hot_key_is_throttled_by_the_limit_of_its_partition_despite_unused_units():
     found = expected(load(2_000, KeyShare(FIRST, 1.0)), "write", 40_000, 40)
 
     assert shares(found) == {"ceiling": pytest.approx(0.5, abs=0.01)}
@@ -64,14 +64,14 @@ def test_a_partition_takes_three_thousand_read_units():
     }
 
 
-def test_uneven_keys_take_what_others_leave():
-    """S161: a quarter of the units is the partition's own, the rest is lent."""
+def test_a_busy_partition_borrows_the_unused_units_of_others():
+    """S161: the partition has a quarter of the units, and borrows the others."""
     found = expected(load(390, KeyShare(FIRST, 1.0)), "write", 400, 4)
 
     assert shares(found) == {}
 
 
-def test_on_demand_a_table_takes_a_new_ones_units_and_then_twice_its_peak():
+def test_on_demand_load_is_throttled_by_growth_or_by_the_limit_of_a_partition():
     even = [KeyShare(bytes([place * 64]) * 8, 0.25) for place in range(4)]
 
     assert expected(load(3_900, *even), "write", None, 4).refused == 0
@@ -80,7 +80,7 @@ def test_on_demand_a_table_takes_a_new_ones_units_and_then_twice_its_peak():
     assert shares(expected(load(2_000, KeyShare(FIRST, 1.0)), "write", None, 4)) == {"ceiling": 0.5}
 
 
-def test_nothing_that_was_offered_is_nothing_that_is_refused():
+def test_without_load_nothing_is_refused():
     assert expected([], "write", 5, 1) == Expected(0.0)
 
 

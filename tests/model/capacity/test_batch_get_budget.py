@@ -19,14 +19,14 @@ def took(budget: BatchGetBudget, partition: int, size_bytes: int) -> bool:
     return True
 
 
-def test_a_partition_gives_exactly_1_mb():
+def test_one_partition_returns_at_most_1_mb():
     budget = BatchGetBudget()
     assert took(budget, FIRST, ITEM_SIZE_BYTES)
     assert took(budget, FIRST, MIB - ITEM_SIZE_BYTES)
     assert not took(budget, FIRST, 1)
 
 
-def test_a_partition_that_an_item_would_have_passed_gives_no_smaller_one():
+def test_a_partition_returns_no_item_after_the_first_that_exceeds_its_limit():
     budget = BatchGetBudget()
     assert took(budget, FIRST, MIB - 10)
     assert not took(budget, FIRST, 11)
@@ -49,7 +49,7 @@ def test_an_answer_has_exactly_16_mb_and_ends_before_the_first_item_that_does_no
     assert not took(budget, 17, 1)
 
 
-def test_an_item_that_did_not_fit_leaves_its_space():
+def test_an_item_that_did_not_fit_uses_no_space():
     budget = BatchGetBudget()
     assert budget.fits(FIRST, MIB)
     assert took(budget, FIRST, MIB)

@@ -49,7 +49,8 @@ def read_range(size_bytes: int, units: float, **members: object) -> RangeRead:
     [
         (0, 1, []),
         (4_096, 1, []),
-        # One block more because of one byte; of a quarter of the size; of more than that.
+        # One byte more costs another block. Then a block more for a quarter of the size, and for
+        # more than a quarter.
         (4_097, 2, [(READ, 1.0)]),
         (5_461, 2, [(READ, 1.0)]),
         (5_462, 2, []),
@@ -57,7 +58,7 @@ def read_range(size_bytes: int, units: float, **members: object) -> RangeRead:
         (8_193, 3, [(READ, 1.0)]),
     ],
 )
-def test_an_item_near_above_a_bound_would_cost_a_block_less(size_bytes, units, saved):
+def test_a_slightly_smaller_item_would_cost_a_block_less(size_bytes, units, saved):
     assert saves(KeyRead(size_bytes, float(units), consistent=True)) == [
         ("S42", units / 2),
         *saved,
@@ -77,7 +78,7 @@ def test_an_item_near_above_a_bound_would_cost_a_block_less(size_bytes, units, s
         (None, None, 1, []),
     ],
 )
-def test_an_item_written_near_above_a_bound_would_cost_a_unit_less(
+def test_a_write_of_a_slightly_smaller_item_would_cost_a_unit_less(
     old_bytes, new_bytes, units, saved
 ):
     assert saves(ItemWrite(old_bytes, new_bytes, units)) == saved
@@ -102,7 +103,7 @@ def test_large_items_cost_the_same_in_a_query():
     assert saves(*[KeyRead(8_192, 1.0, consistent=False)] * 3) == []
 
 
-def test_fetches_need_not_be():
+def test_a_projection_without_fetches_would_cost_less():
     read = read_range(
         1_000,
         0.5,
@@ -117,14 +118,14 @@ def test_fetches_need_not_be():
 
 
 @pytest.mark.parametrize(("kind", "rule"), [(None, READ), (LOCAL, "S41"), (GLOBAL, "S106")])
-def test_items_that_a_filter_drops_need_not_be_read(kind, rule):
+def test_a_query_without_the_filtered_items_would_cost_less(kind, rule):
     """A filter keeps a tenth of 40,000 bytes: one block instead of ten."""
     read = read_range(40_000, 5.0, index=kind and "index", kind=kind, returned=1)
 
     assert (rule, 4.5) in saves(read)
 
 
-def test_a_filter_over_one_block_saves_nothing_that_is_known():
+def test_no_saving_is_computed_for_a_filter_within_one_block():
     assert saves(read_range(400, 0.5, returned=0)) == [(READ, None)]
 
 

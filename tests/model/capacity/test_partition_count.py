@@ -1,4 +1,4 @@
-"""How many partitions serve a throughput."""
+"""The number of partitions for a throughput."""
 
 from __future__ import annotations
 

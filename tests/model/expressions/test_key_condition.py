@@ -52,7 +52,7 @@ RANGE_RULE = f"{HASH_RULE} because a condition is present on key attribute"
         ),
     ],
 )
-def test_equalities_and_one_range_at_the_end_stand_in_the_order_of_the_key(
+def test_equalities_with_one_range_at_the_end_are_sorted_in_the_order_of_the_key(
     text: str, sort: tuple[SortCondition, ...]
 ) -> None:
     assert on(text, COMPOSITE) == KeyCondition((V, W), sort)

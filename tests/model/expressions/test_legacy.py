@@ -73,14 +73,16 @@ def compare(operator: str, *values: Any) -> dict[str, Any]:
         ("s", compare("NOT_CONTAINS", {"S": "ell"}), False),
         ("s", compare("NOT_CONTAINS", {"S": "x"}), True),
         ("n", compare("NOT_CONTAINS", {"S": "x"}), True),
-        # Differs from NOT contains(…).
+        # The result differs from that of ``NOT contains(…)``.
         ("zz", compare("NOT_CONTAINS", {"S": "x"}), False),
         ("s", compare("BEGINS_WITH", {"S": "he"}), True),
         ("s", compare("BEGINS_WITH", {"S": "el"}), False),
         ("n", compare("BEGINS_WITH", {"S": "5"}), False),
     ],
 )
-def test_operators_hold_as_dynamodb_says(name: str, condition: dict[str, Any], holds: bool) -> None:
+def test_the_results_of_comparison_operators_are_dynamodbs(
+    name: str, condition: dict[str, Any], holds: bool
+) -> None:
     for bound in (
         filter_condition({name: condition}, None),
         expected_condition({name: condition}, None),
@@ -214,7 +216,7 @@ def test_conditions_are_joined_by_the_conditional_operator() -> None:
 
 
 @pytest.mark.parametrize("conditions", [None, {}])
-def test_no_conditions_are_no_condition(conditions: dict[str, Any] | None) -> None:
+def test_an_empty_map_of_conditions_is_no_condition(conditions: dict[str, Any] | None) -> None:
     assert expected_condition(conditions, None) is None
     assert filter_condition(conditions, None) is None
     with pytest.raises(ValidationException) as caught:
@@ -302,7 +304,7 @@ def test_key_conditions_take_ranges_and_prefixes() -> None:
         ("n", {"Action": "ADD", "Value": number("2")}, number("7")),
         ("zz", {"Action": "ADD", "Value": number("2")}, number("2")),
         ("ss", {"Action": "ADD", "Value": {"SS": ["c", "a"]}}, {"SS": ["a", "b", "c"]}),
-        # The effects that an expression's ADD does not have.
+        # Effects that ADD has here, but not in an UpdateExpression.
         (
             "l",
             {"Action": "ADD", "Value": {"L": [number("0")]}},
@@ -365,7 +367,7 @@ def test_updates_without_a_fitting_value_are_refused(update: dict[str, Any], mes
     assert caught.value.message == f"One or more parameter values were invalid: {message}"
 
 
-def test_only_removals_create_no_item_but_no_updates_do() -> None:
+def test_an_update_of_only_removals_creates_no_item_and_an_empty_update_does() -> None:
     key: Item = {"p": {"S": "k"}}
     assert attribute_updates({"a": {"Action": "DELETE"}}).apply(None, key).item is None
     assert attribute_updates({}).apply(None, key).item == key

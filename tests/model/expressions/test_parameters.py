@@ -1,4 +1,4 @@
-"""Combinations of parameters."""
+"""Combinations of request parameters that are refused or accepted."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_other_parameters_are_fine(operation: str, request_members: dict[str, An
     check(operation, request_members)
 
 
-def test_no_path_looks_into_a_key_attribute_of_the_table_or_an_index() -> None:
+def test_a_path_below_a_key_attribute_of_the_table_or_an_index_is_refused() -> None:
     partition, sort, other = (KeyAttribute(name, "S") for name in ("p", "s", "i"))
     table = TableDefinition(
         name="t",

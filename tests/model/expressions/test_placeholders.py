@@ -145,7 +145,7 @@ def test_values_are_canonical_where_they_are_used() -> None:
     assert update.apply(None, {}).item == {"a": {"N": "15"}, "b": {"NS": ["1", "3"]}}
 
 
-def test_nested_are_the_attributes_that_any_path_of_the_request_looks_into() -> None:
+def test_nested_has_the_attributes_with_longer_paths_in_the_request() -> None:
     placeholders = Placeholders({"#c": "see"}, {":v": dict(ONE)})
     parse_update("SET a.x = :v, b = if_not_exists(#c[0], :v), d = :v", placeholders)
     parse_condition("size(e.f) > :v AND g = :v", placeholders, kind="ConditionExpression")

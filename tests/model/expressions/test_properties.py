@@ -39,7 +39,7 @@ def as_in_a_message(bound: Any) -> Any:
 
 @settings(max_examples=500, deadline=None)
 @given(item=some_items, condition=conditions)
-def test_conditions_hold_as_in_a_naive_model(
+def test_conditions_have_the_results_of_a_naive_model(
     item: Item, condition: condition_model.Condition
 ) -> None:
     values: dict[str, Value] = {}
@@ -55,7 +55,9 @@ def test_conditions_hold_as_in_a_naive_model(
 
 @settings(max_examples=500, deadline=None)
 @given(item=some_items, actions=updates())
-def test_updates_do_as_in_a_naive_model(item: Item, actions: list[update_model.Action]) -> None:
+def test_updates_have_the_effects_of_a_naive_model(
+    item: Item, actions: list[update_model.Action]
+) -> None:
     rendered = update_model.render(actions)
     placeholders = Placeholders(None, deepcopy(rendered.values) or None)
     bound = parse_update(rendered.text, placeholders)
@@ -124,7 +126,7 @@ def test_any_text_is_an_expression_or_a_validation_error(words: list[str], glue:
     ],
 )
 @pytest.mark.parametrize("codec", [msgspec.msgpack, msgspec.json])
-def test_every_kind_of_node_survives_the_way_to_another_process(
+def test_every_kind_of_syntax_node_round_trips_through_a_message(
     bound: Any, type_: type, codec: Any
 ) -> None:
     assert codec.decode(codec.encode(bound), type=type_) == bound

@@ -36,7 +36,7 @@ def test_removing_from_a_missing_item_creates_nothing_whatever_the_path(text: st
     assert apply(text, None, **values) == UpdateResult(None, {}, {})
 
 
-def test_a_removal_beside_a_set_must_find_its_way_even_on_a_missing_item() -> None:
+def test_a_removal_with_a_set_needs_a_valid_path_even_on_a_missing_item() -> None:
     with pytest.raises(ValidationException) as caught:
         apply("REMOVE a.b SET c = :v", None, v={"N": "1"})
     assert caught.value.message == (
@@ -44,7 +44,7 @@ def test_a_removal_beside_a_set_must_find_its_way_even_on_a_missing_item() -> No
     )
 
 
-def test_the_missing_item_is_made_with_its_key() -> None:
+def test_an_update_of_a_missing_item_creates_the_item_with_its_key() -> None:
     result = apply("SET a = :v", None, v={"N": "1"})
     assert result == UpdateResult({**KEY, "a": {"N": "1"}}, {}, {"a": {"N": "1"}})
 

@@ -36,7 +36,7 @@ VALUES: dict[str, Any] = {
         ("DELETE s :set", 3),
     ],
 )
-def test_an_expression_has_the_size_of_its_sets_and_adds(text: str, size_bytes: int) -> None:
+def test_the_size_of_an_expression_is_that_of_its_sets_and_adds(text: str, size_bytes: int) -> None:
     values = {name: dict(value) for name, value in VALUES.items() if name in text}
     names = {"#name": "é"} if "#name" in text else None
     placeholders = Placeholders(names, values or None)

@@ -102,7 +102,7 @@ def test_a_position_equals_that_of_the_slow_path(schema, key):
 
 @pytest.mark.parametrize("content", ODD_CONTENTS)
 @pytest.mark.parametrize("kind", ["S", "N", "B"])
-def test_an_odd_value_is_as_it_is_to_the_three_walks_or_not_usual(kind, content):
+def test_an_unusual_value_gives_the_result_of_the_slow_path_or_none(kind, content):
     of_partition = KeySchema((KeyAttribute("pk", kind),))
     of_sort = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", kind),))
     keys_of = {
@@ -118,7 +118,7 @@ def test_an_odd_value_is_as_it_is_to_the_three_walks_or_not_usual(kind, content)
 
 
 @given(schemas(), st.data())
-def test_every_canonical_key_of_the_table_is_usual(schema, data):
+def test_the_fast_path_decides_every_canonical_key_of_the_table(schema, data):
     of_type = {
         "S": st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200),
         "N": st.integers(-(10**30), 10**30).map(str),
@@ -145,20 +145,26 @@ def test_the_parts_of_an_item_equal_those_of_its_checked_key(schema, item):
 
 
 @pytest.mark.parametrize(("size", "is_usual"), [(1024, True), (1025, False)])
-def test_an_item_with_too_long_a_sort_key_has_no_usual_parts(size: int, is_usual: bool):
+def test_the_fast_path_leaves_an_item_with_a_too_long_sort_key_to_the_slow_path(
+    size: int, is_usual: bool
+):
     schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
     parts = parts_of(schema)({"pk": {"S": "a"}, "sk": {"S": "x" * size}, "more": {"S": "y"}})
     assert (parts is not None) == is_usual
 
 
 @pytest.mark.parametrize(("size", "is_usual"), [(2048, True), (2049, False)])
-def test_a_partition_key_of_more_than_2048_bytes_is_not_usual(size: int, is_usual: bool):
+def test_the_fast_path_leaves_a_partition_key_of_more_than_2048_bytes_to_the_slow_path(
+    size: int, is_usual: bool
+):
     position = position_of(KeySchema((KeyAttribute("pk", "S"),)))({"pk": {"S": "x" * size}})
     assert (position is not None) == is_usual
 
 
 @pytest.mark.parametrize(("size", "is_usual"), [(1024, True), (1025, False)])
-def test_a_sort_key_of_more_than_1024_bytes_is_not_usual(size: int, is_usual: bool):
+def test_the_fast_path_leaves_a_sort_key_of_more_than_1024_bytes_to_the_slow_path(
+    size: int, is_usual: bool
+):
     schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
     position = position_of(schema)({"pk": {"S": "a"}, "sk": {"S": "x" * size}})
     assert (position is not None) == is_usual

@@ -102,7 +102,7 @@ OF_SORT = [
 
 @pytest.mark.parametrize("of_sort", [*OF_SORT, None])
 @given(schema=schemas(), data=st.data())
-def test_every_condition_that_a_query_takes_is_usual(of_sort, schema, data):
+def test_the_fast_path_decides_every_valid_condition_of_a_query(of_sort, schema, data):
     if of_sort is not None and not schema.sort:
         return
     of_values = {":a": {schema.partition[0].type: data.draw(CONTENTS[schema.partition[0].type])}}
@@ -121,13 +121,13 @@ def test_every_condition_that_a_query_takes_is_usual(of_sort, schema, data):
     assert found == slowly(text, of_names, of_values, schema)
 
 
-def test_a_key_of_several_attributes_is_not_usual():
+def test_the_fast_path_leaves_keys_of_several_attributes_to_the_slow_path():
     schema = KeySchema((KeyAttribute("pk", "S"), KeyAttribute("other", "S")))
     assert fast_range.range_of("pk = :a", None, {":a": {"S": "x"}}, schema) is None
 
 
 @pytest.mark.parametrize("placeholder", [":a", ":b"])
-def test_values_longer_than_keys_are_not_usual(placeholder):
+def test_the_fast_path_leaves_values_longer_than_keys_to_the_slow_path(placeholder):
     schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
     of_values = {":a": {"S": "x"}, ":b": {"S": "x"}}
     assert fast_range.range_of("pk = :a AND sk = :b", None, of_values, schema) is not None

@@ -109,7 +109,7 @@ def test_a_put_is_refused(item: Item, message: str):
     assert refusal(item) == message
 
 
-def test_the_limits_themselves_are_taken():
+def test_values_of_exactly_the_maximum_size_are_accepted():
     full: Item = {
         "p": S("1"),
         "a": S("x" * 1024),
@@ -163,7 +163,7 @@ def test_only_an_index_that_takes_entries_refuses_writes(state: dict, *, checked
         check_index_key_types(table, {"x": "N"})
 
 
-def test_an_update_that_leaves_the_violation_alone_passes():
+def test_an_update_of_another_attribute_than_the_violating_one_is_accepted():
     old: Item = {"p": S("1"), "x": N("1"), "a": S("x" * 2048), "b": S("x"), "z": S("1")}
     check_updated_index_keys(TABLE, old, frozenset({"z", "y"}))
     for written, part in (({"x"}, "unsupported type"), ({"b"}, "Aggregate size for HASH")):

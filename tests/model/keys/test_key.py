@@ -1,4 +1,4 @@
-"""Keys: bytes that sort as in DynamoDB, and none is a prefix of another."""
+"""Encoded keys: their bytes sort as keys do in DynamoDB, and no key is a prefix of another."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def assert_sorts(left: bytes, right: bytes, *, smaller: bool, equal: bool) -> No
 @example("a\x00", "a\x01")
 @example("a\x00b", "a\x00")
 @example("\x00\x00", "\x00")
-def test_strings_sort_by_their_utf_8_and_end(left, right):
+def test_strings_sort_by_their_utf_8_and_none_is_a_prefix_of_another(left, right):
     assert_sorts(
         key.encode_value(string(left)),
         key.encode_value(string(right)),
@@ -63,7 +63,7 @@ def test_strings_sort_by_their_utf_8_and_end(left, right):
 @example(b"a", b"a\x00")
 @example(b"\x00\xff", b"\x00")
 @example(b"\x00", b"\x00\x00")
-def test_binaries_sort_by_unsigned_bytes_and_end(left, right):
+def test_binaries_sort_by_unsigned_bytes_and_none_is_a_prefix_of_another(left, right):
     assert_sorts(
         key.encode_value(binary(left)),
         key.encode_value(binary(right)),
@@ -77,7 +77,7 @@ def test_binaries_sort_by_unsigned_bytes_and_end(left, right):
 @example("-1", "-1.01")
 @example("1", "1.01")
 @example("0." + "0" * 129 + "1", "0")
-def test_numbers_sort_by_value_and_end(left, right):
+def test_numbers_sort_by_value_and_none_is_a_prefix_of_another(left, right):
     assert_sorts(
         key.encode_value(numeric(left)),
         key.encode_value(numeric(right)),
@@ -105,7 +105,7 @@ def test_consecutive_values_sort_by_the_first_then_the_second(left, right):
 @example("a\x00b", "a\x00")
 @example("a\x01", "a\x00")
 @example("ab", "")
-def test_a_prefix_is_a_prefix_of_exactly_what_begins_with_it(text, beginning):
+def test_an_encoded_prefix_begins_exactly_the_strings_with_that_prefix(text, beginning):
     begins = key.encode_value(string(text)).startswith(key.encode_prefix(string(beginning)))
 
     assert begins == text.encode().startswith(beginning.encode())
@@ -114,7 +114,7 @@ def test_a_prefix_is_a_prefix_of_exactly_what_begins_with_it(text, beginning):
 @given(binaries, binaries)
 @example(b"\x00\xff", b"\x00")
 @example(b"\x00", b"\x00\xff")
-def test_a_binary_prefix_is_too(raw, beginning):
+def test_an_encoded_binary_prefix_begins_exactly_the_binaries_with_that_prefix(raw, beginning):
     begins = key.encode_value(binary(raw)).startswith(key.encode_prefix(binary(beginning)))
 
     assert begins == raw.startswith(beginning)
@@ -130,7 +130,7 @@ def test_a_binary_prefix_is_too(raw, beginning):
         (numeric("12.5"), b"\xc1\x0d\x33"),
     ],
 )
-def test_the_hash_is_the_beginning_of_md5_of_outliers_and_the_key(value, hashed):
+def test_the_hash_is_the_beginning_of_the_md5_digest_of_a_prefix_and_the_key(value, hashed):
     expected = md5(b"Outliers" + hashed, usedforsecurity=False).digest()[:8]
 
     assert key.partition_hash([value]) == expected

@@ -45,7 +45,7 @@ def test_a_key_is_decoded_from_a_position_with_any_suffix(given_key, behind):
 
 
 @given(numbers())
-def test_a_number_comes_back_from_its_bytes(text):
+def test_a_number_round_trips_through_its_bytes(text):
     assert number.decode(number.encode(text)) == text
 
 
@@ -57,5 +57,5 @@ def test_a_number_comes_back_from_its_bytes(text):
         *(number.canonical("9.9e125"), number.canonical("-9.9e125")),
     ],
 )
-def test_numbers_at_the_ends_of_the_range_come_back(text):
+def test_numbers_at_the_ends_of_the_range_round_trip(text):
     assert number.decode(number.encode(text)) == text

@@ -45,7 +45,7 @@ def test_rows_may_be_added_together_or_one_by_one(rows, limit, count_only, ends)
     assert told[0] == told[1]
 
 
-def test_the_row_that_fills_a_page_is_its_last():
+def test_a_page_ends_with_the_row_that_reaches_its_limit():
     builder = PageBuilder(PageRules())
     builder.add_all(entries([PAGE_BYTES - 1]))
     assert not builder.full

@@ -60,7 +60,7 @@ def test_a_collection_with_local_indexes_is_never_divided():
     assert with_others.halves(divides_collections=False) == SplitPoint(at(2), 0.1)
 
 
-def test_a_collection_that_fills_the_partition_is_not_cut_off_from_next_to_nothing():
+def test_a_collection_that_fills_the_partition_is_not_separated_from_a_few_other_rows():
     rows = [(at(1, 0), 10), *((at(2, sort), 10) for sort in range(999))]
 
     assert profile(rows).halves(divides_collections=False) is None
@@ -70,7 +70,7 @@ def test_a_collection_that_fills_the_partition_is_not_cut_off_from_next_to_nothi
     st.lists(st.tuples(st.integers(0, 255), st.integers(0, 9), st.integers(1, 500)), min_size=1),
     st.integers(1, 1_000),
 )
-def test_the_share_is_what_lies_before_the_point(rows, grain_bytes):
+def test_the_share_is_the_part_of_the_bytes_before_the_split_point(rows, grain_bytes):
     ordered = sorted({at(hashed, sort): size for hashed, sort, size in rows}.items())
     made = profile(ordered, grain_bytes)
     for divides_collections in (True, False):
@@ -115,7 +115,7 @@ def test_the_requests_for_one_item_can_not_be_divided():
 
 
 @pytest.mark.parametrize("hot", [51, 60, 94])
-def test_an_item_that_is_hotter_than_all_others_together_is_put_apart(hot: int):
+def test_an_item_that_is_hotter_than_all_others_together_gets_its_own_partition(hot: int):
     others = [at(2, sort) for sort in range(100 - hot)]
 
     point = by_heat(in_turn([at(1, 0)] * hot + others), divides_collections=True)
@@ -123,7 +123,7 @@ def test_an_item_that_is_hotter_than_all_others_together_is_put_apart(hot: int):
     assert point == SplitPoint(at(2), hot / 100)
 
 
-def test_an_item_between_others_is_put_apart_on_one_side_first():
+def test_a_hot_item_between_others_is_separated_from_one_side_first():
     before, after = ([at(hashed, 0)] * 20 for hashed in (1, 3))
 
     point = by_heat(in_turn([*before, *([at(2, 0)] * 60), *after]), divides_collections=True)
@@ -144,13 +144,13 @@ def test_keys_that_rise_or_fall_with_time_are_not_divided(direction):
     assert by_heat(positions, divides_collections=True) is None
 
 
-def test_keys_that_rise_in_two_collections_are_divided_between_these():
+def test_two_collections_with_rising_keys_are_separated():
     positions = [at(1 + number % 2, number) for number in range(100)]
 
     assert by_heat(positions, divides_collections=True) == SplitPoint(at(2), 0.5)
 
 
-def test_a_few_requests_say_nothing():
+def test_a_few_requests_are_not_enough_for_a_split_point():
     assert by_heat([at(hashed) for hashed in range(10)], divides_collections=True) is None
 
 

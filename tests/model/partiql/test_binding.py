@@ -91,7 +91,7 @@ def test_a_parameter_and_a_literal_make_the_same_statement() -> None:
     assert bound == bind("UPDATE abc SET v = v + 1 WHERE pk = 'a' AND v < 9", [])
 
 
-def test_parameters_of_one_request_don_t_stay_for_the_next() -> None:
+def test_a_cached_statement_keeps_no_parameters_of_a_request() -> None:
     text = "SELECT * FROM abc WHERE pk = ?"
     first, second = bind(text, [{"S": "a"}]), bind(text, [{"S": "b"}])
     assert isinstance(first, Select)
@@ -101,7 +101,7 @@ def test_parameters_of_one_request_don_t_stay_for_the_next() -> None:
         bind(text, [])
 
 
-def test_names_mean_themselves_even_where_they_look_like_placeholders() -> None:
+def test_names_that_look_like_placeholders_are_names() -> None:
     select = bind('SELECT "#a", ":b" FROM abc WHERE "#c".":d" = 1', [])
     assert isinstance(select, Select)
     assert select.projector is not None
@@ -125,7 +125,7 @@ def test_names_mean_themselves_even_where_they_look_like_placeholders() -> None:
         ("v = TRUE", Equal),
     ],
 )
-def test_conditions_are_those_of_expressions(where: str, node: type) -> None:
+def test_conditions_of_statements_are_bound_to_those_of_expressions(where: str, node: type) -> None:
     select = bind(f"SELECT * FROM abc WHERE {where}", [])
     assert isinstance(select, Select)
     assert select.where is not None

@@ -24,7 +24,7 @@ def cases() -> Iterator[tuple[str, str]]:
 
 
 def answer(text: str) -> str:
-    """The parser's result for a text, in the words of the headings."""
+    """The parser's result for a text, worded as in the headings of ``grammar.txt``."""
     try:
         parse(text)
     except ValidationException as refusal:

@@ -115,7 +115,7 @@ def test_parameters_are_counted_in_their_order() -> None:
     assert shape(tree.where) == ["=", "c", 3]
 
 
-def test_places_count_lines_and_columns_from_one() -> None:
+def test_positions_in_errors_count_lines_and_columns_from_one() -> None:
     text = "SELECT a,\n  'x\ny' -- comment\n /* more\n */ FROM abc"
     places = [(token.text, token.line, token.column, token.length) for token in tokenize(text)]
     assert places == [

@@ -17,7 +17,7 @@ from dynactor.model.partiql.read_plan import ReadPlan, is_of_one_item, read_plan
 from dynactor.model.partiql.statement import Select
 
 SCHEMA = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("s", "N"),))
-# Only global indexes have such keys.
+# Only global indexes have keys of several attributes.
 COMPOSITE = KeySchema(
     (KeyAttribute("p", "S"), KeyAttribute("q", "S")),
     (KeyAttribute("s", "N"), KeyAttribute("t", "S")),
@@ -102,7 +102,7 @@ def test_anything_else_is_a_scan(where: str) -> None:
         ("ORDER BY s ASC, p DESC", False, [3, 0, 1, 2]),
     ],
 )
-def test_order_by_turns_ranges_and_their_order_round(
+def test_descending_order_reverses_the_ranges_and_their_order(
     rest: str, read: list[int], *, reverse: bool
 ) -> None:
     plan = plan_of(f"WHERE p IN ['b', 'a'] {rest}")
@@ -156,12 +156,12 @@ def test_a_part_of_the_partition_key_is_a_scan() -> None:
         ("p = 'a' AND s >= 1", False),
     ],
 )
-def test_one_item_is_named_by_its_whole_key(where: str, *, expected: bool) -> None:
+def test_a_statement_for_one_item_needs_its_whole_key(where: str, *, expected: bool) -> None:
     assert is_of_one_item(select_of(f"WHERE {where}"), SCHEMA) is expected
 
 
 @pytest.mark.parametrize("where", ["p = 1", "p IN ['a', 1]", "p = 'a' AND s = 'x'", "p = ''"])
-def test_keys_have_their_own_types(where: str) -> None:
+def test_a_key_condition_of_another_type_or_with_an_empty_value_is_refused(where: str) -> None:
     with pytest.raises(ValidationException):
         plan_of(f"WHERE {where}")
 

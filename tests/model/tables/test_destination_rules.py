@@ -73,17 +73,17 @@ def test_an_inactive_destination_can_not_be_updated(status: str):
 
 
 @pytest.mark.parametrize("name", ["a", "a.b-c_D9", "x" * 249, "x__y", "p.__x"])
-def test_names_of_topics(name: str):
+def test_the_name_of_a_topic_is_valid(name: str):
     rules.check_topic(name)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "ä", "__x", "p.__positions"])
-def test_names_of_no_topics(name: str):
+def test_an_invalid_name_of_a_topic_is_refused(name: str):
     with pytest.raises(ValidationException, match="Invalid StreamArn"):
         rules.check_topic(name)
 
 
-def test_topics_of_long_names_differ_where_the_names_do():
+def test_two_long_table_names_have_different_topics():
     first, second = (rules.default_topic("p", "x" * 254 + end) for end in "ab")
     assert first != second
     for topic in (first, second):

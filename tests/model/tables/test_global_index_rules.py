@@ -216,12 +216,12 @@ def test_a_definition_is_refused(indexes: Any, message: str):
     assert refused_definition(*indexes) == message
 
 
-def test_twenty_indexes_are_taken():
+def test_twenty_indexes_are_accepted():
     indexes = [index(f"index{number}") for number in range(20)]
     assert len(made(*indexes).global_indexes) == 20
 
 
-def test_a_name_is_taken_by_a_local_index_too():
+def test_the_name_of_a_local_index_is_refused_for_a_global_index():
     local = NewIndex("index", key("a|c"), "ALL")
     assert refused_definition(index(), local_indexes=(local,)) == (
         f"{INVALID}Duplicate index name: index"
@@ -438,7 +438,7 @@ def test_a_table_stays_active_while_only_its_indexes_throughput_changes():
     assert (changed.status, status(changed, "one")) == ("ACTIVE", ("UPDATING", None))
 
 
-def test_a_table_is_not_updated_while_an_index_is():
+def test_a_table_is_not_updated_while_an_index_is_updated():
     changed = edited(TWO, **update("one"))
     for members in ({"billing_mode": "PAY_PER_REQUEST"}, {"throughput": Throughput(7, 7)}):
         assert refusal(changed, **members) == (
@@ -456,7 +456,7 @@ def test_the_same_throughput_again_is_refused():
     )
 
 
-def test_indexes_follow_the_tables_mode():
+def test_a_change_of_the_tables_billing_mode_changes_its_indexes():
     on_demand = edited(TWO, billing_mode="PAY_PER_REQUEST")
     assert [each.throughput.read_units for each in on_demand.global_indexes] == [0, 0]
     assert status(on_demand, "one") == ("UPDATING", None)
@@ -533,7 +533,9 @@ OTHER = {
         ({"index_deletes": ("one",)}, (LimitExceededException, ONLY_ONE)),
     ],
 )
-def test_phase_1_refuses_these_changes(table_status: Any, members: Any, error: Any):
+def test_phase_1_of_an_index_refuses_other_changes_of_indexes_and_billing(
+    table_status: Any, members: Any, error: Any
+):
     definition = replace(PHASE_1, status=table_status)
     assert refusal(definition, **members) == error
 
@@ -545,7 +547,7 @@ def test_phase_1_lets_the_throughput_of_other_indexes_change(table_status: Any):
     assert status(changed, "added") == ("CREATING", False)
 
 
-def test_a_table_in_phase_1_is_updating_for_all_else():
+def test_a_table_with_an_index_in_phase_1_is_updating():
     definition = replace(PHASE_1, status="UPDATING")
     assert refusal(definition, deletion_protection=True) == (
         ResourceInUseException,
@@ -596,7 +598,7 @@ def test_an_index_whose_throughput_changes_is_in_use():
     )
 
 
-def test_while_an_index_is_deleted_others_throughput_changes():
+def test_the_throughput_of_other_indexes_changes_while_an_index_is_deleted():
     deleting = replace(edited(TWO, index_deletes=("one",)), status="ACTIVE")
     assert status(edited(deleting, **update("two")), "two") == ("UPDATING", None)
     assert refusal(deleting, **update("one")) == (ResourceInUseException, f"{IN_USE} deleted.")

@@ -70,7 +70,7 @@ TABLES = [made("PROVISIONED"), made("PAY_PER_REQUEST"), provisioned_later(), on_
 
 
 @pytest.mark.parametrize("source", TABLES)
-def test_a_table_is_restored_as_it_was(source: TableDefinition):
+def test_a_table_is_restored_with_its_definition(source: TableDefinition):
     copy = restored(source, "copy", RestoreOverrides())
     assert copy.name == "copy"
     assert copy.key_schema == source.key_schema
@@ -122,7 +122,7 @@ def test_an_index_that_was_being_deleted_is_not_restored():
     assert [attribute.name for attribute in copy.attribute_definitions] == ["a", "b", "m"]
 
 
-def test_an_index_that_was_being_deleted_can_not_be_asked_for():
+def test_a_request_for_an_index_that_was_being_deleted_is_refused():
     source = made("PROVISIONED")
     deleting = replace(source.global_indexes[0], status="DELETING")
     source = replace(source, global_indexes=(deleting,))
@@ -137,7 +137,7 @@ def test_an_index_that_was_being_added_is_restored():
     assert [index.definition.name for index in copy.global_indexes] == ["by_n"]
 
 
-def test_ids_of_indexes_that_are_gone_leave_no_gap():
+def test_restored_indexes_are_numbered_without_gaps():
     source = made("PROVISIONED")
     later = replace(
         source.global_indexes[0],
@@ -151,7 +151,7 @@ def test_ids_of_indexes_that_are_gone_leave_no_gap():
     assert copy.next_index_id == 3
 
 
-def test_settings_that_are_never_restored_are_missing():
+def test_a_restored_table_lacks_the_settings_that_dynamodb_does_not_restore():
     source = replace(
         made("PROVISIONED"),
         stream=StreamSettings("label", "NEW_IMAGE"),

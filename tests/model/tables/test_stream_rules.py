@@ -33,13 +33,13 @@ DISABLED = StreamSettings("first", "KEYS_ONLY", enabled=False)
         ),
     ],
 )
-def test_a_view_type_goes_with_an_enabled_stream_alone(change: StreamChange, message: str):
+def test_a_view_type_is_accepted_only_with_an_enabled_stream(change: StreamChange, message: str):
     with pytest.raises(ValidationException) as caught:
         check(change)
     assert caught.value.message == message
 
 
-def test_a_table_is_made_with_no_view_type_beside_a_disabled_stream():
+def test_a_new_table_with_a_disabled_stream_may_have_no_view_type():
     with pytest.raises(ValidationException) as caught:
         of_new_table(StreamChange(enabled=False, view_type="KEYS_ONLY"))
     assert caught.value.message == (
@@ -55,7 +55,7 @@ def test_a_table_is_made_with_a_stream_or_without():
 
 
 @pytest.mark.parametrize("current", [None, DISABLED])
-def test_a_stream_is_enabled_where_none_is(current: StreamSettings | None):
+def test_a_stream_is_enabled_if_the_table_has_none(current: StreamSettings | None):
     assert changed("table", current, ENABLE) == StreamSettings("second", "NEW_IMAGE")
     with pytest.raises(ValidationException, match="Table has no stream to disable"):
         changed("table", current, DISABLE)

@@ -262,7 +262,7 @@ def test_a_bad_parameter_is_refused_by_name(members: dict[str, Any], message: st
         ),
     ],
 )
-def test_a_table_that_cannot_be_is_refused(members: dict[str, Any], message: str):
+def test_an_invalid_definition_is_refused(members: dict[str, Any], message: str):
     assert refusal(**members) == message
 
 

@@ -43,7 +43,7 @@ def made(**members: Any) -> TableDefinition:
 def edited(
     definition: TableDefinition, now_epoch_seconds: float = NOON, **members: Any
 ) -> TableDefinition:
-    """A definition after an edit of one without pending changes."""
+    """The result of an edit of a definition without pending changes."""
     edit = TableEdit(**members)
     check_edit(edit)
     return apply_edit(replace(definition, status="ACTIVE"), edit, now_epoch_seconds)
@@ -93,7 +93,7 @@ def test_the_same_throughput_again_is_refused():
     )
 
 
-def test_increases_and_decreases_leave_their_times():
+def test_the_times_of_increases_and_decreases_are_stored():
     changed = edited(made(**PROVISIONED), throughput=Throughput(6, 4))
     assert changed.throughput == Throughput(5, 5)
     changed = settled(changed)
@@ -186,7 +186,9 @@ def test_an_index_is_not_added_or_deleted_with_other_changes(
         ({"table_class": "STANDARD"}, f"TableClass {ONLY}"),
     ],
 )
-def test_protection_and_class_change_alone(members: dict[str, Any], message: str):
+def test_protection_and_table_class_change_without_other_changes(
+    members: dict[str, Any], message: str
+):
     table = made(**PROVISIONED)
     assert refusal(table, **members, throughput=Throughput(7, 7)) == message
     assert edited(table, **members, attribute_definitions=(KeyAttribute("a", "S"),))
@@ -223,7 +225,7 @@ def test_a_table_becomes_on_demand_four_times_in_any_24_hours():
     assert switched(again, NOON + DAY + 3_600).billing_mode == "PROVISIONED"
 
 
-def test_a_table_that_is_made_on_demand_has_not_been_switched():
+def test_creating_a_table_on_demand_does_not_count_as_a_switch():
     definition = edited(made(), **PROVISIONED)
     for _ in range(4):
         definition = switched(definition, NOON)

@@ -159,20 +159,20 @@ ON = TimeToLiveChange(enabled=True, attribute_name="at")
 OFF = TimeToLiveChange(enabled=False, attribute_name="at")
 
 
-def test_it_is_enabled_and_off():
+def test_time_to_live_is_enabled_and_disabled():
     on = changed(None, ON, NOW, HOUR)
     assert on == TimeToLive("at", "ENABLING", NOW)
     enabled = TimeToLive("at", "ENABLED", NOW)
     assert changed(enabled, OFF, NOW + HOUR, HOUR) == TimeToLive("at", "DISABLING", NOW + HOUR)
 
 
-def test_it_goes_by_another_attribute_after_it_was_off():
+def test_time_to_live_is_enabled_with_another_attribute_after_it_was_disabled():
     off = TimeToLive("at", "DISABLED", NOW)
     other = TimeToLiveChange(enabled=True, attribute_name="other")
     assert changed(off, other, NOW + HOUR, HOUR).attribute_name == "other"
 
 
-def test_a_state_that_is_not_shown_refuses_nothing():
+def test_a_transition_that_is_over_refuses_no_change():
     enabling, disabling = TimeToLive("at", "ENABLING", NOW), TimeToLive("at", "DISABLING", NOW)
     assert changed(enabling, OFF, NOW + HOUR, HOUR).status == "DISABLING"
     assert changed(disabling, ON, NOW + HOUR, HOUR).status == "ENABLING"
@@ -189,7 +189,7 @@ def test_a_state_that_is_not_shown_refuses_nothing():
         ("DISABLED", "DISABLED"),
     ],
 )
-def test_passing_states_are_shown_only_if_they_are_given_a_time(
+def test_temporary_states_are_shown_only_if_they_have_a_duration(
     status: TimeToLiveStatus, shown: TimeToLiveStatus
 ):
     assert shown_status(status, transition_seconds=0) == shown
@@ -216,7 +216,7 @@ ANOTHER = "TimeToLive is active on a different AttributeName: current AttributeN
         (None, (False, "at"), 0, "TimeToLive is already disabled"),
     ],
 )
-def test_these_changes_are_refused(
+def test_an_invalid_change_of_time_to_live_is_refused(
     status: str | None, asked: tuple[bool, str], after_seconds: float, message: str
 ):
     current = None if status is None else TimeToLive("at", status, NOW)  # type: ignore[arg-type]

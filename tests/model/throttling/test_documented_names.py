@@ -37,7 +37,7 @@ def test_every_limit_type_of_the_documentation_is_known():
 @pytest.mark.parametrize(
     "name", ["TableReadProvisionedThroughputExceeded", "IndexWriteAccountLimitExceeded"]
 )
-def test_the_examples_of_the_documentation_are_put_together_alike(name):
+def test_the_examples_of_the_documentation_equal_the_generated_messages(name):
     names = {
         refusal(operation, limit, "PROVISIONED", "arn", of_index=of_index).reasons[0].reason
         for operation, limit, of_index in product(("Read", "Write"), LimitType, (False, True))

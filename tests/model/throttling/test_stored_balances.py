@@ -17,7 +17,7 @@ RESERVE = 5 * RATE
 
 
 class Disk:
-    """The stored balances, and limits that start with them."""
+    """A fake store of balances; ``start`` makes limits from them, as a starting server does."""
 
     def __init__(self, throughput: ResourceThroughput, partitions: int = 1) -> None:
         self.stored: dict[int, Balance] = {}
@@ -60,7 +60,7 @@ class Disk:
             self.store(number, now, is_last=True)
 
     def write(self, units: float, now: float, number: int = 0) -> bool:
-        """One write, and the stores it requires; whether it was accepted."""
+        """Do one write and the stores it requires; returns whether the write was accepted."""
         is_accepted = self.limits.writes.serve(number, units, now) is None
         self.store_due(now)
         return is_accepted
@@ -112,7 +112,7 @@ def test_after_a_crash_the_stored_balance_is_used_at_any_time():
     assert balance_of(disk.start(9_000), 9_000) == FULL - 1_000 - RESERVE
 
 
-def test_a_partition_at_rest_is_stored_as_it_is():
+def test_the_balance_of_an_unused_partition_is_stored_without_a_reserve():
     disk = Disk(provisioned(RATE))
     disk.write(1_000, 0)
     disk.store(0, 10)
@@ -121,7 +121,7 @@ def test_a_partition_at_rest_is_stored_as_it_is():
 
 
 def test_a_start_stores_balances_less_their_reserve_before_requests_come():
-    """Units that are used right away and forgotten by the next crash do not come back."""
+    """Units used right after a start do not return after the next crash."""
     disk = Disk(provisioned(RATE))
     disk.write(500, 0)
     disk.stop(0)
@@ -254,7 +254,7 @@ def test_a_full_partition_is_stored_with_the_units_that_are_raised():
         (on_demand(), provisioned(5)),
     ],
 )
-def test_only_more_provisioned_units_are_raised_ones(one, other):
+def test_only_an_increase_of_provisioned_units_stores_full_partitions(one, other):
     assert not one.is_raised_to(other)
 
 
@@ -275,7 +275,7 @@ def test_children_share_the_stored_balance_of_their_parent():
     stored = disk.limits.balances_of_children(1, (2, 3), 0)
     disk.limits.split(1, (2, 3), 0)
 
-    # 450 of 750 were left.
+    # The parent had 450 of 750 units left.
     assert {number: each.write_units for number, each in stored.items()} == {2: 225, 3: 225}
     assert disk.limits.take_due() == {2, 3}
     assert disk.limits.balance_to_store(1, 0) is None

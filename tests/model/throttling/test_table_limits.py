@@ -72,8 +72,8 @@ def test_an_entry_that_moves_takes_units_of_both_its_partitions():
     assert taken(table) == (3, {0: 1, 1: 2})
 
 
-def test_local_indexes_live_on_their_tables_units():
-    """S49: three for the item, two for its entry."""
+def test_local_indexes_take_units_of_their_table():
+    """S49: a write takes three units for the item and two for its entry."""
     table = with_index()
 
     table.take_write(0, receipt(3, local_units=2), NOTHING, 0)
@@ -282,7 +282,7 @@ def test_an_admitted_request_leaves_nothing_to_collect(throughput):
     assert after - before < 10
 
 
-def test_a_change_of_units_is_felt_at_once():
+def test_a_change_of_units_takes_effect_at_once():
     table = nearly_used(provisioned(10), 1)
     table.take_write(0, receipt(200), NOTHING, 0)
     assert table.refuse_write(0, 1)
@@ -308,7 +308,7 @@ def test_a_change_of_billing_mode_changes_the_error():
     assert (after.billing_mode, after.limit) == ("PAY_PER_REQUEST", LimitType.KEY_RANGE)
 
 
-def test_a_table_and_its_index_split_apart():
+def test_a_table_and_its_index_are_split_independently():
     table = with_index()
     table.table.split(0, (5, 6), 0)
     table.indexes[INDEX_ID].split(1, (7, 8), 0)
@@ -415,7 +415,7 @@ def test_a_failed_write_returns_its_units_everywhere():
     assert balances(table, 0) == before
 
 
-def test_an_index_that_went_meanwhile_is_given_nothing_back():
+def test_no_units_are_returned_to_an_index_that_was_deleted_meanwhile():
     table = with_index()
     write = (0, receipt(1, global_units=1), [IndexWrite(INDEX_ID, 0, 1)], 0.0)
     table.take_write(*write)

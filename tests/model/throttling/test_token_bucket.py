@@ -1,4 +1,4 @@
-"""Token buckets and ceilings: admitted requests, saved units, debts."""
+"""Token buckets and limits per second: admitted requests, saved units, debts."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_higher_rate_gives_no_less_of_single_units(one, other, waits):
     assert high >= low
 
 
-def test_a_ceiling_gives_its_units_in_each_second_at_once_or_not():
+def test_a_ceiling_allows_its_units_at_any_time_of_each_second():
     ceiling = Ceiling(1_000, 0)
     for _ in range(1_000):
         assert not ceiling.is_reached(0.5)
@@ -169,7 +169,7 @@ def test_units_returned_to_a_bucket_are_available_up_to_its_maximum():
     assert bucket.fill(1_001) == 3_000
 
 
-def test_units_given_back_to_a_ceiling_are_left_of_the_same_second():
+def test_units_returned_to_a_ceiling_are_available_in_the_same_second():
     ceiling = Ceiling(100, 0)
     ceiling.take(100, 0.1)
 
@@ -180,7 +180,7 @@ def test_units_given_back_to_a_ceiling_are_left_of_the_same_second():
     assert ceiling.is_reached(0.9)
 
 
-def test_units_of_an_earlier_second_are_lost_to_a_ceiling():
+def test_units_of_an_earlier_second_are_not_returned_to_a_ceiling():
     ceiling = Ceiling(100, 0)
     ceiling.take(100, 0.1)
 

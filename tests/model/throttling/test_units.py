@@ -1,4 +1,4 @@
-"""The units of one table or index: spread, lent, bounded, divided."""
+"""The units of a table or index: spread over partitions, lent, bounded, divided by a split."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def largest(requests) -> int:
 
 @given(RATES, REQUESTS)
 def test_all_partitions_together_never_take_more_than_came_in(rate, requests):
-    """Apart from debts: each partition may owe its last request."""
+    """Debts are an exception: each partition may owe the units of its last request."""
     taken = run(provisioned(rate), requests)
 
     seconds = sum(wait for wait, _, _ in requests)
@@ -102,7 +102,7 @@ def test_more_units_accept_no_less_over_partitions_apart_from_one_second(factor,
 
 
 @given(RATES, REQUESTS, st.integers(0, PARTITIONS - 1))
-def test_a_split_makes_no_units(rate, requests, parent):
+def test_a_split_creates_no_units(rate, requests, parent):
     units = provisioned(rate)
     run(units, requests)
     now = sum(wait for wait, _, _ in requests)
@@ -171,7 +171,7 @@ def test_a_lender_that_uses_its_share_keeps_its_savings():
         units.take(1, 1, tenth / 10)
         units.refused_by(0, tenth / 10)
 
-    # Apart from units that came in before its use was noticed.
+    # Allow for the units that were added before the limits noticed the use.
     assert units.readings(110)[1].balance_units >= before - 10
 
 
@@ -189,7 +189,7 @@ def test_an_idle_table_lends_one_second_of_units():
 def test_the_pool_holds_one_second_of_the_tables_units():
     units = provisioned(40, ceiling=10_000)
     for second in (101, 102, 103):
-        # Its savings, so that it asks for more and takes little of it.
+        # Use up the partition's savings, so that it borrows units, but few of them.
         units.take(0, units.readings(second)[0].balance_units, second)
         units.refused_by(0, second)
 
@@ -211,7 +211,7 @@ def test_a_wait_on_demand_is_until_the_next_second_with_something_left():
     units = on_demand(maximum=50)
     units.take(0, 250, 0)
 
-    # 200 owed of the maximum, four seconds of it; 250 of a ceiling of 100.
+    # The table's debt is 200, which takes four seconds at its maximum of 50 units a second.
     assert units.wait_seconds(0, 0) == 4
     assert units.wait_seconds(1, 4.5) == 0
 
@@ -317,7 +317,7 @@ def test_units_returned_at_once_were_never_taken(made, requests):
 
 
 @pytest.mark.parametrize("made", [lambda: provisioned(400), on_demand])
-def test_a_partition_that_was_split_meanwhile_is_given_nothing_back(made):
+def test_no_units_are_returned_to_a_partition_that_was_split_meanwhile(made):
     units = made()
     units.take(0, 50, 0)
     units.split(0, (4, 5), 0)

@@ -88,7 +88,7 @@ values = st.recursive(
         ({"M": {"a": {"L": [{"N": "1"}]}, "b": {"M": {}}}}, 3 + 2 + 2 + (3 + 1 + 2) + 3),
     ],
 )
-def test_a_value_takes_what_aws_documents(value, expected_size):
+def test_the_size_of_a_value_is_the_documented_one(value, expected_size):
     value = copy.deepcopy(value)
 
     assert check(value) == expected_size
@@ -224,12 +224,12 @@ def test_a_value_of_another_json_type_is_refused(value, message):
     ("text", "flag"),
     [("true", True), ("TRUE", True), ("yes", True), ("1", True), ("false", False), ("no", False)],
 )
-def test_a_text_that_says_a_boolean_is_one(text, flag):
+def test_the_text_of_a_boolean_is_accepted_as_a_boolean(text, flag):
     assert checked({"BOOL": text}) == {"BOOL": flag}
     assert checked({"L": [{"BOOL": text}]}) == {"L": [{"BOOL": flag}]}
 
 
-def test_a_text_that_says_no_is_no_null():
+def test_the_text_no_is_refused_for_null():
     assert checked({"NULL": "true"}) == {"NULL": True}
     with pytest.raises(ValidationException, match="must have the value of true"):
         check({"NULL": "no"})
@@ -261,7 +261,7 @@ def test_base64_has_one_spelling(text, type_name):
 
 
 @given(st.binary())
-def test_a_binary_stays_as_it_is_and_takes_its_raw_bytes(raw):
+def test_a_binary_keeps_its_text_and_has_the_size_of_its_raw_bytes(raw):
     text = b64encode(raw).decode()
 
     assert checked({"B": text}) == {"B": text}
@@ -289,7 +289,7 @@ def test_a_scalar_is_no_level_of_its_own(kind):
 
 
 @pytest.mark.parametrize("kind", ["L", "M"])
-def test_depth_can_be_asked_of_a_checked_value(kind):
+def test_the_depth_of_a_checked_value_can_be_computed(kind):
     assert not attribute_value.is_too_deep(nested(31, kind))
     assert attribute_value.is_too_deep(nested(32, kind))
     assert not attribute_value.is_too_deep({"S": "a"})

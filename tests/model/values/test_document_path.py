@@ -92,7 +92,7 @@ RULE = "with each other; must remove or rewrite one of these paths; path one:"
         ),
     ],
 )
-def test_paths_that_contain_or_contradict_one_that_came_before_are_refused(
+def test_paths_that_overlap_or_conflict_with_an_earlier_path_are_refused(
     paths: list[Path], message: str
 ) -> None:
     with pytest.raises(ValidationException) as caught:
@@ -100,6 +100,6 @@ def test_paths_that_contain_or_contradict_one_that_came_before_are_refused(
     assert caught.value.message == f"Two document paths {message}"
 
 
-def test_paths_that_part_somewhere_are_distinct() -> None:
+def test_two_paths_with_a_different_step_do_not_overlap() -> None:
     paths: list[Path] = [("a",), ("m", "x"), ("m", "y", 0), ("m", "y", 1), ("l", 0)]
     assert document_path.distinct(paths) == paths

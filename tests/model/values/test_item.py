@@ -27,7 +27,7 @@ whole_items = st.dictionaries(st.text(min_size=1), values, max_size=5)
         ({"name": {"NULL": True}, "flag": {"BOOL": False}}, 5 + 5),
     ],
 )
-def test_an_item_takes_its_names_and_its_values(item, size_bytes):
+def test_the_size_of_an_item_is_that_of_its_names_and_values(item, size_bytes):
     item = copy.deepcopy(item)
 
     assert items.check(item) == size_bytes
@@ -40,19 +40,19 @@ def test_the_size_is_the_same_when_checked_and_afterwards(item):
 
 
 @given(whole_items)
-def test_an_item_comes_back_from_its_bytes_as_it_was(item):
+def test_an_item_round_trips_through_its_bytes(item):
     items.check(item)
 
     assert items.decode(items.encode(item)) == item
 
 
 @given(whole_items)
-def test_an_item_never_takes_more_than_its_json(item):
-    """So the length of a request bounds the size of its items."""
+def test_the_size_of_an_item_is_at_most_that_of_its_json(item):
+    """Therefore the length of a request bounds the size of its items."""
     assert items.check(item) <= len(items.encode(item))
 
 
-def test_an_item_may_take_400_kb_and_no_more():
+def test_an_item_has_at_most_400_kb():
     items.check_size(LIMIT)
     with pytest.raises(ValidationException, match="Item size has exceeded the max"):
         items.check_size(LIMIT + 1)
@@ -61,7 +61,7 @@ def test_an_item_may_take_400_kb_and_no_more():
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "😀"])
-def test_a_name_may_take_65535_bytes_and_no_more(letter):
+def test_a_name_has_at_most_65535_bytes(letter):
     width = len(letter.encode())
     longest = "a" * (65_535 % width) + letter * (65_535 // width)
 
@@ -78,7 +78,7 @@ def test_a_name_may_take_65535_bytes_and_no_more(letter):
         {"a": {"L": [{"M": {"b": {"M": {"": {"S": "a"}}}}}]}},
     ],
 )
-def test_a_name_has_a_character_at_least(item):
+def test_an_empty_name_is_refused(item):
     with pytest.raises(ValidationException, match=r"^Empty attribute name$"):
         items.check(item)
 

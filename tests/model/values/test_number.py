@@ -166,7 +166,7 @@ def test_a_number_out_of_range_is_refused(text, message):
     ids=["digits", "a letter", "a second point", "a second exponent", "a fraction and a letter"],
 )
 def test_a_long_text_is_refused_at_once(text):
-    """The loop is blocked meanwhile; it takes a few hundredths of a second."""
+    """The check blocks the event loop, so it must take at most a few hundredths of a second."""
     started = process_time()
 
     with pytest.raises(ValidationException):
@@ -282,7 +282,7 @@ def test_the_usual_number_has_its_size_in_one_step(digits, zeros):
 @pytest.mark.parametrize(
     "text", ["", "0", "01", "-1", "1.5", "1e3", "²", "\u0661", "1 ", "9" * 38, "nine"]
 )
-def test_another_one_is_left_to_those_who_know_all(text):
+def test_the_size_of_an_unusual_number_is_computed_by_the_general_function(text):
     assert not number.whole_size_bytes(text)
 
 
@@ -320,6 +320,6 @@ def test_there_is_no_zero_after_the_first_byte(text):
         ("-" + NINES, "2c" + "02" * 19 + "66"),
     ],
 )
-def test_the_form_is_what_dynamodb_hashes(text, encoded):
+def test_a_number_is_encoded_as_dynamodb_hashes_it(text, encoded):
     """Known from the order of DynamoDB's scans; dynalite has the same form."""
     assert number.encode(text).hex() == encoded

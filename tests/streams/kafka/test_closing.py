@@ -13,7 +13,7 @@ from dynactor.streams.kafka.aiokafka_broker import _within
 
 
 async def cancelled_within() -> None:
-    """Cancels its task, as aiokafka does with fetches that wait for a broker to come back."""
+    """Cancels its own task, as aiokafka cancels fetches that wait for an unreachable broker."""
     fetching = asyncio.ensure_future(asyncio.sleep(60))
     await asyncio.sleep(0)
     fetching.cancel()

@@ -42,14 +42,14 @@ OLD_JSON = '{"Artist":{"S":"Björk"},"Year":{"N":"1997"},"Plays":{"N":"41"}}'
 NEW_JSON = KEY_JSON[:-1] + ',"Plays":{"N":"42"},"Tags":{"SS":["art","pop"]}}'
 
 
-def told(message: KafkaMessage, form: KafkaForm = BARE) -> Any:
+def decoded(message: KafkaMessage, form: KafkaForm = BARE) -> Any:
     assert message.value is not None
     body = json.loads(message.value)
     return body["payload"] if form.schema else body
 
 
 def of(record: ChangeRecord, form: KafkaForm = BARE) -> Any:
-    return told(change_messages(record, SOURCE, form)[0], form)
+    return decoded(change_messages(record, SOURCE, form)[0], form)
 
 
 def expected(
@@ -84,14 +84,14 @@ def expected(
     ],
     ids=["insert", "modify", "remove", "expired", "transaction"],
 )
-def test_a_change_without_a_schema(record: ChangeRecord, value: bytes):
+def test_a_change_without_a_schema_has_the_documented_bytes(record: ChangeRecord, value: bytes):
     message = change_messages(record, SOURCE, BARE)[0]
     assert message.value == value
     assert message.key == KEY_JSON.encode()
 
 
-def test_a_row_of_a_snapshot_is_a_read():
-    body = told(snapshot_message(stored(MODIFY), SOURCE, BARE, taken_us=TAKEN_US))
+def test_a_row_of_a_snapshot_is_published_as_a_read():
+    body = decoded(snapshot_message(stored(MODIFY), SOURCE, BARE, taken_us=TAKEN_US))
     assert (body["op"], body["before"], body["after"]) == ("r", None, KEY | NEW)
     assert body["source"]["snapshot"] == "true"
     assert body["source"]["sequence"] == of(MODIFY)["source"]["sequence"]
@@ -99,9 +99,9 @@ def test_a_row_of_a_snapshot_is_a_read():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_gap_is_a_truncation(form: KafkaForm):
+def test_a_gap_is_published_as_a_truncation(form: KafkaForm):
     message = gap_message(SOURCE, form, time_us=TAKEN_US)
-    body = told(message, form)
+    body = decoded(message, form)
     assert (body["op"], body["before"], body["after"]) == ("t", None, None)
     assert (body["source"]["sequence"], body["source"]["origin"]) == (None, "gap")
     key = json.loads(message.key)
@@ -112,8 +112,8 @@ def test_plain_images_come_with_plain_keys():
     message = change_messages(MODIFY, SOURCE, PLAIN)[0]
     assert message.key == '{"Artist":"Björk","Year":1997}'.encode()
     key = {"Artist": "Björk", "Year": 1997}
-    assert told(message)["before"] == key | {"Plays": 41}
-    assert told(message)["after"] == key | {"Plays": 42, "Tags": ["art", "pop"]}
+    assert decoded(message)["before"] == key | {"Plays": 41}
+    assert decoded(message)["after"] == key | {"Plays": 42, "Tags": ["art", "pop"]}
 
 
 def test_images_in_a_schema_hold_each_attribute_as_json():
@@ -232,7 +232,7 @@ def test_the_schema_fits_any_item(item: dict[str, Any]):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("record", [INSERT, MODIFY, REMOVE], ids=["insert", "modify", "remove"])
 def test_without_images_the_key_stays_in_them(record: ChangeRecord, form: KafkaForm):
-    """ExtractNewRecordState takes a missing image for a removal, or for a truncation."""
+    """Debezium's ExtractNewRecordState would read a missing image as a removal or truncation."""
     cut = without_images(change_messages(record, SOURCE, form)[0], SOURCE, form)
     bare = change(
         KEY,
@@ -240,14 +240,14 @@ def test_without_images_the_key_stays_in_them(record: ChangeRecord, form: KafkaF
         None if record.new is None else {},
         record.sequence_number,
     )
-    assert told(cut, form) == of(bare, form)
+    assert decoded(cut, form) == of(bare, form)
     if form.schema:
         assert json.loads(cut.value or b"") == json.loads(
             change_messages(bare, SOURCE, form)[0].value or b""
         )
 
 
-def test_the_key_of_a_collection_has_a_schema_too():
+def test_the_key_of_an_item_collection_has_a_schema():
     form = KafkaForm(format="debezium", key="collection", plain_images=True, schema=True)
     key = json.loads(change_messages(MODIFY, SOURCE, form)[0].key)
     assert key["payload"] == {"Artist": "Björk"}

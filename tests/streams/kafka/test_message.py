@@ -55,7 +55,7 @@ def only(record: ChangeRecord, form: KafkaForm = DEFAULT) -> KafkaMessage:
     return message
 
 
-def told(message: KafkaMessage) -> Any:
+def decoded(message: KafkaMessage) -> Any:
     assert message.value is not None
     return json.loads(message.value)
 
@@ -88,49 +88,49 @@ SERVICE = '{"type":"Service","principalId":"dynamodb.amazonaws.com"}'
     ],
     ids=["insert", "modify", "remove", "expired"],
 )
-def test_a_change_in_the_default_format(record: ChangeRecord, value: str):
+def test_a_change_in_the_default_format_has_the_documented_bytes(record: ChangeRecord, value: str):
     message = only(record)
     assert message.value == value.encode()
     assert message.key == KEY_JSON.encode()
     assert message.timestamp_ms == 1_700_000_000_987
 
 
-def test_the_time_is_as_precise_as_it_was_asked_for():
+def test_the_time_has_the_requested_precision():
     source = replace(SOURCE, precision="MICROSECOND")
-    body = told(change_messages(MODIFY, source, DEFAULT)[0])["dynamodb"]
+    body = decoded(change_messages(MODIFY, source, DEFAULT)[0])["dynamodb"]
     assert body["ApproximateCreationDateTime"] == 1_700_000_000_987_654
     assert body["ApproximateCreationDateTimePrecision"] == "MICROSECOND"
 
 
-def test_a_row_of_a_snapshot_is_an_insertion_that_says_so():
+def test_a_row_of_a_snapshot_is_an_insertion_marked_as_a_snapshot():
     message = snapshot_message(stored(MODIFY), SOURCE, DEFAULT, taken_us=TAKEN_US)
-    body = told(message)
+    body = decoded(message)
     assert (body["eventName"], body["snapshot"]) == ("INSERT", True)
     assert body["dynamodb"]["NewImage"] == KEY | NEW
     assert body["dynamodb"]["ApproximateCreationDateTime"] == TAKEN_US // 1000
     assert message.key == only(MODIFY).key
     assert dict(message.headers)["origin"] == b"snapshot"
-    assert "snapshot" not in told(only(INSERT))
+    assert "snapshot" not in decoded(only(INSERT))
 
 
 def test_a_row_of_a_snapshot_has_the_number_of_the_change_that_made_it():
-    row = told(snapshot_message(stored(MODIFY), SOURCE, DEFAULT, taken_us=TAKEN_US))
-    assert row["dynamodb"]["SequenceNumber"] == told(only(MODIFY))["dynamodb"]["SequenceNumber"]
-    assert row["eventID"] != told(only(MODIFY))["eventID"]
+    row = decoded(snapshot_message(stored(MODIFY), SOURCE, DEFAULT, taken_us=TAKEN_US))
+    assert row["dynamodb"]["SequenceNumber"] == decoded(only(MODIFY))["dynamodb"]["SequenceNumber"]
+    assert row["eventID"] != decoded(only(MODIFY))["eventID"]
 
 
 def test_every_snapshot_gives_a_row_an_event_id_of_its_own():
     first, second = (
-        told(snapshot_message(stored(MODIFY), SOURCE, DEFAULT, taken_us=taken_us))["eventID"]
+        decoded(snapshot_message(stored(MODIFY), SOURCE, DEFAULT, taken_us=taken_us))["eventID"]
         for taken_us in (1, 2)
     )
     assert first != second
 
 
-def test_a_gap_has_a_key_of_no_item():
+def test_the_key_of_a_gap_is_the_key_of_no_item():
     message = gap_message(SOURCE, DEFAULT, time_us=TAKEN_US)
     assert message.key == b"{}"
-    body = told(message)
+    body = decoded(message)
     assert body["eventName"] == "GAP"
     assert body["dynamodb"] == {
         "ApproximateCreationDateTime": TAKEN_US // 1000,
@@ -143,7 +143,7 @@ def test_a_gap_has_a_key_of_no_item():
     assert "sequence-number" not in headers
 
 
-def test_a_gap_has_that_key_under_keys_of_collections_too():
+def test_the_key_of_a_gap_is_the_same_with_keys_of_collections():
     assert gap_message(SOURCE, KafkaForm(key="collection"), time_us=TAKEN_US).key == b"{}"
 
 
@@ -164,7 +164,7 @@ def test_a_change_of_a_transaction_names_it():
     assert "transaction-id" not in dict(only(MODIFY).headers)
 
 
-def test_headers_of_cloud_events():
+def test_cloud_events_have_their_standard_headers():
     headers = dict(only(MODIFY, KafkaForm(cloud_events=True)).headers)
     assert {name: value for name, value in headers.items() if name.startswith("ce_")} == {
         "ce_specversion": b"1.0",
@@ -219,12 +219,12 @@ def test_the_key_of_a_collection_is_the_partition_key():
     assert message.key == '{"Artist":{"S":"Björk"}}'.encode()
 
 
-def test_a_record_without_images_keeps_the_rest():
+def test_a_record_without_images_has_all_other_members():
     message = only(MODIFY)
     cut = without_images(message, SOURCE, DEFAULT)
-    body = told(message)
+    body = decoded(message)
     del body["dynamodb"]["NewImage"], body["dynamodb"]["OldImage"]
-    assert told(cut) == body
+    assert decoded(cut) == body
     assert cut.headers == (*message.headers, ("images-omitted", b"true"))
     assert cut.key == message.key
 
@@ -234,7 +234,7 @@ def test_a_tombstone_has_no_images_to_leave_out():
     assert without_images(tombstone, SOURCE, DEBEZIUM) is tombstone
 
 
-def test_images_are_left_out_once():
+def test_a_record_without_images_is_unchanged_by_leaving_them_out_again():
     cut = without_images(only(MODIFY), SOURCE, DEFAULT)
     assert without_images(cut, SOURCE, DEFAULT) is cut
 
@@ -268,7 +268,7 @@ changes = st.builds(
 @given(changes)
 def test_the_default_format_has_the_data_of_dynamodbs_stream(record: ChangeRecord):
     streamed = json.loads(stream_record(record, "NEW_AND_OLD_IMAGES", "eu-west-1").json)
-    body = told(only(record))
+    body = decoded(only(record))
     for name in ("eventID", "eventName", "eventSource", "awsRegion"):
         assert body[name] == streamed[name]
     for name in ("Keys", "NewImage", "OldImage", "SequenceNumber", "SizeBytes"):
@@ -327,17 +327,17 @@ def test_a_record_without_images_is_small(record: ChangeRecord, form: KafkaForm)
         form,
     )[0]
     if form.format == "debezium":
-        assert told(cut) == told(bare)
+        assert decoded(cut) == decoded(bare)
 
 
 def test_a_source_with_a_percent_sign_in_its_name_is_written_as_it_is():
     source = replace(SOURCE, region="100%d", prefix="%b")
-    assert told(change_messages(MODIFY, source, DEFAULT)[0])["awsRegion"] == "100%d"
-    assert told(change_messages(MODIFY, source, DEBEZIUM)[0])["source"]["name"] == "%b"
+    assert decoded(change_messages(MODIFY, source, DEFAULT)[0])["awsRegion"] == "100%d"
+    assert decoded(change_messages(MODIFY, source, DEBEZIUM)[0])["source"]["name"] == "%b"
 
 
 def test_sizes_are_dynamodbs():
-    size_bytes = told(only(MODIFY))["dynamodb"]["SizeBytes"]
+    size_bytes = decoded(only(MODIFY))["dynamodb"]["SizeBytes"]
     assert MODIFY.old is not None
     assert MODIFY.new is not None
     shown = items.size_bytes(KEY), MODIFY.old.size_bytes, MODIFY.new.size_bytes

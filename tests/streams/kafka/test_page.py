@@ -77,7 +77,7 @@ def examples() -> dict[str, str]:
 def test_an_example_equals_the_written_record(name: str):
     shown, expected = SHOWN[name].strip(), examples()[name].strip()
     if expected.startswith("{\n"):
-        # The page wraps it over several lines.
+        # The page wraps the value over several lines.
         assert json.loads(shown) == json.loads(expected), expected
     else:
         assert shown == expected
@@ -157,7 +157,9 @@ def test_the_pages_program_ends_equal_to_the_table(
 
 
 @given(histories())
-def test_the_pages_program_never_goes_back(history: tuple[list[KafkaMessage], dict[str, Item]]):
+def test_the_pages_program_ignores_older_records(
+    history: tuple[list[KafkaMessage], dict[str, Item]],
+):
     copy = Copy()
     for message in history[0]:
         before = copy.entries

@@ -33,7 +33,7 @@ def written(value: AttributeValue) -> str:
         ("1" * 38, '"' + "1" * 38 + '"'),
     ],
 )
-def test_a_number_is_one_where_a_double_holds_all_of_it(text: str, expected: str):
+def test_a_number_is_a_json_number_if_a_double_represents_it_exactly(text: str, expected: str):
     assert written({"N": text}) == expected
 
 
@@ -60,7 +60,7 @@ def test_no_number_loses_a_digit(drawn: Decimal):
         ({"M": {"x": {"N": "1"}, "y": {"M": {}}}}, '{"x":1,"y":{}}'),
     ],
 )
-def test_a_value_is_its_content(value: AttributeValue, expected: str):
+def test_a_value_is_written_without_its_type(value: AttributeValue, expected: str):
     assert written(value) == expected
 
 

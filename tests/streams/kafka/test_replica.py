@@ -1,4 +1,4 @@
-"""The tests' consumer rebuilds a table from its records, and notices each broken promise."""
+"""The tests' consumer rebuilds a table from its records, and detects each broken guarantee."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def rows(*items: Item) -> dict[str, Item]:
     return by_key(({**KEY, **item} for item in items), *KEY)
 
 
-def test_it_equals_the_result_of_the_changes():
+def test_the_replica_equals_the_result_of_the_changes():
     for length, items in enumerate([(), (OLD,), (NEW,), (NEWER,), ()]):
         replica = Replica.of(records(*A_CHANGE[:length]))
         assert replica.items == rows(*items)
@@ -75,7 +75,7 @@ def test_it_equals_the_result_of_the_changes():
     assert (replica.duplicates, replica.tombstones) == (0, 1)
 
 
-def test_records_that_come_again_change_nothing_and_are_counted():
+def test_repeated_records_change_nothing_and_are_counted():
     again = records(*A_CHANGE[:3])
     replica = Replica.of([*again, *again[1:], *records(A_CHANGE[3]), *again])
     assert replica.items == {}
@@ -94,18 +94,18 @@ def test_a_snapshot_replaces_the_changes_before_it():
     assert late.items == rows(NEWER)
 
 
-def test_after_a_gap_nothing_is_known_until_the_snapshot():
+def test_after_a_gap_the_replica_is_unknown_until_the_snapshot():
     gap = consumed([gap_message(SOURCE, FORM, time_us=TAKEN_US)])
     before = records(A_CHANGE[0])
     assert Replica.of([*before, *gap]).items == {}
     row = consumed([snapshot(NEW, SequenceNumber(1, 2))])
     replica = Replica.of([*before, *gap, *row, *records(A_CHANGE[2])])
     assert (replica.items, replica.gaps) == (rows(NEWER), 1)
-    # The tail may begin before its snapshot is complete.
+    # Records of changes may arrive before the snapshot is complete.
     assert Replica.of([*before, *gap, *records(A_CHANGE[2]), *row]).items == rows(NEWER)
 
 
-def test_an_image_that_was_too_large_is_known_to_be_there():
+def test_an_item_with_a_left_out_image_exists_in_the_replica():
     (whole,) = change_messages(A_CHANGE[1], SOURCE, FORM)
     cut = consumed([without_images(whole, SOURCE, FORM)])
     replica = Replica.of([*records(A_CHANGE[0]), *cut])
@@ -173,6 +173,6 @@ INSERTED, MODIFIED, MODIFIED_AGAIN, EXPIRED, TOMBSTONE = records(*A_CHANGE)
         ),
     ],
 )
-def test_a_broken_promise_is_noticed(broken: list[Consumed]):
+def test_a_broken_guarantee_is_detected(broken: list[Consumed]):
     with pytest.raises(AssertionError):
         Replica.of(broken)
