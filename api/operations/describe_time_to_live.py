@@ -17,7 +17,7 @@ class DescribeTimeToLiveInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DescribeTimeToLiveInput]) -> bytes:
-    """Show the state of a table's time to live, and its attribute unless it is disabled."""
+    """Show the state of a table's time to live, and the attribute unless the state is DISABLED."""
     state = await call.database.describe(table_name(call.request.TableName))
     description = time_to_live_description(call.database, state.definition)
     return json.encode({"TimeToLiveDescription": description})

@@ -40,7 +40,7 @@ class Endpoint(Struct, frozen=True):
 
 @cache
 def _tls() -> ssl.SSLContext:
-    # Call this only once for all connections, because it reads all certificate authorities.
+    # Cached for all connections, because this call reads all certificate authorities.
     return ssl.create_default_context()
 
 
