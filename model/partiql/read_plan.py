@@ -10,7 +10,6 @@ scan, at most 50 partition keys in IN); messages: DynamoDB Local 3.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 
 from msgspec import Struct
 
@@ -45,6 +44,9 @@ class ReadPlan(Struct, frozen=True):
 def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
     """The plan of a SELECT from a table or index with this key.
 
+    The partition key and the sort key have one attribute each: a SELECT from any other index is
+    refused before.
+
     Raises:
         ValidationException: a key attribute is compared with a value of another type or an invalid
             key value, or ORDER BY is not possible.
@@ -60,8 +62,7 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
     _check_order(select, schema)
     descending = {order.name: order.is_descending for order in select.order}
     partitions.sort(
-        key=lambda values: [attribute_value.order_key(value) for value in values],
-        reverse=_is_descending(schema.partition, descending),
+        key=attribute_value.order_key, reverse=_is_descending(schema.partition, descending)
     )
     used = [node for node, _ in terms]
     left = [
@@ -69,7 +70,7 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
     ]
     _check_filter_types(left, schema)
     return ReadPlan(
-        tuple(_range(values, [term for _, term in terms], schema) for values in partitions),
+        tuple(_range(value, [term for _, term in terms], schema) for value in partitions),
         _joined(left, select.where),
         reverse=_is_descending(schema.sort, descending),
         is_keyed=_is_keyed(nodes, schema),
@@ -89,37 +90,32 @@ def is_of_one_item(select: Select, schema: KeySchema) -> bool:
     return given.keys() == {attribute.name for attribute in schema.attributes}
 
 
-def _partitions(
-    nodes: Sequence[Node], schema: KeySchema
-) -> list[tuple[AttributeValue, ...]] | None:
+def _partitions(nodes: Sequence[Node], schema: KeySchema) -> list[AttributeValue] | None:
     """The partition keys that a WHERE allows; None if it does not restrict them."""
-    if not nodes:
+    (attribute,) = schema.partition
+    values = _values(condition.And(tuple(nodes)), attribute.name)
+    if values is None:
         return None
-    root = condition.And(tuple(nodes))
-    of_attributes = []
-    for attribute in schema.partition:
-        values = _values(root, attribute.name)
-        if values is None:
-            return None
-        for value in values:
-            check_type(attribute, value)
-        of_attributes.append(values)
+    for value in values:
+        check_type(attribute, value)
     for node in nodes:
-        if _is_too_long(node, schema):
-            assert isinstance(node, condition.In)
+        if (
+            isinstance(node, condition.In)
+            and node.operand == Attribute(attribute.name)
+            and len(node.choices) > PARTIQL_IN_PARTITION_KEYS
+        ):
             raise ValidationException(
                 "The IN operator is provided with too many operands; "
                 f"number of operands: {len(node.choices)}"
             )
-    return list(product(*of_attributes))
+    return values
 
 
 def _is_keyed(nodes: Sequence[Node], schema: KeySchema) -> bool:
-    """Whether conditions outside any OR fix each attribute of the partition key."""
-    fixing = [node for node in nodes if not isinstance(node, condition.Or)]
-    return all(
-        any(_values(node, attribute.name) is not None for node in fixing)
-        for attribute in schema.partition
+    """Whether conditions outside any OR fix the partition key."""
+    name = schema.partition[0].name
+    return any(
+        _values(node, name) is not None for node in nodes if not isinstance(node, condition.Or)
     )
 
 
@@ -163,15 +159,6 @@ def _compared(node: Node) -> list[tuple[str, AttributeValue]]:
             return [(term.name, value) for value in term.values] if term else []
 
 
-def _is_too_long(node: Node, schema: KeySchema) -> bool:
-    return (
-        isinstance(node, condition.In)
-        and isinstance(node.operand, Attribute)
-        and any(attribute.name == node.operand.name for attribute in schema.partition)
-        and len(node.choices) > PARTIQL_IN_PARTITION_KEYS
-    )
-
-
 def _values(node: Node, name: str) -> list[AttributeValue] | None:
     """The only values of an attribute for which a condition can hold; None if not restricted."""
     if isinstance(node, condition.And):
@@ -199,62 +186,38 @@ def _values(node: Node, name: str) -> list[AttributeValue] | None:
     return list(named.values) if named and named.name == name else None
 
 
-def _is_implied_by(
-    partitions: list[tuple[AttributeValue, ...]], node: Node, schema: KeySchema
-) -> bool:
+def _is_implied_by(partitions: list[AttributeValue], node: Node, schema: KeySchema) -> bool:
     """Whether a condition holds in all these partitions, so the filter can omit it."""
     if not isinstance(node, condition.Equal | condition.In):
         return False
-    for at, attribute in enumerate(schema.partition):
-        values = _values(node, attribute.name)
-        if values is not None:
-            return all(partition[at] in values for partition in partitions)
-    return False
+    values = _values(node, schema.partition[0].name)
+    return values is not None and all(partition in values for partition in partitions)
 
 
 def _sort_terms(nodes: Sequence[Node], schema: KeySchema) -> list[tuple[Node, SortCondition]]:
-    """The conditions that narrow the range in each partition.
-
-    These are the conditions on the first sort attribute, and on the next sort attribute as long as
-    the one before it has an equality.
-    """
-    found: list[tuple[Node, SortCondition]] = []
+    """The conditions on the sort key, which narrow the range in each partition."""
+    found = []
     for attribute in schema.sort:
-        terms = [
-            (node, term)
-            for node in nodes
-            if (term := term_of(node)) and term.name == attribute.name
-        ]
-        for _, term in terms:
-            for value in term.values:
-                check_type(attribute, value)
-        found += terms
-        if not any(term.operator == "=" for _, term in terms):
-            break
+        for node in nodes:
+            term = term_of(node)
+            if term is not None and term.name == attribute.name:
+                for value in term.values:
+                    check_type(attribute, value)
+                found.append((node, term))
     return found
 
 
-def _range(
-    partition: tuple[AttributeValue, ...], terms: list[SortCondition], schema: KeySchema
-) -> KeyRange:
+def _range(partition: AttributeValue, terms: list[SortCondition], schema: KeySchema) -> KeyRange:
     """The range in one partition where all terms hold."""
-    names = [attribute.name for attribute in schema.partition]
-    of_partition = {
-        name: SortCondition(name, "=", (value,))
-        for name, value in zip(names, partition, strict=True)
-    }
+    name = schema.partition[0].name
+    of_partition = {name: SortCondition(name, "=", (partition,))}
     start, end = key_range.of_key_condition(key_condition(of_partition, schema))
-    equalities: dict[str, SortCondition] = {}
-    for term in terms:
-        by_name = of_partition | equalities | {term.name: term}
-        one = key_range.of_key_condition(key_condition(by_name, schema))
-        start = max(start, one.start)
-        assert end is not None
-        assert one.end is not None
-        end = min(end, one.end)
-        if term.operator == "=":
-            equalities.setdefault(term.name, term)
     assert end is not None
+    for term in terms:
+        by_name = of_partition | {term.name: term}
+        one = key_range.of_key_condition(key_condition(by_name, schema))
+        assert one.end is not None
+        start, end = max(start, one.start), min(end, one.end)
     return KeyRange(start, max(start, end))
 
 

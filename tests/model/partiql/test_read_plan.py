@@ -17,11 +17,6 @@ from dynactor.model.partiql.read_plan import ReadPlan, is_of_one_item, read_plan
 from dynactor.model.partiql.statement import Select
 
 SCHEMA = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("s", "N"),))
-# Only global indexes have keys of several attributes.
-COMPOSITE = KeySchema(
-    (KeyAttribute("p", "S"), KeyAttribute("q", "S")),
-    (KeyAttribute("s", "N"), KeyAttribute("t", "S")),
-)
 
 
 def select_of(rest: str, *parameters: dict[str, Any]) -> Select:
@@ -110,40 +105,6 @@ def test_descending_order_reverses_the_ranges_and_their_order(
     assert found(plan, SCHEMA, *ITEMS[:4]) == read
 
 
-def composite(p: str, q: str, s: int, t: str) -> dict[str, Any]:
-    return {"p": {"S": p}, "q": {"S": q}, "s": {"N": str(s)}, "t": {"S": t}}
-
-
-@pytest.mark.parametrize(
-    ("where", "read", "filtered"),
-    [
-        ("p = 'a' AND q = 'x'", [0, 1, 2], False),
-        ("p = 'a' AND q = 'x' AND s = 1", [0, 1], False),
-        ("p = 'a' AND q = 'x' AND s = 1 AND t > 'm'", [1], False),
-        ("t > 'm' AND q = 'x' AND s = 1 AND p = 'a'", [1], False),
-        ("p = 'a' AND q = 'x' AND s > 1 AND t > 'm'", [2], True),
-        ("p = 'a' AND q = 'x' AND t > 'm'", [0, 1, 2], True),
-        ("p = 'a' AND q IN ['y', 'x']", [0, 1, 2, 3], False),
-    ],
-)
-def test_a_key_of_several_attributes_is_read_from_left_to_right(
-    where: str, read: list[int], *, filtered: bool
-) -> None:
-    items = [
-        composite("a", "x", 1, "k"),
-        composite("a", "x", 1, "n"),
-        composite("a", "x", 2, "n"),
-        composite("a", "y", 1, "k"),
-    ]
-    plan = plan_of(f"WHERE {where}", COMPOSITE)
-    assert found(plan, COMPOSITE, *items) == read
-    assert (plan.filter is not None) is filtered
-
-
-def test_a_part_of_the_partition_key_is_a_scan() -> None:
-    assert plan_of("WHERE p = 'a' AND s = 1", COMPOSITE).is_scan
-
-
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
@@ -199,14 +160,13 @@ EVERYTHING = [
 ]
 
 
-@pytest.mark.parametrize("schema", [SCHEMA, COMPOSITE], ids=["simple", "composite"])
 @given(wheres)
-def test_a_plan_finds_the_items_that_meet_the_condition(schema: KeySchema, where: str) -> None:
+def test_a_plan_finds_the_items_that_meet_the_condition(where: str) -> None:
     select = select_of(f"WHERE {where}")
-    plan = read_plan(select, schema)
+    plan = read_plan(select, SCHEMA)
     assert select.where is not None
     for one in EVERYTHING:
-        position = keys.encode(schema, one)
+        position = keys.encode(SCHEMA, one)
         ranges = [key_range.contains(wanted, position) for wanted in plan.ranges]
         passes = plan.filter is None or plan.filter.evaluate(one)
         assert sum(ranges) <= 1
