@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -56,7 +58,10 @@ async def test_a_reset_stops_relays_and_closes_their_publishers(delivery: Delive
 
 
 @DELIVERIES
-async def test_a_reset_does_not_wait_for_an_unreachable_broker(delivery: Delivery) -> None:
+@pytest.mark.parametrize("fault", [FakeBroker.unreachable, FakeBroker.silent])
+async def test_a_reset_does_not_wait_for_a_broker(
+    delivery: Delivery, fault: Callable[[FakeBroker], AbstractContextManager[None]]
+) -> None:
     broker = FakeBroker()
     async with (
         memory_store() as store,
@@ -64,27 +69,12 @@ async def test_a_reset_does_not_wait_for_an_unreachable_broker(delivery: Deliver
     ):
         await publish(host.database, 5)
         await broker.wait_messages(TOPIC, 5)
-        with broker.unreachable():
-            await write_threads(host.database.table("Thread"), range(5))
-            await host.reset()
-            assert host.database.table_names() == []
-        assert not broker.open_publishers
-
-
-@DELIVERIES
-async def test_a_reset_does_not_wait_for_a_silent_broker(delivery: Delivery) -> None:
-    broker = FakeBroker()
-    async with (
-        memory_store() as store,
-        hosting_database(store, opening(broker, delivery)) as host,
-    ):
-        await publish(host.database, 5)
-        await broker.wait_messages(TOPIC, 5)
-        with broker.silent():
+        with fault(broker):
             await write_threads(host.database.table("Thread"), range(5))
             async with asyncio.timeout(10):
                 await host.reset()
             assert host.database.table_names() == []
+        assert not broker.open_publishers
         published = len(broker.messages(TOPIC))
         await publish(host.database, 2)
         await broker.wait_messages(TOPIC, published + 2)
