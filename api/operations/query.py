@@ -22,6 +22,7 @@ from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.page_requests import (
     check_select,
     check_start_key_values,
+    has_one_item,
     index_of,
     page_answer,
     page_rules,
@@ -91,7 +92,7 @@ async def _answer_later(
 
 def _answer(request: QueryInput, table: Table, read: ReadRange, page: Page) -> bytes:
     definition = table.definition
-    if page.last is not None and _has_one_item(definition, read.index):
+    if page.last is not None and has_one_item(definition, read.index):
         # No item follows, and a request with this start key would be refused.
         page = structs.replace(page, last=None)
     return page_answer(request, definition.name, page)
@@ -126,7 +127,7 @@ def _fast_checked(request: QueryInput, table: TableDefinition) -> ReadRange | No
         return None
     after = None
     if request.ExclusiveStartKey is not None:
-        if _has_one_item(table, index):
+        if has_one_item(table, index):
             return None
         after = _fast_start(table, index, request.ExclusiveStartKey)
         if after is None or not key_range.contains(wanted, after):
@@ -223,7 +224,7 @@ def _check_start(
     """
     wanted = key_range.of_key_condition(condition)
     if key_range.contains(wanted, start_position(table, index, start_key)):
-        if _has_one_item(table, index):
+        if has_one_item(table, index):
             shown = ", ".join(
                 f"{name}=AttributeValue: {attribute_value.shown(value)}"
                 for name, value in start_key.items()
@@ -243,11 +244,6 @@ def _check_start(
         # The key fits the sort condition, and belongs to another partition key.
         raise ValidationException("The query can return at most one row and cannot be restarted")
     raise ValidationException("The provided starting key does not match the range key predicate")
-
-
-def _has_one_item(table: TableDefinition, index: IndexDefinition | None) -> bool:
-    """Whether each partition key of the table or index has at most one item."""
-    return index is None and not table.key_schema.sort
 
 
 OPERATION = Operation("Query", QueryInput, handle)

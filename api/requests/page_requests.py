@@ -226,6 +226,11 @@ def query_start(table: TableDefinition, index: IndexDefinition | None, start_key
     return start_position(table, index, start_key)
 
 
+def has_one_item(table: TableDefinition, index: IndexDefinition | None) -> bool:
+    """Whether each partition key of the table or index has at most one item."""
+    return index is None and not table.key_schema.sort
+
+
 def _start_names(table: TableDefinition, index: IndexDefinition | None) -> set[str]:
     queried = index.key_schema.attributes if index else ()
     return {attribute.name for attribute in queried + table.key_schema.attributes}

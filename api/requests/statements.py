@@ -14,7 +14,13 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.api.requests.foreign_arns import named_table
-from dynactor.api.requests.page_requests import index_of, page_rules, query_start, scan_start
+from dynactor.api.requests.page_requests import (
+    has_one_item,
+    index_of,
+    page_rules,
+    query_start,
+    scan_start,
+)
 from dynactor.model.capacity.capacity import Receipt, ReturnConsumedCapacity
 from dynactor.model.errors import (
     ConditionalCheckFailedException,
@@ -248,6 +254,7 @@ async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], firs
     found: list[bytes] = []
     receipt = Receipt()
     rows_left = whole.rules.limit
+    is_short = not whole.by_partition and has_one_item(table.definition, whole.index)
     after = whole.after
     for at in range(first, len(ranges)):
         rules = structs.replace(whole.rules, limit=rows_left)
@@ -262,8 +269,11 @@ async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], firs
         after = None
         found += page.items
         receipt += page.receipt
-        if page.last is not None:
+        if page.last is not None and not is_short:
             return Outcome(found, receipt, Position(at, page.last), page.last)
+        if page.last is not None and at + 1 < len(ranges):
+            # Reading the rest of this range would cost an empty page.
+            return Outcome(found, receipt, Position(at + 1), page.last)
         if rows_left is not None:
             rows_left -= page.scanned_count
         if at + 1 < len(ranges) and _read_bytes(receipt, whole) >= PAGE_BYTES:

@@ -681,9 +681,16 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "a filter of a scan of an index",
-        "The service finds attributes that are not projected absent (seen in 2026); DynamoDB Local "
-        "filters whole items of a local index.",
-        _filtered_scan_of_an_index,
+        "The service finds attributes that are not projected absent, and refuses them in a SELECT "
+        "that fixes the partition key (seen in 2026); DynamoDB Local filters whole items of a "
+        "local index.",
+        any_of(
+            _filtered_scan_of_an_index,
+            refused_here(
+                rf"{INVALID}Secondary index \S+ does not project one or more filter attributes",
+                "ExecuteStatement BatchExecuteStatement",
+            ),
+        ),
     ),
     Kind(
         "an item whose key is spelled in two ways",

@@ -117,6 +117,31 @@ def test_parameters_stay_the_same_from_page_to_page(
     assert found == [["1b", "1c"], ["1d", "1e"], []]
 
 
+@differs_from_dynamodb_local("reads an empty page after each item")
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (1, [["a"], ["b"], ["d"]]),
+        (2, [["a", "b"], ["d"]]),
+        (3, [["a", "b", "d"]]),
+        (4, [["a", "b", "d"]]),
+    ],
+)
+def test_keys_of_one_item_are_read_without_empty_pages(
+    wire: WireClient, simple: str, pk: str, limit: int, expected: list[list[str]]
+) -> None:
+    for key in "abd":
+        wire("PutItem", {"TableName": simple, "Item": typed({"pk": pk + key})})
+    keys = ", ".join(f"'{pk}{key}'" for key in "abcd")
+    text = f'SELECT * FROM "{simple}" WHERE pk IN [{keys}]'
+    answers = list(pages(wire, text, Limit=limit, ReturnConsumedCapacity="TOTAL"))
+    found = [[plain(item)["pk"].removeprefix(pk) for item in answer["Items"]] for answer in answers]
+    assert found == expected
+    # Each of the four keys costs one read of at most 4 KB, as in four Queries.
+    assert sum(answer["ConsumedCapacity"]["CapacityUnits"] for answer in answers) == 4 * 0.5
+    assert "LastEvaluatedKey" not in answers[-1]
+
+
 @differs_from_dynamodb_local("shows no last key")
 def test_an_answer_with_a_token_has_the_last_evaluated_key(
     wire: WireClient, composite: str, letters: str
