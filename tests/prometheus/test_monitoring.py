@@ -48,6 +48,7 @@ TABLE = {
 }
 # The broker is down, because the lag of a waiting destination is a metric, too.
 OPTIONS = ("--throttling", "auto", "--initial-burst-seconds", "1")
+TRACES = ("--traces-endpoint", "http://127.0.0.1:9", "--traces-sampled", "1")
 BROKER = ("--kafka-bootstrap-servers", "127.0.0.1:9")
 STREAM = "arn:aws:kinesis:us-east-1:000000000000:stream/orders"
 
@@ -154,7 +155,7 @@ def load(wire: WireClient) -> None:
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     folder = tmp_path_factory.mktemp("monitoring")
     with (
-        running_server(*OPTIONS, *BROKER, data_dir=folder / "data") as server,
+        running_server(*OPTIONS, *BROKER, *TRACES, data_dir=folder / "data") as server,
         closing(WireClient(server.endpoint)) as wire,
         prometheus_beside(server, folder / "prometheus") as prometheus,
     ):
