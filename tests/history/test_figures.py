@@ -1,4 +1,4 @@
-"""Computation of the figures of histories."""
+"""The figures of recorded histories: overlapping operations, percentiles, and the summary."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ CASES: Final = [
     ),
     Case("DeleteItem", {"TableName": "Music", "Key": key(903)}, 1),
     Case("DeleteItem", {"TableName": "Music", "Key": key(3)}, 2),
-    # A failed condition writes nothing.
+    # A request whose condition fails writes nothing.
     Case(
         "PutItem",
         {"TableName": "Music", "Item": key(1), "ConditionExpression": "attribute_not_exists(Song)"},

@@ -42,7 +42,7 @@ SHARES: Final = {
 
 
 class Plan(NamedTuple):
-    """The rounds of one database, and the most answers before a fault and after it."""
+    """The rounds of one database, and the maximum number of answers before and after a fault."""
 
     seed: int
     rounds: int
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Divide the requested rounds of each kind into databases."""
+    """Divide the requested rounds over databases; a test runs once for each database."""
     if "plan" not in metafunc.fixturenames:
         return
     share, few = SHARES[metafunc.function.__name__]

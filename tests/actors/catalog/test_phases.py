@@ -159,7 +159,8 @@ async def test_a_late_message_of_an_earlier_phase_changes_nothing():
         assert await house.machine.end(late)
         assert not await house.machine.end(late)
         await house.lamp.put("GOING")
-        # Another owner has stored another phase. The machine enters it before the old work ends.
+        # Another owner has stored a new phase, which the machine enters before the earlier work
+        # ends.
         await house.machine.resume(LAMP)
         assert house.over is not None
         house.over()

@@ -27,7 +27,7 @@ from tests.support.databases.databases import (
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
-# Each of these collections has as many items.
+# All these collections have the same number of items.
 SIZES = (0, 1, 2, 127, 128, 129, 300)
 
 

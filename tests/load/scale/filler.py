@@ -3,13 +3,13 @@
 The result equals that of the same number of puts, because the same code makes the rows. ``model``
 checks and encodes the item, ``dynactor.storage.codec`` makes the row's value, and
 ``dynactor.storage.key_layout`` its key. Each item goes to the partition of its key in the catalog's
-map, and gets that partition's next sequence number as its version. Its group has the partition's
-head, with the new counter, count and size. One commit holds thousands of items, far more than a
-server's. The engine makes its files with normal flushes and compactions, and the filler waits for
-their end. A test compares the rows with those of PutItem.
+map, and gets that partition's next sequence number as its version. A commit writes the partition's
+head, too, with the new counter, item count and size. One commit has thousands of items, far more
+than a commit of the server. The engine makes its files with normal flushes and compactions, and the
+filler waits for their end. A test compares the rows with those of PutItem.
 
-It supports only tables without indexes and followers, where an item's row and the head are all that
-a put writes. No server may use the directory.
+The filler supports only tables without indexes and followers, because a put to such a table writes
+only the item's row and the head. No server may use the directory meanwhile.
 """
 
 from __future__ import annotations

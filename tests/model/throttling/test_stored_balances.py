@@ -313,7 +313,7 @@ EVENTS = st.lists(
 
 @given(EVENTS)
 def test_no_order_of_crashes_and_stops_earns_units(events):
-    """All accepted units came in with time or were there at first, apart from debts."""
+    """The accepted units never exceed the initial units, those added over time, and debts."""
     disk = Disk(provisioned(40), partitions=4)
     now = 0.0
     accepted, largest = 0, 0

@@ -167,7 +167,7 @@ def test_s56_a_larger_entry_costs_its_size_rounded_up_to_1_kb(
 
 
 def test_s56_the_costs_of_the_two_index_writes_are_rounded_separately(client, threads, forum):
-    """From A, an entry of 2,500 bytes, to B, one of 500: three units to delete, one to insert."""
+    """Deleting the old entry of 2,500 bytes costs three units, inserting one of 500 bytes one."""
     put(client, threads, sized_thread(forum, 1, entry=2_500, item=2_500))
     small = sized_thread(forum, 1, entry=500, item=500)
 

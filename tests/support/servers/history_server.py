@@ -55,7 +55,7 @@ def _main() -> None:
         async with open_postgresql(*arguments) as inner:
             yield kind(inner, delays)
 
-    # The functions are replaced here, because the product has no interface for this.
+    # Replace the functions that open stores, because the product has no option for delayed stores.
     setattr(running_server, "open_rocks", open_delayed)  # noqa: B010
     setattr(running_server, "open_postgresql", open_delayed_postgresql)  # noqa: B010
     entry.main()

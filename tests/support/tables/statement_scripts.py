@@ -25,7 +25,7 @@ class Scripted(NamedTuple):
     settings: dict[str, str]
 
     def parts(self, word: str) -> list[str]:
-        """The text after this word in the lines of the outcome."""
+        """The text that follows this word in a line of the expected outcome."""
         found = [line for line in self.outcome if line.split(" ", 1)[0] == word]
         return [line.removeprefix(word).strip() for line in found]
 

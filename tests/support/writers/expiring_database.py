@@ -193,7 +193,7 @@ class ExpiringDatabase:
     async def _move(self, clock: ServerClock) -> None:
         with suppress(OSError, HTTPException):
             while not self.stopping:
-                # The clock stands still while it can't be stored.
+                # The virtual clock does not advance while the store refuses its time.
                 with suppress(ClockNotMoved):
                     self._at = await asyncio.to_thread(clock.step, self._draw.randrange(1, 5))
                 await asyncio.sleep(self._draw.uniform(0, 0.1))

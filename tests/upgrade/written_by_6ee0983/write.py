@@ -168,7 +168,7 @@ def back_up(scribe: Scribe, directory: Path) -> None:
 
 
 def finish(scribe: Scribe, directory: Path) -> dict[str, Any]:
-    """Write with tokens, record the answers, begin long changes, and die."""
+    """Write with tokens, record the answers, begin long changes, and kill the server."""
     transitions = ("--table-transition-seconds", "--ttl-transition-seconds")
     allocation = ("--index-allocation-seconds", AN_HOUR)
     lasting = (part for option in transitions for part in (option, AN_HOUR))

@@ -1,4 +1,4 @@
-"""A data directory remembers each region's tables, and the separation."""
+"""A data directory keeps the tables of each region, and the option for separate regions."""
 
 from __future__ import annotations
 
