@@ -27,7 +27,7 @@ from tests.support.databases.databases import (
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
-# All these collections have the same number of items.
+# The number of items in each collection.
 SIZES = (0, 1, 2, 127, 128, 129, 300)
 
 
