@@ -32,13 +32,9 @@ class BatchPart(NamedTuple):
     consistent: bool
 
 
-class _Wanted(NamedTuple):
-    """An item to load, by the ordinals of its part and of its position."""
-
-    part: int
-    ordinal: int
-    number: int
-    row: bytes
+# An item to load: the ordinals of its part and of its position, its partition, and its row. It is a
+# tuple, because a class would cost time with each item.
+_Wanted: TypeAlias = tuple[int, int, int, bytes]
 
 
 async def read_items(parts: Sequence[BatchPart], budget: BatchGetBudget) -> list[list[BatchRead]]:
@@ -56,8 +52,7 @@ async def read_items(parts: Sequence[BatchPart], budget: BatchGetBudget) -> list
         piece, places = places[:count], places[count:]
         wanted = _admitted(parts, piece, budget, reads)
         values = await _load(parts, wanted)
-        for each, value in zip(wanted, values, strict=True):
-            reads[each.part][each.ordinal] = _charged(parts[each.part], each, value, budget)
+        _charge(parts, wanted, values, budget, reads)
         sizes_bytes = [len(value) for value in values if value is not None]
         for of_table in sizes:
             of_table.learn_items(sizes_bytes)
@@ -71,53 +66,68 @@ def _admitted(
     reads: Sequence[list[BatchRead]],
 ) -> list[_Wanted]:
     """The items that limits admit; the others get their refusals."""
-    wanted = []
+    wanted: list[_Wanted] = []
+    last = -1
     for at, ordinal in places:
-        table, positions, _ = parts[at]
+        if at != last:
+            last = at
+            table, positions, _ = parts[at]
+            number_of, prefix = table.partitions.map.number_of, table.row_prefix
+            refused_read = table.throttle.refused_read
         position = positions[ordinal]
-        number = table.number_of(position)
+        number = number_of(position)
         if budget.is_closed(number):
             continue
-        refusal = table.throttle.refused_read(number, position)
+        refusal = refused_read(number, position)
         if refusal is not None:
             reads[at][ordinal] = refusal.error()
         else:
-            wanted.append(_Wanted(at, ordinal, number, table.row_prefix + position))
+            wanted.append((at, ordinal, number, prefix + position))
     return wanted
 
 
 async def _load(parts: Sequence[BatchPart], wanted: Sequence[_Wanted]) -> list[bytes | None]:
     """The values of the items; strongly and eventually consistent ones are read separately."""
+    kinds = {part.consistent for part in parts}
     values: dict[bytes, bytes | None] = {}
-    for consistent in (True, False):
-        rows = [each.row for each in wanted if parts[each.part].consistent is consistent]
-        if rows:
-            # All tables of a request are in one store.
-            table = parts[wanted[0].part].table
-            try:
-                found = await table.view(consistent=consistent).load(rows)
-            except StoreError as error:
-                raise unreadable(table.definition.name, error) from error
-            values.update(zip(rows, found, strict=True))
-    return [values[each.row] for each in wanted]
+    for consistent in kinds:
+        rows = [row for at, _, _, row in wanted if parts[at].consistent is consistent]
+        if not rows:
+            continue
+        # All tables of a request are in one store.
+        table = parts[wanted[0][0]].table
+        try:
+            found = await table.view(consistent=consistent).load(rows)
+        except StoreError as error:
+            raise unreadable(table.definition.name, error) from error
+        if len(kinds) == 1:
+            return found
+        values.update(zip(rows, found, strict=True))
+    return [values[row] for _, _, _, row in wanted]
 
 
-def _charged(
-    part: BatchPart, each: _Wanted, value: bytes | None, budget: BatchGetBudget
-) -> BatchRead:
-    """Charge the read of an item, and return it; None if the item does not fit."""
-    throttle = part.table.throttle
-    stored = None if value is None else codec.decode(value)
-    size_bytes = 0 if stored is None else stored.size_bytes
-    if not budget.fits(each.number, size_bytes):
-        return None
-    units = capacity.item_read_units(size_bytes, consistent=part.consistent)
-    position = part.positions[each.ordinal]
-    # Earlier items may have consumed the last units since this item was admitted.
-    refusal = throttle.take_read(each.number, position, units)
-    if throttle.read_positions.is_due(units):
-        throttle.read_positions.note(each.number, position)
-    if refusal is not None:
-        return refusal.error()
-    budget.take(each.number, size_bytes)
-    return ItemRead(stored, units)
+def _charge(
+    parts: Sequence[BatchPart],
+    wanted: Sequence[_Wanted],
+    values: Sequence[bytes | None],
+    budget: BatchGetBudget,
+    reads: Sequence[list[BatchRead]],
+) -> None:
+    """Charge the items that fit, and add them to the results."""
+    for (at, ordinal, number, _), value in zip(wanted, values, strict=True):
+        table, positions, consistent = parts[at]
+        stored = None if value is None else codec.decode(value)
+        size_bytes = 0 if stored is None else stored.size_bytes
+        if not budget.fits(number, size_bytes):
+            continue
+        throttle, position = table.throttle, positions[ordinal]
+        units = capacity.item_read_units(size_bytes, consistent=consistent)
+        # The items before this one may have consumed the last units since it was admitted.
+        refusal = throttle.take_read(number, position, units)
+        if throttle.read_positions.is_due(units):
+            throttle.read_positions.note(number, position)
+        if refusal is not None:
+            reads[at][ordinal] = refusal.error()
+            continue
+        budget.take(number, size_bytes)
+        reads[at][ordinal] = ItemRead(stored, units)
