@@ -59,6 +59,7 @@ async def read_often(table: Table) -> None:
         await settled(begin_page(table, of_forum(1)))
 
 
+@pytest.mark.embedded_store("a page of PostgreSQL is never in memory")
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("of_index", [False, True])
 async def test_both_ways_give_the_same_page_and_take_the_same_units(reverse: bool, of_index: bool):
@@ -98,6 +99,7 @@ async def test_a_page_goes_on_behind_its_start_key():
         assert found == whole.items
 
 
+@pytest.mark.embedded_store("a page of PostgreSQL begins when it is awaited")
 async def test_a_long_page_shows_the_moment_when_it_began():
     async with running_database() as database:
         table = await filled(database, 300)
