@@ -6,7 +6,7 @@ import logging
 import sys
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 from dynactor.api.serve.log_settings import LogFormat, LogLevel
 
@@ -19,7 +19,7 @@ def configure_logs(level: LogLevel, log_format: LogFormat = "text") -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    renderers = _json_renderers() if log_format == "json" else [_text_renderer()]
+    renderers = _json_renderers() if log_format == "json" else [_escape_event, _text_renderer()]
     structlog.configure(
         processors=[*shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
@@ -33,6 +33,14 @@ def configure_logs(level: LogLevel, log_format: LogFormat = "text") -> None:
         )
     )
     logging.basicConfig(level=threshold, handlers=[handler], force=True)
+
+
+def _escape_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Escape control characters of a library's message; the renderer escapes those of values."""
+    text = event.get("event")
+    if isinstance(text, str) and not text.isprintable():
+        event["event"] = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return event
 
 
 def _text_renderer() -> Processor:
