@@ -46,8 +46,11 @@ class Ownership:
         self._statements = statements
         self._connection = connection
 
-    async def keep(self, lost: Callable[[Closed], None]) -> None:
-        """Hold the lock until another server takes over; lock again after a lost connection."""
+    async def keep(self, lost: Callable[[Closed], None], beat: Callable[[bool], None]) -> None:
+        """Hold the lock until another server takes over; lock again after a lost connection.
+
+        Each second ``beat`` gets whether PostgreSQL answers.
+        """
         beats = 0
         is_locked = True
         while True:
@@ -66,9 +69,11 @@ class Ownership:
                     tables, log = await self._ask(self._statements.sizes)
                     self.sizes = EngineFigures(tables, log, 0, 0, None)
                 beats += 1
+                beat(True)
             except (*FAILURES, TimeoutError) as error:
                 _log.debug("beat_failed", error=str(error))
                 self._connection.terminate()
+                beat(False)
             await anyio.sleep(_BEAT_SECONDS)
 
     async def _ask(self, query: str) -> Any:

@@ -42,6 +42,7 @@ from dynactor.storage.store import (
     Snapshot,
     Store,
     StoreError,
+    Unavailable,
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
@@ -51,6 +52,9 @@ T = TypeVar("T")
 # Connections for reads and commits, and for short snapshots.
 _CONNECTIONS: Final = 8
 _SNAPSHOTS: Final = 8
+
+# Beats after which a refusal, such as that of a full disk, is no longer reported.
+_REFUSAL_BEATS: Final = 3
 
 
 @asynccontextmanager
@@ -69,7 +73,7 @@ async def open_postgresql(url: str, read_url: str | None = None) -> AsyncIterato
     kept = KeptFailure()
     async with anyio.create_task_group() as tasks:
         store = _PostgresqlStore(tasks, address, statements, ownership)
-        tasks.start_soon(ownership.keep, store.refuse)
+        tasks.start_soon(ownership.keep, store.refuse, store.note_beat)
         tasks.start_soon(store.discards.run)
         if read_address is not None:
             await store.read_from(read_address)
@@ -114,6 +118,8 @@ class _PostgresqlStore:
         self._ownership = ownership
         self._closed: Closed | None = None
         self._refusal = ""
+        # The number of beats that PostgreSQL has answered since the last commit statement.
+        self._idle_beats = 0
         self._full_disk_refusals = 0
         self._latency = LatencyHistogram()
         connections = Connections(address, _CONNECTIONS)
@@ -217,6 +223,18 @@ class _PostgresqlStore:
         if self._closed is not None:
             raise Closed(str(self._closed))
 
+    def note_beat(self, is_answered: bool) -> None:
+        """Record whether PostgreSQL answers, even if nobody writes.
+
+        A load balancer sends no request to a server that reports a refusal. So a refusal must end
+        without a commit.
+        """
+        self._idle_beats = self._idle_beats + 1 if is_answered else 0
+        if not is_answered:
+            self._refusal = Unavailable.__name__
+        elif self._refusal == Unavailable.__name__ or self._idle_beats >= _REFUSAL_BEATS:
+            self._refusal = ""
+
     def _note(self, error: StoreError | None) -> None:
         """Record the outcome of a commit statement: an error, or None."""
         if isinstance(error, Closed):
@@ -224,3 +242,4 @@ class _PostgresqlStore:
         if isinstance(error, Full):
             self._full_disk_refusals += 1
         self._refusal = "" if error is None else type(error).__name__
+        self._idle_beats = 0

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from tests.support.clients.wire import Answer, Connection
+from tests.support.servers import admin
 from tests.support.servers import server as servers
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.writers.crashes import address, connected
@@ -73,6 +74,23 @@ async def test_a_server_answers_errors_while_postgresql_is_down_and_then_serves_
             assert (await ask(server, name)).status == 200
         assert server.stop() == 0
         assert "Traceback" not in server.log, server.log
+
+
+async def test_an_idle_server_is_ready_only_while_postgresql_answers(
+    own_postgresql: Postgresql, tmp_path: Path
+) -> None:
+    def wait_ready(status: int) -> None:
+        while admin.ask(port, "/ready").status != status:
+            continue
+
+    with servers.running_server("--admin-port", "0", data_dir=tmp_path) as server:
+        port = admin.admin_port(server)
+        async with asyncio.timeout(60):
+            await asyncio.to_thread(wait_ready, 200)
+            await asyncio.to_thread(own_postgresql.stop)
+            await asyncio.to_thread(wait_ready, 503)
+            await asyncio.to_thread(own_postgresql.start)
+            await asyncio.to_thread(wait_ready, 200)
 
 
 async def ask(server: servers.Server, operation: str) -> Answer:

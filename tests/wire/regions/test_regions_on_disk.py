@@ -118,7 +118,6 @@ def test_tables_that_were_shared_become_those_of_the_configured_region(tmp_path:
         assert west("ListTables", {})["TableNames"] == []
 
 
-@pytest.mark.embedded_store("dynactor check reads a data directory")
 def test_a_virtual_clock_does_not_go_back_behind_the_data_of_any_region(tmp_path: Path):
     before = time()
     with (
@@ -143,6 +142,7 @@ def test_all_regions_have_one_virtual_clock():
             assert made["CreationDateTime"] == clock.now()
 
 
+@pytest.mark.embedded_store("dynactor check reads a data directory")
 def test_a_check_names_the_region_of_each_table(tmp_path: Path):
     with running_server(*APART, data_dir=tmp_path) as server:
         fill_both(server)
