@@ -222,11 +222,16 @@ async def test_an_index_with_an_unknown_phase_change_has_every_item_written_mean
             with anyio.fail_after(30):
                 await asyncio.wait([writing])
         # The followers start a moment after the definition shows the index.
-        await until(lambda: 1 in database.table("Thread").followers.indexes)
+        await until(lambda: is_followed(database))
         await database.table("Thread").followers.indexes[1].wait_caught_up()
         state = await database.describe("Thread")
         assert state.indexes["by_posts"].item_count == state.item_count == written
         assert store.lost == 1
+
+
+def is_followed(database: Database) -> bool:
+    index = database.table("Thread").followers.indexes.get(1)
+    return index is not None and index.is_followed
 
 
 def is_active(database: Database) -> bool:
