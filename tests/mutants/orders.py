@@ -896,6 +896,14 @@ ORDERS: Final = (
         ["test_forgotten_phases_are_entered_again"],
     ),
     Fault(
+        "long page of a Query goes on from a later state",
+        "actors/table/pages.py",
+        "return _read_on(table, request, of_index, view, rows)",
+        "return read_page(table, request)",
+        "tests/actors/table/test_pages_at_once.py",
+        ["test_a_long_page_shows_the_moment_when_it_began"],
+    ),
+    Fault(
         "two commits of the catalog have the same head",
         "actors/catalog/catalog_owner.py",
         'self._writer_bytes or b"", "big") + 1',
