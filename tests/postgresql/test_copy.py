@@ -50,7 +50,7 @@ def test_a_copy_of_a_missing_source_creates_no_target(
     url = postgresql.url()
     ended = run_command("copy", "--from", str(tmp_path / "none"), "--to", url)
     assert ended.returncode == 1
-    assert ended.stderr.endswith(f"{tmp_path / 'none'} is no data directory of dynactor\n")
+    assert ended.stderr.endswith(f"{tmp_path / 'none'} is not a data directory of dynactor\n")
     assert not (tmp_path / "none").exists()
 
 

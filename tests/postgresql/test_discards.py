@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dynactor.storage.postgresql import discards
+from dynactor.storage.postgresql.address import parse_address
 from dynactor.storage.store import Group, Store
 from tests.support.servers.postgresql import Postgresql
 from tests.support.stores.rows import MANY
@@ -85,5 +86,5 @@ async def test_a_killed_postgresql_loses_no_range(postgresql: Postgresql, monkey
 
 
 async def pending(postgresql: Postgresql, url: str) -> str:
-    schema = url.rpartition("=")[2]
+    schema = parse_address(url).schema
     return await asyncio.to_thread(postgresql.sql, f"SELECT count(*) FROM {schema}.discards")
