@@ -91,7 +91,7 @@ def violations(
 
 
 def _swept(change: Change) -> Operation:
-    """A deletion by time to live at an unknown time, of the change's old image."""
+    """Time to live's deletion of the change's old item, at an unknown time."""
     assert change.old is not None
     return Operation("time to live", Delete(Expected(change.old[TOKEN]["S"])), 0)
 
