@@ -394,7 +394,9 @@ def namespace_prefixes(name: str) -> list[bytes]:
 
 
 def namespace_of(row_key: bytes) -> tuple[str, bytes]:
-    """The namespace in a row's key, empty for the home, and the key within the namespace.
+    """The namespace's name in a row's key, and the key within the namespace.
+
+    The name is empty in the namespace of the configured region, whose keys have no prefix.
 
     Raises:
         ValueError: the key has no end of a namespace's name.

@@ -29,10 +29,10 @@ class Transactions:
         return self._last.get(number, {}).keys()
 
     def torn(self, shown: Mapping[int, int]) -> Iterable[Torn]:
-        """The items that contradict ``shown``, the versions that one TransactGetItems returned.
+        """The items of ``shown`` that are older than a write of a transaction that it shows.
 
-        An item may be newer than the transaction, but not older. A missing item may have been
-        deleted since.
+        ``shown`` has the versions that one TransactGetItems returned. An item may be newer than
+        that write, because of a later write. A missing item may have been deleted since.
         """
         for number, version in shown.items():
             versions = self._last.get(number, {})

@@ -57,6 +57,8 @@ T = TypeVar("T")
 
 # Opening an engine holds the GIL for milliseconds, and the store is in use right after a `clear`.
 _PREPARE_AFTER_SECONDS: Final = 0.005
+# A commit whose heads grow by more than this may not use the reserve of a full disk.
+_HEAD_GROWTH_BYTES: Final = 16
 
 _log = structlog.get_logger(__name__)
 
@@ -500,9 +502,13 @@ def _frees_space(groups: Sequence[Group]) -> bool:
     """Whether a commit frees space on a full disk, so it may use the reserve."""
     if any(group.puts and not group.ranges for group in groups):
         return False
-    # Several heads alone free nothing: a table's record is a head, too.
-    return len(groups) == 1 or any(
-        group.deletes or group.ranges or group.head is None for group in groups
+    if any(group.deletes or group.ranges or group.head is None for group in groups):
+        return True
+    # Checkpoints are heads that hardly grow, and let logs be trimmed. A new or changed table's
+    # record is a head, too.
+    return not any(
+        len(group.head or b"") > len(group.expected_head or b"") + _HEAD_GROWTH_BYTES
+        for group in groups
     )
 
 

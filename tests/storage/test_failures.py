@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -247,3 +247,42 @@ async def test_reaching_and_leaving_the_reserve_are_each_logged_once(
         told = [(line["log_level"], line["event"]) for line in logs]
     assert told == [("error", "disk_full"), ("info", "disk_space_freed")]
     assert str(tmp_path / "data") in logs[0]["error"]
+
+
+COUNTER = (7).to_bytes(8, "big")
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        pytest.param(
+            [Group(b"one", None, COUNTER), Group(b"two", None, COUNTER)], id="checkpoints"
+        ),
+        pytest.param([Group(b"one", None, b"1", deletes=[b"key"])], id="deletes"),
+        pytest.param(
+            [Group(b"one", None, b"1", [(b"key", b"1")], range_deletes=[(b"a", b"b")])],
+            id="a range delete",
+        ),
+    ],
+)
+async def test_a_commit_that_may_free_space_uses_the_reserve(
+    tmp_path: Path, groups: Sequence[Group]
+):
+    async with store_in_reserve(tmp_path) as store:
+        await (await store.commit(groups))
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        pytest.param([Group(b"one", None, b"x" * 100)], id="a large new head"),
+        pytest.param([Group(b"one", None, b"1"), Group(b"two", None, b"x" * 100)], id="two heads"),
+        pytest.param([Group(b"one", None, b"1", [(b"key", b"1")])], id="a put"),
+    ],
+)
+async def test_a_commit_that_takes_space_does_not_use_the_reserve(
+    tmp_path: Path, groups: Sequence[Group]
+):
+    async with store_in_reserve(tmp_path) as store:
+        with pytest.raises(Full, match="kept in reserve"):
+            await store.commit(groups)

@@ -196,7 +196,7 @@ class HoldingStore(FaultyStore):
 
 
 async def test_expiry_times_of_children_are_listed_after_those_of_their_parents():
-    """In the other order, old changes of the parent would overwrite rows of the children's changes."""
+    """In the other order, old changes of the parent would overwrite rows of later changes."""
     async with memory_store() as inner:
         store = HoldingStore(inner)
         async with running_database(store, SetClock(NOW)) as database:

@@ -49,8 +49,8 @@ def read_range(size_bytes: int, units: float, **members: object) -> RangeRead:
     [
         (0, 1, []),
         (4_096, 1, []),
-        # One byte more costs another block. Then a block more for a quarter of the size, and for
-        # more than a quarter.
+        # One byte more costs another block. A smaller item is advised only if the excess over whole
+        # blocks is at most a quarter of the size: 1,365 of 5,461 bytes is, 1,366 of 5,462 is not.
         (4_097, 2, [(READ, 1.0)]),
         (5_461, 2, [(READ, 1.0)]),
         (5_462, 2, []),

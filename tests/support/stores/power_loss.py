@@ -50,8 +50,9 @@ Names: TypeAlias = dict[int, dict[str, int]]
 class Synced(NamedTuple):
     """The data that a file's last sync covered.
 
-    ``length`` is the file's length at that sync. The sync covered all in-place writes whose records
-    start before ``overwritten_end``.
+    ``length`` is the file's length when that sync began. ``overwritten_end`` is the length of the
+    library's file ``overwritten`` at that time. The file has a record of each in-place write, so
+    the sync covered the writes whose records start before this length.
     """
 
     length: int = 0

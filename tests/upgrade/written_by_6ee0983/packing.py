@@ -1,4 +1,4 @@
-"""A data directory as bytes: its rows, its archive, and the text beside it."""
+"""Reads a data directory's rows, packs it into an archive, and renders the expected values."""
 
 from __future__ import annotations
 
