@@ -97,10 +97,13 @@ async def test_a_snapshot_and_the_later_changes_have_no_gap_and_no_overlap():
         await all_published(database, started.replay_id)
         consumed = ConsumedTable.of(broker)
         assert consumed.items == await items_of(table)
-        progress = database.replays.find(started.replay_id)
+        changes = sum(map(len, consumed.changes.values()))
+        # The progress is counted when it is stored, after the messages are published.
+        async with asyncio.timeout(60):
+            while (progress := database.replays.find(started.replay_id)).changes < changes:
+                await asyncio.sleep(0.001)
         assert (consumed.gaps, progress.snapshots, progress.missing_changes) == (3, 1, 0)
         assert len(consumed.snapshot) == progress.items
-        changes = sum(map(len, consumed.changes.values()))
         assert changes == progress.changes == progress.changes_total
         assert changes >= 400
         await database.cancel_replay(started.replay_id)
