@@ -217,6 +217,7 @@ def is_token(key: bytes) -> bool:
     return key.startswith(start[:1])
 
 
+@pytest.mark.embedded_store("PostgreSQL deletes expired tokens a moment later")
 async def test_expired_tokens_are_deleted() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
@@ -239,6 +240,7 @@ async def test_expired_tokens_are_deleted() -> None:
         assert (await again.claim("token 0", CONTENT)).is_repeated
 
 
+@pytest.mark.embedded_store("PostgreSQL deletes expired tokens a moment later")
 async def test_expired_tokens_are_deleted_periodically() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
