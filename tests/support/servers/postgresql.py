@@ -36,6 +36,8 @@ _SETTINGS: Final = {
     "unix_socket_directories": "",
     "log_min_messages": "warning",
     "timezone": "UTC",
+    # In the data directory, where it goes with a server that was killed.
+    "dynamic_shared_memory_type": "mmap",
 }
 _SECONDS: Final = 60
 # Its standard input is a pipe of the tests. A line means that they end the server themselves; the
