@@ -57,8 +57,8 @@ T = TypeVar("T")
 
 # Opening an engine holds the GIL for milliseconds, and the store is in use right after a `clear`.
 _PREPARE_AFTER_SECONDS: Final = 0.005
-# A commit whose heads grow by more than this may not use the reserve of a full disk.
-_HEAD_GROWTH_BYTES: Final = 16
+# A commit of several heads may use the reserve of a full disk if none is larger than this.
+_SMALL_HEAD_BYTES: Final = 32
 
 _log = structlog.get_logger(__name__)
 
@@ -504,12 +504,9 @@ def _frees_space(groups: Sequence[Group]) -> bool:
         return False
     if any(group.deletes or group.ranges or group.head is None for group in groups):
         return True
-    # Checkpoints are heads that hardly grow, and let logs be trimmed. A new or changed table's
-    # record is a head, too.
-    return not any(
-        len(group.head or b"") > len(group.expected_head or b"") + _HEAD_GROWTH_BYTES
-        for group in groups
-    )
+    # Checkpoints are small heads, and let logs be trimmed. A table's record is a large one.
+    heads = [group.head or b"" for group in groups]
+    return len(heads) == 1 or all(len(head) <= _SMALL_HEAD_BYTES for head in heads)
 
 
 def _batch(groups: Sequence[Group]) -> WriteBatch:

@@ -275,8 +275,9 @@ async def test_a_commit_that_may_free_space_uses_the_reserve(
 @pytest.mark.parametrize(
     "groups",
     [
-        pytest.param([Group(b"one", None, b"x" * 100)], id="a large new head"),
-        pytest.param([Group(b"one", None, b"1"), Group(b"two", None, b"x" * 100)], id="two heads"),
+        pytest.param(
+            [Group(b"one", None, b"1"), Group(b"two", None, b"x" * 100)], id="a table's record"
+        ),
         pytest.param([Group(b"one", None, b"1", [(b"key", b"1")])], id="a put"),
     ],
 )
