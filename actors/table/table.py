@@ -382,7 +382,7 @@ class Table:
     def _closed_error(self) -> DynamoDBError:
         if self._is_deleted:
             return ResourceNotFoundException("Requested resource not found")
-        return InternalServerError("This table is restarting, try again")
+        return InternalServerError("Nothing was written: this table is restarting, try again")
 
 
 def unreadable(table: str, error: StoreError) -> InternalServerError:
