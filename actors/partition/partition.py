@@ -161,7 +161,7 @@ class Partition(Generic[BatchT]):
             self._forget()
         self.head, self._head_bytes = head, head_bytes
         if self._definition is not None:
-            await self._definition.follow(head.definition_version)
+            await self._definition.follow(head.definition_version, self._rows)
 
     def _forget(self) -> None:
         """Forget all decisions on rows that the store may have lost."""
@@ -485,8 +485,8 @@ class Effects(Protocol[BatchT_contra]):
 class Definition(Protocol):
     """The definition of the table that the core decides by."""
 
-    async def follow(self, version: int) -> None:
-        """Load the stored definition, unless the core decides by this version.
+    async def follow(self, version: int, rows: Rows) -> None:
+        """Load the stored definition from these rows, unless the core decides by this version.
 
         Raises:
             HeadGone: the table was deleted.

@@ -18,6 +18,7 @@ from dynactor.actors.partition.partition import (
     HeadGone,
     Outcome,
     Partition,
+    Rows,
 )
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.clock import Clock
@@ -131,15 +132,17 @@ class TimedEffects:
 class StoredDefinition:
     """The definition that a partition's core decides by, and its version."""
 
-    def __init__(self, core: TableCore, record: TableRecord, store: Store) -> None:
+    def __init__(self, core: TableCore, record: TableRecord) -> None:
         self._core = core
         self._version = record.definition_version
         self._table_id = record.definition.table_id
         self._key = key_layout.table_record(record.definition.name)
-        self._store = store
 
-    async def follow(self, version: int) -> None:
-        """Load the stored definition, unless the core decides by this version.
+    async def follow(self, version: int, rows: Rows) -> None:
+        """Load the stored definition from these rows, unless the core decides by this version.
+
+        ``rows`` load through the lock of a locked head: on PostgreSQL a second connection could be
+        missing, because other partitions may hold all of them.
 
         Raises:
             HeadGone: the table was deleted.
@@ -147,7 +150,7 @@ class StoredDefinition:
         """
         if version == self._version:
             return
-        (row,) = await self._store.latest.load([self._key])
+        (row,) = await rows.load([self._key])
         record = None if row is None else catalog.decode_record(row)
         if record is None or record.definition.table_id != self._table_id:
             raise HeadGone("the table was deleted")
@@ -181,7 +184,7 @@ def table_partition(
         core,
         effects,
         Participant(core, charges, copy_messages=copy_messages),
-        definition=StoredDefinition(core, record, store),
+        definition=StoredDefinition(core, record),
         copy_messages=copy_messages,
         mailbox=mailbox,
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
@@ -14,7 +14,7 @@ from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import catalog, key_layout
-from dynactor.storage.store import Group, Locked, Store
+from dynactor.storage.store import Conflict, Group, Locked, Store, View
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.stored_items import items
 from tests.support.databases.transacting import transact
@@ -122,6 +122,49 @@ async def test_a_partition_that_writes_all_the_time_is_locked_for_the_change() -
             await database.update_table("Thread", ON)
             assert (store.attempts, store.locks) == (3, 1)
             assert await versions(store) == (1, {1})
+
+
+class ContestedStore(FaultyStore):
+    """Conflicts with each write, and changes the table just before the partition locks its head.
+
+    While the head is locked, only the lock loads rows: on PostgreSQL all other connections may be
+    in use by other locks.
+    """
+
+    database: Database | None = None
+    is_locked = False
+
+    @property
+    def latest(self) -> View:
+        assert not self.is_locked, "a load outside of the lock"
+        return self._inner.latest
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        if self.database is not None:
+            raise Conflict("another node has written: played by a test")
+        return await super().commit(groups)
+
+    @asynccontextmanager
+    async def locked(self, heads: Sequence[bytes]) -> AsyncIterator[Locked]:
+        assert self.database is not None
+        database, self.database = self.database, None
+        await database.update_table("Thread", ON)
+        async with self._inner.locked(heads) as locked:
+            self.is_locked = True
+            try:
+                yield locked
+            finally:
+                self.is_locked = False
+
+
+async def test_a_partition_loads_a_changed_definition_through_the_lock_of_its_head() -> None:
+    async with memory_store() as inner:
+        store = ContestedStore(inner)
+        async with running_database(store, partitions_per_table=1) as database:
+            table, _ = await one_partition(database)
+            store.database = database
+            await table.write(put(AFTER))
+            assert await recorded(table) == 1
 
 
 async def test_locks_of_transactions_survive_a_change_of_the_table() -> None:
