@@ -495,7 +495,7 @@ ORDERS: Final = (
     Fault(
         "partition keeps to a definition that its head no longer names",
         "actors/partition/partition.py",
-        "            await self._definition.follow(head.definition_version)\n",
+        "            await self._definition.follow(head.definition_version, self._rows)\n",
         "            pass\n",
         "tests/actors/catalog/test_definition_versions.py",
         ["test_a_write_under_the_old_definition_is_decided_again"],
