@@ -159,9 +159,10 @@ class Partition(Generic[BatchT]):
         if not self.head.has_counts_of(head):
             # The store has lost commits.
             self._forget()
-        self.head, self._head_bytes = head, head_bytes
+        # First the definition: with the new head, a commit by the old definition would succeed.
         if self._definition is not None:
             await self._definition.follow(head.definition_version, self._rows)
+        self.head, self._head_bytes = head, head_bytes
 
     def _forget(self) -> None:
         """Forget all decisions on rows that the store may have lost."""
@@ -199,10 +200,14 @@ class Partition(Generic[BatchT]):
         been written.
         """
         self.is_stale = False
-        (head_bytes,) = await self._rows.load([self._head_key])
-        if head_bytes == self._head_bytes:
-            return False
-        await self._load_head()
+        try:
+            (head_bytes,) = await self._rows.load([self._head_key])
+            if head_bytes == self._head_bytes:
+                return False
+            await self._load_head()
+        except StoreError:
+            self.is_stale = True
+            raise
         return True
 
     # -- decide and commit ------------------------------------------------------------------
@@ -247,8 +252,9 @@ class Partition(Generic[BatchT]):
                 raise
             except Conflict:
                 # Another writer or a change of the table changed the head, or the store was
-                # reopened without the last commit.
+                # reopened without the last commit. Until the head is loaded, it is stale.
                 conflicts += 1
+                self.is_stale = True
             else:
                 if decided is not None:
                     return decided

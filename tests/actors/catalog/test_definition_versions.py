@@ -14,8 +14,9 @@ from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import catalog, key_layout
-from dynactor.storage.store import Conflict, Group, Locked, Store, View
+from dynactor.storage.store import Conflict, Group, Locked, Store, Unavailable, View
 from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.failing_pages import FailingPages, FailingView
 from tests.support.databases.stored_items import items
 from tests.support.databases.transacting import transact
 from tests.support.stores.doubtful_store import DoubtfulStore, Fate
@@ -163,6 +164,42 @@ async def test_a_partition_loads_a_changed_definition_through_the_lock_of_its_he
         async with running_database(store, partitions_per_table=1) as database:
             table, _ = await one_partition(database)
             store.database = database
+            await table.write(put(AFTER))
+            assert await recorded(table) == 1
+
+
+class UnreadableRecords(FailingView):
+    """A view that fails to load the table's record as often as the store says."""
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        store = self._store
+        assert isinstance(store, UnreadableDefinition)
+        if store.failures and list(keys) == [key_layout.table_record("Thread")]:
+            store.failures -= 1
+            raise Unavailable("no connection: played by a test")
+        return await super().load(keys)
+
+
+class UnreadableDefinition(FailingPages):
+    """A store whose table record can't be loaded as many times as ``failures`` says."""
+
+    failures = 0
+
+    @property
+    def latest(self) -> View:
+        return UnreadableRecords(super().latest, self)
+
+
+async def test_a_write_whose_definition_could_not_be_read_is_not_decided_by_the_old_one() -> None:
+    async with memory_store() as inner:
+        store = UnreadableDefinition(inner)
+        async with running_database(store, partitions_per_table=1) as database:
+            table, _ = await one_partition(database)
+            await database.update_table("Thread", ON)
+            store.failures = 1
+            with pytest.raises(InternalServerError, match="Nothing was written"):
+                await table.write(put(MEANWHILE))
+            assert store.failures == 0
             await table.write(put(AFTER))
             assert await recorded(table) == 1
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,10 +21,10 @@ from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Put
-from dynactor.storage.store import Group, Locked, Snapshot, Store, View
+from dynactor.storage.store import Group, Snapshot, Store, View
 from dynactor.storage.store_figures import StoreFigures
 from dynactor.streams.kafka.broker import Broker
-from tests.support.stores.loose_locks import loosely_locked
+from tests.support.stores.local_reads import LocalReads
 from tests.support.stores.store import memory_store
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class SetClock(VirtualClock):
         super().__init__(epoch_seconds)
 
 
-class HeldStore:
+class HeldStore(LocalReads):
     """A store whose commits become durable when the test says so, and may be refused.
 
     Everything else is as in the wrapped store.
@@ -119,21 +119,6 @@ class HeldStore:
 
     def durable(self) -> View:
         return self._durable_view if self.holding else self._store.durable()
-
-    def eventual(self) -> View:
-        return self.durable()
-
-    async def in_snapshot(
-        self,
-        read: Callable[[View], Awaitable[T]],
-        *,
-        calls_once: bool,  # noqa: ARG002 - of the port
-        eventual: bool = False,  # noqa: ARG002 - of the port
-    ) -> T:
-        return await read(self.durable())
-
-    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:  # noqa: ARG002 - of the port
-        return loosely_locked(self)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
         return Snapshot(self.durable())

@@ -16,15 +16,13 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from dynactor.storage.store import (
     Closed,
     Group,
-    Locked,
     NotCached,
     Row,
     Snapshot,
@@ -34,7 +32,7 @@ from dynactor.storage.store import (
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
-from tests.support.stores.loose_locks import loosely_locked
+from tests.support.stores.local_reads import LocalReads
 
 T = TypeVar("T")
 
@@ -63,7 +61,7 @@ class UnreadableView:
         raise self._error
 
 
-class FaultyStore:
+class FaultyStore(LocalReads):
     """A ``Store`` that wraps another one."""
 
     def __init__(self, inner: Store) -> None:
@@ -83,21 +81,6 @@ class FaultyStore:
         if self._unreadable is not None:
             return self._unreadable
         return self._inner.durable() if self._durable is None else self._durable
-
-    def eventual(self) -> View:
-        return self.durable()
-
-    async def in_snapshot(
-        self,
-        read: Callable[[View], Awaitable[T]],
-        *,
-        calls_once: bool,  # noqa: ARG002 - of the port
-        eventual: bool = False,  # noqa: ARG002 - of the port
-    ) -> T:
-        return await read(self.durable())
-
-    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:  # noqa: ARG002 - of the port
-        return loosely_locked(self)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
         if self._unreadable is not None or self._durable is not None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import Future
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -18,7 +17,6 @@ from typing import TypeVar
 from dynactor.storage.store import (
     NOT_CACHED,
     Group,
-    Locked,
     NotCached,
     Row,
     Snapshot,
@@ -27,7 +25,7 @@ from dynactor.storage.store import (
     View,
 )
 from dynactor.storage.store_figures import StoreFigures
-from tests.support.stores.loose_locks import loosely_locked
+from tests.support.stores.local_reads import LocalReads
 
 T = TypeVar("T")
 
@@ -79,7 +77,7 @@ class DelayedView:
         )
 
 
-class DelayedStore:
+class DelayedStore(LocalReads):
     """A ``Store`` that wraps another one. ``durable()`` never waits, as the port requires."""
 
     def __init__(self, inner: Store, delays: Delays) -> None:
@@ -96,21 +94,6 @@ class DelayedStore:
 
     def durable(self) -> View:
         return DelayedView(self._shown, self._delays)
-
-    def eventual(self) -> View:
-        return self.durable()
-
-    async def in_snapshot(
-        self,
-        read: Callable[[View], Awaitable[T]],
-        *,
-        calls_once: bool,  # noqa: ARG002 - of the port
-        eventual: bool = False,  # noqa: ARG002 - of the port
-    ) -> T:
-        return await read(self.durable())
-
-    def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:  # noqa: ARG002 - of the port
-        return loosely_locked(self)
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
         return Snapshot(self.durable())
