@@ -29,7 +29,7 @@ _MILLISECOND_SECONDS: Final = 0.001
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1024 * 1024
 
-_TRIMMED: Final = "The data you are trying to access has been trimmed."
+TRIMMED: Final = "The data you are trying to access has been trimmed."
 
 _encoder = msgpack.Encoder()
 _decoder = msgpack.Decoder(Stream)
@@ -122,7 +122,7 @@ class StreamRegistry:
             ResourceNotFoundException: the shard was forgotten.
         """
         if after < shard.horizon:
-            raise TrimmedDataAccessException(_TRIMMED)
+            raise TrimmedDataAccessException(TRIMMED)
         last = self.tail(shard)
         feed = self._feeds.get(shard.partition_number)
         records = None
@@ -373,7 +373,7 @@ def _check_readable(
     if stored.last is not None:
         trimmed = min(trimmed, stored.last)
     if after < max(stored.horizon, trimmed):
-        raise TrimmedDataAccessException(_TRIMMED)
+        raise TrimmedDataAccessException(TRIMMED)
 
 
 def _up_to(last: int, records: list[ChangeRecord]) -> list[ChangeRecord]:

@@ -7,6 +7,7 @@ from typing import Final, NoReturn
 from msgspec import json
 
 from dynactor.actors.catalog.control_plane import StreamReads
+from dynactor.actors.catalog.streams import TRIMMED
 from dynactor.api.answers.table_description import stream_arn
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
@@ -54,9 +55,7 @@ async def handle(call: Call[GetShardIteratorInput]) -> bytes:
             if request.ShardIteratorType == "AT_SEQUENCE_NUMBER":
                 after = min(after, number.counter - 1)
             if after < shard.horizon:
-                raise TrimmedDataAccessException(
-                    "The data you are trying to access has been trimmed."
-                )
+                raise TrimmedDataAccessException(TRIMMED)
     cursor = Cursor(
         stream_arn(database, stream.table_name, stream.label),
         shard.shard_id,

@@ -185,6 +185,19 @@ class Connections:
             self._idle.append(connection)
         self._wake_next()
 
+    async def roll_back(self, connection: Any) -> None:
+        """End the transaction of a connection, and return the connection to the pool."""
+        is_usable = False
+        try:
+            if connection.is_in_transaction():
+                await connection.execute("ROLLBACK")
+            is_usable = True
+        except FAILURES as error:
+            # PostgreSQL has ended the session, and its transaction with it.
+            translate(error)
+        finally:
+            self.give_back(connection, is_usable=is_usable)
+
     def _wake_next(self) -> None:
         while self._waiting:
             turn = self._waiting.popleft()

@@ -48,19 +48,7 @@ class LockingSessions:
             yield LockedHeads(connection, self._statements, self._commits)
         finally:
             timer.cancel()
-            await self._release(connection)
-
-    async def _release(self, connection: Any) -> None:
-        is_usable = False
-        try:
-            if connection.is_in_transaction():
-                await connection.execute("ROLLBACK")
-            is_usable = True
-        except FAILURES as error:
-            # PostgreSQL has ended the session, and its locks with it.
-            translate(error)
-        finally:
-            self._connections.give_back(connection, is_usable=is_usable)
+            await self._connections.roll_back(connection)
 
 
 class LockedHeads:

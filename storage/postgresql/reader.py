@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 from anyio.abc import TaskGroup
 
 from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, Connections
-from dynactor.storage.postgresql.errors import FAILURES, translate
 from dynactor.storage.postgresql.point_reads import PointReads
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.postgresql.views import (
@@ -123,14 +122,4 @@ class Reader:
         if connection.is_closed():
             self._for_snapshots.give_back(connection, is_usable=False)
         else:
-            self._tasks.start_soon(self._roll_back, connection)
-
-    async def _roll_back(self, connection: Any) -> None:
-        is_usable = False
-        try:
-            await connection.execute("ROLLBACK")
-            is_usable = True
-        except FAILURES as error:
-            translate(error)
-        finally:
-            self._for_snapshots.give_back(connection, is_usable=is_usable)
+            self._tasks.start_soon(self._for_snapshots.roll_back, connection)

@@ -1,4 +1,4 @@
-"""What fakes of the storage port do alike: all reads use ``durable``, and locks lock nothing."""
+"""A common base of fakes of the storage port: all reads use ``durable``, locks lock nothing."""
 
 from __future__ import annotations
 
