@@ -111,7 +111,7 @@ class Group(Struct, frozen=True):
     @property
     def ranges(self) -> Sequence[tuple[bytes, bytes]]:
         """All ranges whose rows the group deletes."""
-        return (*self.range_deletes, *self.discards)
+        return (*self.range_deletes, *self.discards) if self.discards else self.range_deletes
 
 
 class NotCached(Enum):
