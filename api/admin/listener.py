@@ -47,6 +47,8 @@ from dynactor.api.http.browser_access import Access, host_refusal
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import url
 from dynactor.api.http.settings import SERVER_NAME
+from dynactor.api.tls.acceptor import accepting_tls
+from dynactor.api.tls.certificate import ServerCertificate
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.store import Store, StoreError
@@ -72,7 +74,10 @@ class Administered(NamedTuple):
 
 @asynccontextmanager
 async def serving_admin(
-    administered: Administered, access: Access, listener: socket.socket
+    administered: Administered,
+    access: Access,
+    listener: socket.socket,
+    certificate: ServerCertificate | None = None,
 ) -> AsyncIterator[str]:
     """Serve within the context; yields the listener's URL."""
     async with measured_loop_lag() as loop_lag:
@@ -81,8 +86,12 @@ async def serving_admin(
         runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
         try:
-            await web.SockSite(runner, listener).start()
-            yield url(listener)
+            if certificate is None:
+                await web.SockSite(runner, listener).start()
+                yield url(listener)
+            else:
+                async with accepting_tls(listener, server, certificate):
+                    yield url(listener, certificate)
         finally:
             await runner.cleanup()
 

@@ -15,10 +15,11 @@ import msgspec
 
 from dynactor.api.admin.change_header import CHANGE_HEADER, CHANGE_HEADER_VALUE
 from dynactor.api.commands.reach import CannotCall, no_address, not_reached
+from dynactor.api.commands.trusted_authorities import tls_context
 
 AnswerT = TypeVar("AnswerT")
 
-_CONNECTIONS: Final = {"http": HTTPConnection, "https": HTTPSConnection}
+_SCHEMES: Final = ("http", "https")
 _TIMEOUT_SECONDS: Final = 300.0
 
 
@@ -92,15 +93,14 @@ class AdminClient:
             host, port = address.hostname, address.port
         except ValueError:
             raise no_address(self._endpoint) from None
-        kind = _CONNECTIONS.get(address.scheme)
-        if kind is None or not host:
+        if address.scheme not in _SCHEMES or not host:
             raise no_address(self._endpoint)
         content = None if body is None else msgspec.json.encode(body)
         headers = {CHANGE_HEADER: CHANGE_HEADER_VALUE}
         if body is not None:
             headers["Content-Type"] = "application/json"
-        connection = kind(host, port, timeout=timeout_seconds)
         try:
+            connection = _connection(address.scheme, host, port, timeout_seconds)
             connection.connect()
         except OSError as error:
             raise not_reached(self._endpoint, error.strerror or str(error)) from None
@@ -112,3 +112,11 @@ class AdminClient:
             raise CannotCall(f"No answer from {self._endpoint}: {error}") from None
         finally:
             connection.close()
+
+
+def _connection(
+    scheme: str, host: str, port: int | None, timeout_seconds: float | None
+) -> HTTPConnection:
+    if scheme == "http":
+        return HTTPConnection(host, port, timeout=timeout_seconds)
+    return HTTPSConnection(host, port, timeout=timeout_seconds, context=tls_context())

@@ -20,10 +20,12 @@ from aiohttp import (
     ClientError,
     ClientSession,
     NonHttpUrlClientError,
+    TCPConnector,
 )
 
 from dynactor.api.commands.caller_scope import caller_scope
 from dynactor.api.commands.reach import CannotCall, no_address, not_reached
+from dynactor.api.commands.trusted_authorities import tls_context
 from dynactor.api.http.access_keys import own_access_key
 from dynactor.api.http.protocol import JSON_1_0
 from dynactor.api.http.signature import authorization
@@ -162,5 +164,6 @@ def _reaching(endpoint: str) -> Iterator[None]:
 @asynccontextmanager
 async def open_client(endpoint: str, region: str | None = None) -> AsyncIterator[Client]:
     """A client whose connections stay open within the context."""
-    async with ClientSession() as session:
+    connector = TCPConnector(ssl=tls_context()) if endpoint.startswith("https:") else None
+    async with ClientSession(connector=connector) as session:
         yield Client(endpoint, session, region)

@@ -274,8 +274,9 @@ class FullLane:
         identity = self._settings.identity
         name = urlsplit(f"//{host}").hostname
         if self._settings.admin_is_everywhere and identity.admin_endpoint and name:
-            port = urlsplit(identity.admin_endpoint).port
-            identity = structs.replace(identity, admin_endpoint=http_url(name, port))
+            admin = urlsplit(identity.admin_endpoint)
+            url = http_url(name, admin.port, admin.scheme)
+            identity = structs.replace(identity, admin_endpoint=url)
         body = json.encode(identity) + b"\n"
         return _response_of(Answer(200, "application/json", body, next(self._protocol.request_ids)))
 

@@ -38,7 +38,7 @@ class BoundedReads(asyncio.BufferedProtocol):
         unsent_answers: UnsentAnswers,
     ) -> None:
         self._protocol = protocol
-        self._transport = transport
+        self.transport = transport
         self._piece = piece
         self._unsent_answers = unsent_answers
         self._has_read = True
@@ -84,32 +84,37 @@ class BoundedReads(asyncio.BufferedProtocol):
             self._close_when_idle(_TURNS_TO_NEXT_REQUEST)
         else:
             self._close_if_broken_off()
-        return True
+        return can_half_close(self.transport)
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client has disconnected."""
-        self._unsent_answers.remove(self._transport)
+        self._unsent_answers.remove(self.transport)
         self._protocol.connection_lost(error)
 
     def pause_writing(self) -> None:
         """The client does not read its answers, so stop sending."""
-        self._unsent_answers.add(self._transport)
+        self._unsent_answers.add(self.transport)
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
         """The client has read its answers."""
-        self._unsent_answers.remove(self._transport)
+        self._unsent_answers.remove(self.transport)
         self._protocol.resume_writing()
 
     def _close_if_broken_off(self) -> None:
         if self._is_ended and self._body is not None and not self._body.is_eof():
-            self._transport.close()
+            self.transport.close()
 
     def _close_when_idle(self, turns: int) -> None:
         """Close after these turns of the event loop, unless a request that was read starts."""
         if self._body is not None:
             return
         if turns == 0:
-            self._transport.close()
+            self.transport.close()
         else:
             asyncio.get_running_loop().call_soon(self._close_when_idle, turns - 1)
+
+
+def can_half_close(transport: asyncio.Transport) -> bool:
+    """Whether answers can be sent after the client's end: event loops close TLS as a whole."""
+    return transport.get_extra_info("sslcontext") is None

@@ -31,7 +31,7 @@ from aiohttp import web
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.http.answer_damage import CUTS
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
-from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
+from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads, can_half_close
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.message import (
     HEAD_END,
@@ -79,7 +79,8 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self._ending = False
         self._ended = False
         # Connections in the full lane; for a closing one, when a sweep first saw it closing.
-        self._handed_over: WeakKeyDictionary[asyncio.Transport, float | None] = WeakKeyDictionary()
+        # The event loop's transports of TLS can't be weakly referenced.
+        self._handed_over: WeakKeyDictionary[BoundedReads, float | None] = WeakKeyDictionary()
         # Connections whose answers are sent at the end of this turn of the event loop.
         self.unsent: list[FastLane] = []
         self.turn = LoopTurn(self._send_all)
@@ -111,11 +112,15 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         if self._ending and not self._connections:
             self._all_closed.set()
 
-    def hand_over(self, connection: FastLane, transport: asyncio.Transport) -> web.RequestHandler:
-        """Move a connection to the full lane; return its protocol there."""
+    def hand_over(
+        self, connection: FastLane, transport: asyncio.Transport
+    ) -> tuple[web.RequestHandler, BoundedReads]:
+        """Move a connection to the full lane; return its protocol there, and its reads."""
         self.closed(connection)
-        self._handed_over[transport] = None
-        return self._full()
+        full = self._full()
+        in_pieces = BoundedReads(full, transport, self.piece, self.unsent_answers)
+        self._handed_over[in_pieces] = None
+        return full, in_pieces
 
     def _send_all(self) -> None:
         connections, self.unsent = self.unsent, []
@@ -187,22 +192,22 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         while True:
             await anyio.sleep(shortest_seconds / _SWEEPS_PER_TIMEOUT)
             now = anyio.current_time()
-            for connection in list(self._connections):
-                connection.sweep(now)
-            for transport, closing_since in list(self._handed_over.items()):
-                self._sweep_full(transport, closing_since, now)
+            for fast in list(self._connections):
+                fast.sweep(now)
+            for connection, closing_since in list(self._handed_over.items()):
+                self._sweep_full(connection, closing_since, now)
 
     def _sweep_full(
-        self, transport: asyncio.Transport, closing_since: float | None, now: float
+        self, connection: BoundedReads, closing_since: float | None, now: float
     ) -> None:
         """Abort a closing connection of aiohttp whose client does not read its last answers."""
-        if not transport.is_closing():
+        if not connection.transport.is_closing():
             return
         if closing_since is None:
-            self._handed_over[transport] = now
+            self._handed_over[connection] = now
         elif now - closing_since >= self.settings.transfer_seconds:
-            transport.abort()
-            del self._handed_over[transport]
+            connection.transport.abort()
+            del self._handed_over[connection]
 
 
 class FastLane(asyncio.Protocol):
@@ -280,7 +285,7 @@ class FastLane(asyncio.Protocol):
         """Keep the connection: the client sends no more, but may still wait for answers."""
         self._ending = True
         self._wake()
-        return True
+        return can_half_close(self._transport)
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Finish the request in flight without sending its answer; the client has disconnected.
@@ -526,10 +531,7 @@ class FastLane(asyncio.Protocol):
             return
         self._left = True
         self._resume_reading()
-        full = self._lanes.hand_over(self, self._transport)
-        in_pieces = BoundedReads(
-            full, self._transport, self._lanes.piece, self._lanes.unsent_answers
-        )
+        full, in_pieces = self._lanes.hand_over(self, self._transport)
         self._transport.set_protocol(in_pieces)
         full.connection_made(self._transport)
         held, self._held = bytes(self._held), bytearray()

@@ -73,6 +73,8 @@ class RequestFigures:
         # The number of open connections, and their queues; set by ``dynactor.api.http.server``.
         self.connections: Callable[[], int] = lambda: 0
         self.queues: Callable[[], QueueLengths] = QueueLengths
+        # The expiry of the server's certificate in epoch seconds; None without TLS.
+        self.certificate_expiry: Callable[[], float | None] = lambda: None
         # None, unless traces are exported.
         self.traces: Callable[[], TraceCounts | None] = lambda: None
 

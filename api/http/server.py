@@ -20,6 +20,8 @@ from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.request_figures import QueueLengths
 from dynactor.api.http.server_identity import http_url
 from dynactor.api.http.settings import HttpSettings
+from dynactor.api.tls.acceptor import accepting_tls
+from dynactor.api.tls.certificate import ServerCertificate
 
 _BACKLOG: Final = 1024
 # Wildcard addresses, with the addresses that clients use to connect.
@@ -60,10 +62,11 @@ def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:
     return listener
 
 
-def url(listener: socket.socket) -> str:
+def url(listener: socket.socket, certificate: ServerCertificate | None = None) -> str:
     """The URL for clients on the same machine."""
     host, port = listener.getsockname()[:2]
-    return http_url(_LOOPBACK.get(host, host), port)
+    scheme = "http" if certificate is None else "https"
+    return http_url(_LOOPBACK.get(host, host), port, scheme)
 
 
 def listens_everywhere(listener: socket.socket) -> bool:
@@ -73,9 +76,12 @@ def listens_everywhere(listener: socket.socket) -> bool:
 
 @asynccontextmanager
 async def serving(
-    protocol: Protocol, settings: HttpSettings, listener: socket.socket
+    protocol: Protocol,
+    settings: HttpSettings,
+    listener: socket.socket,
+    certificate: ServerCertificate | None = None,
 ) -> AsyncIterator[str]:
-    """Serve within the context, which yields the endpoint's URL.
+    """Serve within the context, which yields the endpoint's URL; TLS needs a certificate.
 
     When the context ends, requests in flight are answered and no others are accepted.
     """
@@ -94,15 +100,32 @@ async def serving(
             fast.unsent_answers.connection_count,
             fast.unsent_answers.size_bytes,
         )
-        server = await asyncio.get_running_loop().create_server(
-            fast.connection, sock=listener, backlog=_BACKLOG
-        )
-        protocol.is_serving = True
         try:
-            yield url(listener)
+            async with _accepting(listener, fast, certificate):
+                protocol.is_serving = True
+                try:
+                    yield url(listener, certificate)
+                finally:
+                    protocol.is_serving = False
         finally:
-            protocol.is_serving = False
-            server.close()
             fast.end()
             full.pre_shutdown()
             await full.shutdown(settings.drain_seconds)
+
+
+@asynccontextmanager
+async def _accepting(
+    listener: socket.socket, fast: FastLanes, certificate: ServerCertificate | None
+) -> AsyncIterator[None]:
+    """Accept connections within the context."""
+    if certificate is not None:
+        async with accepting_tls(listener, fast.connection, certificate):
+            yield
+        return
+    server = await asyncio.get_running_loop().create_server(
+        fast.connection, sock=listener, backlog=_BACKLOG
+    )
+    try:
+        yield
+    finally:
+        server.close()

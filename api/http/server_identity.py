@@ -19,6 +19,6 @@ class ServerIdentity(Struct, frozen=True):
     admin_endpoint: str | None = None
 
 
-def http_url(host: str, port: int | None) -> str:
+def http_url(host: str, port: int | None, scheme: str = "http") -> str:
     """The URL of a listener, with brackets around an IPv6 address."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

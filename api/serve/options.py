@@ -40,6 +40,7 @@ from dynactor.storage.namespaces import Separation
 
 # Each group fits on one screen.
 _ACCESS: Final = Group("Addresses and access", sort_key=1)
+_TLS: Final = Group("TLS", sort_key=2)
 _DATA: Final = Group("Data", sort_key=2)
 _REGIONS: Final = Group("Regions and compatibility", sort_key=2)
 _PROCESS: Final = Group("Admin port and process", sort_key=3)
@@ -156,6 +157,16 @@ class ServeOptions:
     credentials_file: Annotated[Path | None, Parameter(group=_ACCESS)] = None
     """File with the access keys that clients must sign with, in the format of ~/.aws/credentials.
     Without the option every access key is accepted."""
+
+    tls_cert: Annotated[Path | None, Parameter(group=_TLS)] = None
+    """File with the certificate of the server and its chain, in PEM form. Both ports then speak
+    HTTPS."""
+
+    tls_key: Annotated[Path | None, Parameter(group=_TLS)] = None
+    """File with the private key of --tls-cert, in PEM form, without a password."""
+
+    tls_self_signed: Annotated[bool, Parameter(group=_TLS, negative=())] = False
+    """Make a certificate for development in the data directory. Needs the extra dynactor[tls]."""
 
     allow_reset: Annotated[bool, Parameter(group=_ACCESS, negative=())] = False
     """Allow reset and snapshots over the admin port for data on disk. With --in-memory they are
@@ -277,6 +288,7 @@ class ServeOptions:
                 "on this system. Start with --in-memory, or in a container"
             )
         self._check_hosts()
+        self._check_tls()
         self.access_keys  # noqa: B018 - to find errors at once
         self.admin_secret  # noqa: B018 - likewise
         # The region becomes a part of ARNs, whose fields are separated by colons.
@@ -329,6 +341,15 @@ class ServeOptions:
                 f"Every client that can reach {self.admin_host} may read metrics, keys of items "
                 "and the state of the server there. Add --allow-open if that is intended. Changes "
                 "need --admin-secret-file anyway"
+            )
+
+    def _check_tls(self) -> None:
+        """Refuse half of a certificate, and two certificates."""
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ConfigurationError("--tls-cert and --tls-key belong together: give both of them")
+        if self.tls_self_signed and self.tls_cert is not None:
+            raise ConfigurationError(
+                "--tls-self-signed makes a certificate: leave out --tls-cert and --tls-key"
             )
 
     def _check_names(self) -> None:
@@ -442,6 +463,19 @@ class ServeOptions:
         if self.store_kind != "disk":
             return None
         return (self.data_dir or _default_data_dir()).expanduser().absolute()
+
+    @property
+    def tls_directory(self) -> Path:
+        """The directory of a certificate for development; data in memory has one of its own."""
+        data = self.data_directory
+        if data is not None:
+            return data / "tls"
+        return _default_data_dir().with_name("dynactor-tls").expanduser().absolute()
+
+    @property
+    def host_names(self) -> list[str]:
+        """The host names of --allowed-hosts."""
+        return _split(self.allowed_hosts)
 
     # Read once: the checked value is the used value, and a pipe can't be read twice.
     @cached_property

@@ -11,6 +11,7 @@ from contextlib import (
     suppress,
 )
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct, structs
@@ -31,9 +32,12 @@ from dynactor.api.http.settings import HttpSettings
 from dynactor.api.http.signature import Signatures
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.serve.database_host import DatabaseHost, Opening, hosting_database
+from dynactor.api.serve.file_watch import FileWatch, watching
+from dynactor.api.serve.open_certificate import open_certificate
 from dynactor.api.serve.open_postgresql import open_postgresql
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.trace_options import TraceOptions
+from dynactor.api.tls.certificate import ServerCertificate
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
 from dynactor.storage.copies import refuse_unfinished_copy
 from dynactor.storage.directory_backups import Backups
@@ -61,6 +65,15 @@ class RunningServer(Struct, frozen=True):
     admin_endpoint: str | None
     # None: the server uses real time.
     clock: ClockState | None
+    # The certificate that clients must trust, if the server has made one.
+    authority: Path | None
+    # Read when they change, or when ``reload`` is called.
+    watches: list[FileWatch]
+
+    def reload(self) -> None:
+        """Read the certificate again."""
+        for watch in self.watches:
+            watch.reload()
 
 
 @asynccontextmanager
@@ -68,7 +81,8 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
     """Serve within the context. The parts stop in reverse order of their start.
 
     Raises:
-        CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: the server can't start.
+        BadCertificate, CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: the
+            server can't start.
     """
     database_settings = DatabaseSettings(
         region=options.region,
@@ -110,6 +124,10 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             enter = stack.enter_async_context
             store = await enter(_store(options))
             await refuse_unfinished_copy(store)
+            opened = open_certificate(options)
+            certificate = None if opened is None else opened.server
+            watches = [] if certificate is None else [_certificate_watch(certificate)]
+            await enter(watching(watches))
             broker = _broker(options)
             separation = options.separation
             home_region = await settle_separation(store, separation, options.region)
@@ -153,17 +171,26 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                         ),
                         options.admin_access,
                         admin,
+                        certificate,
                     )
                 )
             http_settings = _http_settings(options, admin_endpoint, admin)
-            endpoint = await enter(serving(protocol, http_settings, listener))
+            if certificate is not None:
+                protocol.figures.certificate_expiry = lambda: certificate.expires_at_epoch_seconds
+            endpoint = await enter(serving(protocol, http_settings, listener, certificate))
             clock_control = host.database.clock_control
             yield RunningServer(
                 endpoint,
                 listens_everywhere(listener),
                 admin_endpoint,
                 None if clock_control is None else clock_control.state,
+                None if opened is None else opened.authority,
+                watches,
             )
+
+
+def _certificate_watch(certificate: ServerCertificate) -> FileWatch:
+    return FileWatch(lambda: certificate.paths, certificate.reload)
 
 
 @asynccontextmanager

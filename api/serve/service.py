@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final, NoReturn
 
 import anyio
@@ -21,6 +23,7 @@ from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.parent_watch import end_with_parent
 from dynactor.api.serve.running_server import RunningServer, data_location, running_server
 from dynactor.api.serve.service_manager import notify_service_manager
+from dynactor.api.tls.certificate import BadCertificate
 from dynactor.storage.open_files import open_files_limit, raise_open_files_limit
 from dynactor.storage.store import CannotOpen, Damaged, Full, Unavailable
 from dynactor.streams.kafka.broker import Refused
@@ -46,6 +49,7 @@ def run(options: ServeOptions) -> None:
     try:
         anyio.run(serve_until_signal, options, backend_options=backend_options)
     except (
+        BadCertificate,
         CannotListen,
         CannotOpen,
         Damaged,
@@ -75,6 +79,8 @@ async def serve_until_signal(options: ServeOptions) -> None:
             ``running_server``.
     """
     is_asked = False
+    # A closed terminal can't be opened, so find it now.
+    has_terminal = _has_terminal()
     # Signals are received from the start, because a process may send one after the announcement.
     with anyio.open_signal_receiver(*_stop_signals()) as signals:
         async with running_server(options) as running:
@@ -82,6 +88,10 @@ async def serve_until_signal(options: ServeOptions) -> None:
             _announce(running, options)
             notify_service_manager("READY=1")
             async for received in signals:
+                if received == signal.SIGHUP and running.watches and not has_terminal:
+                    _log.info("files_read", signal=received.name)
+                    running.reload()
+                    continue
                 _log.info("stop_requested", signal=received.name)
                 notify_service_manager("STOPPING=1")
                 is_asked = True
@@ -94,11 +104,21 @@ async def serve_until_signal(options: ServeOptions) -> None:
 def _stop_signals() -> list[signal.Signals]:
     """The signals that end the server.
 
-    Closing the server's terminal sends SIGHUP, unless nohup makes the server ignore it.
+    Closing the server's terminal sends SIGHUP, unless nohup makes the server ignore it. Without a
+    terminal, SIGHUP has a server read its files again.
     """
     hang_up = signal.getsignal(signal.SIGHUP)
     stopping = [signal.SIGTERM, signal.SIGINT]
     return stopping if hang_up == signal.SIG_IGN else [*stopping, signal.SIGHUP]
+
+
+def _has_terminal() -> bool:
+    """Whether the process has a controlling terminal, whose end SIGHUP reports."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _warn_of_few_files() -> None:
@@ -123,6 +143,7 @@ def _announce(running: RunningServer, options: ServeOptions) -> None:
     sys.stdout.write(
         f"Listening on {endpoint}{everywhere}\n"
         + (f"Metrics on {admin}{METRICS_PATH}\n" if admin else "")
+        + (_of_authority(running.authority) if running.authority else "")
         + (_of_clock(running.clock) if running.clock else "")
         + f"Data in {place}\n"
         + f"Try it from Python{with_key} (pip install boto3):\n"
@@ -130,6 +151,10 @@ def _announce(running: RunningServer, options: ServeOptions) -> None:
         f'region_name="{options.region}"{"" if keys else any_key})\n'
     )
     sys.stdout.flush()
+
+
+def _of_authority(authority: Path) -> str:
+    return f"Clients trust the certificate with AWS_CA_BUNDLE={authority}\n"
 
 
 def _of_clock(state: ClockState) -> str:

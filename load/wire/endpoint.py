@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from functools import cache
@@ -41,7 +42,7 @@ class Endpoint(Struct, frozen=True):
 @cache
 def _tls() -> ssl.SSLContext:
     # Cached for all connections, because this call reads all certificate authorities.
-    return ssl.create_default_context()
+    return ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE") or None)
 
 
 def parse_endpoint(url: str) -> Endpoint:

@@ -43,6 +43,8 @@ class ServerFigures(Struct, frozen=True):
     queues: QueueLengths = QueueLengths()
     # None, unless traces are exported.
     traces: TraceCounts | None = None
+    # In epoch seconds; None without TLS.
+    certificate_expiry: float | None = None
 
 
 def server_figures(
@@ -56,6 +58,7 @@ def server_figures(
         loop_lag,
         requests.queues(),
         requests.traces(),
+        requests.certificate_expiry(),
     )
 
 
@@ -72,6 +75,12 @@ class ServerCollector(Collector):
         yield from self._queues()
         if self._figures.traces is not None:
             yield from _traces(self._figures.traces)
+        if self._figures.certificate_expiry is not None:
+            yield GaugeMetricFamily(
+                "dynactor_tls_certificate_expiry_timestamp_seconds",
+                "Time at which the server's certificate expires, in epoch seconds.",
+                value=self._figures.certificate_expiry,
+            )
         lag = HistogramMetricFamily(
             "dynactor_event_loop_lag_seconds",
             "Delay of a timer of the event loop, measured once a second.",

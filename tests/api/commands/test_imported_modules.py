@@ -35,6 +35,7 @@ ADMIN_CLIENT = COMMAND_LINE | {
 ADMIN_CLIENT |= {
     "dynactor.api.admin.change_header",
     "dynactor.api.commands.reach",
+    "dynactor.api.commands.trusted_authorities",
     "dynactor.api.http",
     "dynactor.api.http.server_identity",
 }

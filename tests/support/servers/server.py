@@ -16,7 +16,7 @@ from time import monotonic
 from typing import IO
 
 PROJECT = Path(__file__).parents[3]
-_LISTENING = re.compile(r"Listening on (http://\S+)")
+_LISTENING = re.compile(r"Listening on (https?://\S+)")
 # Long enough for a busy machine. If the process exits, the wait ends at once.
 _START_DEADLINE_SECONDS = 120
 _STOP_DEADLINE_SECONDS = 30

@@ -1,0 +1,40 @@
+"""The certificate of the server's ports, from the options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from dynactor.api.serve.options import ServeOptions
+from dynactor.api.tls.certificate import BadCertificate, ServerCertificate
+
+
+class OpenCertificate(NamedTuple):
+    """The server's certificate. Clients must trust ``authority``, if the server made one."""
+
+    server: ServerCertificate
+    authority: Path | None = None
+
+
+def open_certificate(options: ServeOptions) -> OpenCertificate | None:
+    """Load or make the certificate; None: the ports speak plain HTTP.
+
+    A certificate for development is in the data directory, so the data must be open.
+
+    Raises:
+        BadCertificate: the certificate can't be used, or the library to make one is missing.
+    """
+    if options.tls_cert is not None and options.tls_key is not None:
+        paths = options.tls_cert.expanduser(), options.tls_key.expanduser()
+        return OpenCertificate(ServerCertificate(*paths))
+    if not options.tls_self_signed:
+        return None
+    try:
+        # Only a development certificate needs the library.
+        from dynactor.api.tls.self_signed import self_signed_certificate  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise BadCertificate(
+            f"--tls-self-signed needs {error.name}: install it by pip install 'dynactor[tls]'"
+        ) from error
+    made = self_signed_certificate(options.tls_directory, options.host_names)
+    return OpenCertificate(ServerCertificate(made.certificate, made.key), made.authority)

@@ -1,0 +1,1 @@
+"""TLS for listeners: certificates that are reloaded, development certificates, handshakes."""

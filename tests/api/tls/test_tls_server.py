@@ -1,0 +1,143 @@
+"""A server that speaks TLS: requests in both lanes, refused clients, bounded handshakes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from time import monotonic
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import pytest
+
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.server import listen, serving
+from dynactor.api.http.settings import HttpSettings
+from dynactor.api.tls import acceptor
+from dynactor.api.tls.self_signed import self_signed_certificate
+from tests.api.serve.test_service import hangups
+from tests.support.clients.raw_http import TO_FULL_LANE, RawConnection, raw_connection, request
+from tests.support.databases.fake_operations import ECHO, NO_DATABASE
+from tests.support.environment.stepped_time import on_stepped_time, pass_seconds
+from tests.support.servers.certificates import certificate_for_tests, trusting
+from tests.support.servers.server import running_server
+
+DEADLINE_SECONDS = 30
+MIB = 1024 * 1024
+
+
+@asynccontextmanager
+async def tls_server() -> AsyncIterator[str]:
+    protocol = Protocol(NO_DATABASE, (ECHO,))
+    with listen("127.0.0.1", 0) as listener:
+        async with serving(
+            protocol, HttpSettings("local"), listener, certificate_for_tests().server
+        ) as endpoint:
+            yield endpoint
+
+
+@asynccontextmanager
+async def tls_connection(
+    endpoint: str, context: ssl.SSLContext | None = None
+) -> AsyncIterator[RawConnection]:
+    parts = urlsplit(endpoint)
+    reader, writer = await asyncio.open_connection(
+        parts.hostname, parts.port, ssl=context or certificate_for_tests().client
+    )
+    try:
+        yield RawConnection(reader, writer)
+    finally:
+        writer.transport.abort()
+
+
+async def test_requests_are_answered_in_both_lanes():
+    async with tls_server() as endpoint:
+        assert endpoint.startswith("https://127.0.0.1:")
+        async with tls_connection(endpoint) as connection:
+            assert (await connection.ask("Echo", b'{"Text":"a"}')).body == b'{"Text":"a"}'
+            large = b'{"Text":"%s"}' % (b"x" * MIB)
+            assert (await connection.ask("Echo", large)).body == large
+            answer = await connection.ask("Echo", b'{"Text":"b"}', TO_FULL_LANE)
+            assert answer.body == b'{"Text":"b"}'
+            assert (await connection.ask("Echo", large)).body == large
+
+
+@pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast lane", "full lane"])
+async def test_a_client_that_ends_the_connection_leaves_nothing_behind(
+    more: tuple[str, ...], caplog: pytest.LogCaptureFixture
+):
+    async with tls_server() as endpoint, tls_connection(endpoint) as connection:
+        await connection.ask("Echo", b"{}", *more)
+        connection.writer.close()
+        assert await connection.reader.read() == b""
+    assert caplog.records == []
+
+
+async def test_only_tls_1_2_and_1_3_are_spoken():
+    async with tls_server() as endpoint:
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = trusting(certificate_for_tests().files.authority)
+            context.minimum_version = context.maximum_version = version
+            async with tls_connection(endpoint, context) as connection:
+                assert (await connection.ask("Echo")).status == 200
+        old = trusting(certificate_for_tests().files.authority)
+        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+            old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            async with tls_connection(endpoint, old):
+                pass
+
+
+async def test_a_client_without_tls_is_answered_with_a_sentence():
+    async with tls_server() as endpoint, raw_connection(endpoint) as connection:
+        connection.send(request("Echo"))
+        answer = await connection.answer()
+        assert answer.status == 400
+        assert answer.body == b"This port speaks HTTPS: use https:// in the address.\n"
+        assert await connection.is_closed()
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"])
+@on_stepped_time
+async def test_a_slow_handshake_is_ended(sent: bytes):
+    async with tls_server() as endpoint, raw_connection(endpoint) as connection:
+        if sent:
+            connection.send(sent)
+        closed = asyncio.ensure_future(connection.is_closed())
+        await pass_seconds(acceptor.HANDSHAKE_SECONDS - 1)
+        assert not closed.done()
+        await pass_seconds(2)
+        assert await closed
+
+
+async def test_the_oldest_unfinished_handshake_makes_way_for_new_ones(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(acceptor, "MOST_HANDSHAKES", 2)
+    async with tls_server() as endpoint, AsyncExitStack() as stack:
+        silent = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(3)]
+        assert await silent[0].is_closed()
+        async with tls_connection(endpoint) as connection:
+            assert (await connection.ask("Echo")).status == 200
+
+
+def test_a_server_has_tls_on_both_ports_and_reads_its_files_on_sighup(tmp_path: Path):
+    made = self_signed_certificate(tmp_path, ())
+    arguments = ("--tls-cert", str(made.certificate), "--tls-key", str(made.key))
+    # Set the default handler, because the tests may run under nohup.
+    with hangups(signal.SIG_DFL), running_server(*arguments, "--admin-port", "0") as server:
+        assert server.endpoint.startswith("https://")
+        found = re.search(r"^Metrics on (https://\S+)$", server.announcement, re.MULTILINE)
+        assert found, server.announcement
+        server.process.send_signal(signal.SIGHUP)
+        deadline = monotonic() + DEADLINE_SECONDS
+        while "certificate_loaded" not in server.log and monotonic() < deadline:
+            with urlopen(found[1], context=trusting(made.authority)) as answer:  # noqa: S310
+                assert b"dynactor_tls_certificate_expiry_timestamp_seconds" in answer.read()
+        assert "certificate_loaded" in server.log
+        assert server.stop() == 0
