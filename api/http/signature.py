@@ -122,6 +122,10 @@ class Signatures:
     """Verifies signatures of the known keys."""
 
     def __init__(self, access_keys: tuple[AccessKey, ...]) -> None:
+        self.replace(access_keys)
+
+    def replace(self, access_keys: tuple[AccessKey, ...]) -> None:
+        """Verify signatures of these keys from now on."""
         self._secrets = {key.access_key_id: key.secret_access_key for key in access_keys}
 
     def check(

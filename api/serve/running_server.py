@@ -33,6 +33,7 @@ from dynactor.api.http.signature import Signatures
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.serve.database_host import DatabaseHost, Opening, hosting_database
 from dynactor.api.serve.file_watch import FileWatch, watching
+from dynactor.api.serve.key_watch import key_watch
 from dynactor.api.serve.open_certificate import open_certificate
 from dynactor.api.serve.open_postgresql import open_postgresql
 from dynactor.api.serve.options import ServeOptions
@@ -71,7 +72,7 @@ class RunningServer(Struct, frozen=True):
     watches: list[FileWatch]
 
     def reload(self) -> None:
-        """Read the certificate again."""
+        """Read the certificate and the access keys again."""
         for watch in self.watches:
             watch.reload()
 
@@ -126,7 +127,12 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             await refuse_unfinished_copy(store)
             opened = open_certificate(options)
             certificate = None if opened is None else opened.server
+            keys = options.access_keys
+            signatures = None if keys is None else Signatures(keys)
             watches = [] if certificate is None else [_certificate_watch(certificate)]
+            if signatures is not None and options.credentials_file is not None:
+                watch = key_watch(options.credentials_file.expanduser(), signatures)
+                watches += [] if watch is None else [watch]
             await enter(watching(watches))
             broker = _broker(options)
             separation = options.separation
@@ -138,14 +144,13 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 separation,
             )
             host = await enter(hosting_database(store, opening))
-            keys = options.access_keys
             protocol = await enter(
                 _protocol(
                     options.traces,
                     host.database,
                     OPERATIONS.values(),
                     NOT_IMPLEMENTED,
-                    None if keys is None else Signatures(keys),
+                    signatures,
                     RequestLog(logs_answers=options.log_level == "debug"),
                 )
             )
