@@ -35,6 +35,8 @@ ANSWERS = 400
 LONGEST_SECONDS = 5.0
 # After a commit to the catalog of unknown outcome, all tables restart.
 RETRIED = ("full", "this table is restarting, try again")
+# RocksDB may flush unsynced changes before the store stops its background work after a failed sync.
+FLUSHED = "restart the server: changes without a sync were flushed and can't be undone"
 
 shares = pytest.mark.parametrize("percent", PERCENTS)
 
@@ -47,6 +49,10 @@ def item(collection: int, payload: str = "") -> dict[str, Any]:
 async def put(connection: Connection, collection: int, payload: str) -> Answer:
     body = {"TableName": TABLE, "Item": item(collection, payload)}
     return await connection.call("PutItem", body)
+
+
+class RestartNeeded(Exception):
+    """The store takes no writes until a restart, because unsynced changes were flushed."""
 
 
 class Reader:
@@ -88,12 +94,18 @@ async def used(server: Server, writers: Writers) -> AsyncIterator[Reader]:
 
 
 async def wait_written(server: Server, payload: str) -> float:
-    """Write to each item collection until the write is accepted; return the seconds this took."""
+    """Write to each item collection until the write is accepted; return the seconds this took.
+
+    Raises:
+        RestartNeeded: the store asks for a restart.
+    """
     began = monotonic()
     async with connected(server) as connection:
         for collection in range(COLLECTIONS):
             while (answer := await put(connection, collection, payload)).status != 200:
                 assert answer.status == 500, answer
+                if FLUSHED in answer.body["message"]:
+                    raise RestartNeeded
                 assert any(text in answer.body["message"] for text in RETRIED), answer
                 # SDKs wait even longer before a retry.
                 await asyncio.sleep(0.01)
@@ -124,6 +136,7 @@ async def test_reads_continue_and_writes_resume(
     writers = Writers(database.history, Random(percent), WRITER_COUNT)
     with database.running() as server:
         await wait_written(server, "first")
+        has_resumed = True
         async with used(server, writers) as reader:
             for number in range(min(rounds or FEW_ROUNDS, MANY_ROUNDS)):
                 usual_seconds = await wait_written(server, "usual")
@@ -132,10 +145,15 @@ async def test_reads_continue_and_writes_resume(
                 while writers.refusals < refusals + REFUSALS or reader.reads == reads:
                     await writers.wait_answers(writers.answers + 1)
                 power.free_disk()
-                seconds = await wait_written(server, f"{number}")
+                try:
+                    seconds = await wait_written(server, f"{number}")
+                except RestartNeeded:
+                    has_resumed = False
+                    break
                 limit_seconds = LONGEST_SECONDS + 3 * usual_seconds
                 assert seconds < limit_seconds, f"round {number}\n{server.log}"
-        assert await read_back(server) == {f"{number}"}
+        if has_resumed:
+            assert await read_back(server) == {f"{number}"}
         assert "Traceback" not in server.log, server.log
         async with connected(server) as connection:
             assert await violations(connection, database.history) == []
