@@ -163,6 +163,7 @@ class Partition(Generic[BatchT]):
         if self._definition is not None:
             await self._definition.follow(head.definition_version, self._rows)
         self.head, self._head_bytes = head, head_bytes
+        self.is_stale = False
 
     def _forget(self) -> None:
         """Forget all decisions on rows that the store may have lost."""
@@ -199,15 +200,13 @@ class Partition(Generic[BatchT]):
         loaded after that don't match the partition's memory. A round of unknown outcome may have
         been written.
         """
-        self.is_stale = False
-        try:
-            (head_bytes,) = await self._rows.load([self._head_key])
-            if head_bytes == self._head_bytes:
-                return False
-            await self._load_head()
-        except StoreError:
-            self.is_stale = True
-            raise
+        # Stale until it is read: the load may fail.
+        self.is_stale = True
+        (head_bytes,) = await self._rows.load([self._head_key])
+        if head_bytes == self._head_bytes:
+            self.is_stale = False
+            return False
+        await self._load_head()
         return True
 
     # -- decide and commit ------------------------------------------------------------------
