@@ -27,4 +27,7 @@ def key_watch(path: Path, signatures: Signatures) -> FileWatch | None:
         signatures.replace(keys)
         _log.info("access_keys_read", count=len(keys))
 
-    return FileWatch(lambda: (path,), reload)
+    watch = FileWatch(lambda: (path,), reload)
+    # The file may have changed since the options were read.
+    reload()
+    return watch
