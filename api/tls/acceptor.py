@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -100,7 +99,7 @@ class _Acceptor:
         try:
             with scope:
                 is_open = await self._is_opened(connection)
-        except (OSError, ssl.SSLError) as error:
+        except OSError as error:
             _log.debug("handshake_failed", reason=str(error))
         finally:
             self._handshakes.pop(scope, None)

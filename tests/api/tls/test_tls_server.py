@@ -121,7 +121,8 @@ async def test_the_oldest_unfinished_handshake_makes_way_for_new_ones(
     monkeypatch.setattr(acceptor, "MOST_HANDSHAKES", 2)
     async with tls_server() as endpoint, AsyncExitStack() as stack:
         silent = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(3)]
-        assert await silent[0].is_closed()
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            assert await silent[0].is_closed()
         async with tls_connection(endpoint) as connection:
             assert (await connection.ask("Echo")).status == 200
 
