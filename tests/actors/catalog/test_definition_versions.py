@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
+from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.writes.write import Delete
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.store import Conflict, Group, Locked, Store, Unavailable, View
 from tests.support.databases.databases import put, running_database, table_definition, thread
@@ -202,6 +204,38 @@ async def test_a_write_whose_definition_could_not_be_read_is_not_decided_by_the_
             assert store.failures == 0
             await table.write(put(AFTER))
             assert await recorded(table) == 1
+
+
+async def test_nothing_is_answered_by_a_head_that_could_not_be_read_again() -> None:
+    async with memory_store() as inner:
+        store = UnreadableDefinition(inner)
+        async with running_database(store, partitions_per_table=1) as database:
+            table, _ = await one_partition(database)
+            await table.write(put(AFTER))
+            await database.update_table("Thread", ON)
+            store.failures = 3
+            # Deleting a missing item writes no row, so no commit compares the head.
+            for write in (put(AFTER), Delete(MEANWHILE), Delete(MEANWHILE)):
+                with pytest.raises(InternalServerError, match="Nothing was written"):
+                    await table.write(write)
+            assert store.failures == 0
+            await table.write(Delete(MEANWHILE))
+
+
+async def test_a_head_of_another_writer_stays_stale_until_it_could_be_read() -> None:
+    async with memory_store() as inner:
+        store = UnreadableDefinition(inner)
+        async with running_database(store, partitions_per_table=1) as database:
+            table, key = await one_partition(database)
+            (row,) = await inner.latest.load([key])
+            assert row is not None
+            changed = structs.replace(catalog.decode_partition_head(row), definition_version=1)
+            await inner.commit([Group(key, row, catalog.encode_partition_head(changed))])
+            store.failures = 2
+            for write in (put(AFTER), Delete(MEANWHILE)):
+                with pytest.raises(InternalServerError, match="Nothing was written"):
+                    await table.write(write)
+            assert store.failures == 0
 
 
 async def test_locks_of_transactions_survive_a_change_of_the_table() -> None:
