@@ -159,6 +159,11 @@ async def ended_heads(view: View, partition_numbers: Sequence[int]) -> list[Grou
     return [Group(key, value, None) for key, value in zip(keys, values, strict=True)]
 
 
+def ended_head(partition_number: int, stored: bytes) -> Group:
+    """The group that deletes a partition's stored head."""
+    return Group(key_layout.partition_head(partition_number), stored, None)
+
+
 class Catalog(Struct, frozen=True):
     """All tables, as read at start."""
 

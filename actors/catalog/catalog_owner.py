@@ -107,13 +107,12 @@ class CatalogOwner:
         del self._records[name]
 
     @asynccontextmanager
-    async def locked(self, record: TableRecord) -> AsyncIterator[None]:
-        """Lock a table's record and the heads of its own partitions until the next commit.
+    async def locked(self, record: TableRecord, numbers: Sequence[int]) -> AsyncIterator[None]:
+        """Lock a table's record and the heads of these partitions until the next commit.
 
         Raises:
             StoreError: see the store's ``locked``.
         """
-        numbers = [partition.number for partition in record.partitions]
         keys = [key_layout.table_record(record.definition.name)]
         keys += map(key_layout.partition_head, numbers)
         async with self._store.locked(keys) as locked:
@@ -123,15 +122,14 @@ class CatalogOwner:
             finally:
                 self._locked = None
 
-    async def heads(self, record: TableRecord) -> dict[int, bytes]:
-        """The stored heads of a table's own partitions, by number.
+    async def heads(self, record: TableRecord, numbers: Sequence[int]) -> dict[int, bytes]:
+        """The stored heads of these partitions of a table, by number.
 
         Raises:
             Conflict: another node has changed the table.
             StoreError: they can't be read.
         """
         name = record.definition.name
-        numbers = [partition.number for partition in record.partitions]
         rows = self._locked or self._store.latest
         stored, *values = await rows.load(
             [key_layout.table_record(name), *map(key_layout.partition_head, numbers)]

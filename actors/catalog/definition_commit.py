@@ -23,7 +23,7 @@ from dynactor.storage.catalog import (
 from dynactor.storage.store import Conflict, Fenced, Group
 
 # Number of conflicts before the catalog is loaded again.
-_MOST_CONFLICTS: Final = 10
+MOST_CONFLICTS: Final = 10
 
 
 class Stored(NamedTuple):
@@ -70,11 +70,12 @@ async def redefine(
     """
     version = table.record.definition_version + 1
     record = structs.replace(table.record, definition=definition, definition_version=version)
+    numbers = [partition.number for partition in record.partitions]
     for conflicts in count():
         # Partitions that write all the time change their heads all the time.
         is_busy = conflicts >= CONFLICTS_BEFORE_LOCK
-        async with owner.locked(record) if is_busy else nullcontext():
-            stored_heads = await owner.heads(record)
+        async with owner.locked(record, numbers) if is_busy else nullcontext():
+            stored_heads = await owner.heads(record, numbers)
             heads = {n: decode_partition_head(head) for n, head in stored_heads.items()}
             stored = storing(record, {number: head.counter for number, head in heads.items()})
             raised = [
@@ -98,7 +99,7 @@ async def redefine(
                 except Fenced:
                     raise
                 except Conflict:
-                    if conflicts == _MOST_CONFLICTS:
+                    if conflicts == MOST_CONFLICTS:
                         raise
                     continue
         table.record = stored.record

@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 from dynactor.actors.partition.batch import TableBatch
 from dynactor.actors.partition.charges import Charges
 from dynactor.actors.partition.item_locks import Join, Joined, LockedPart, Resolve
-from dynactor.actors.partition.partition import Partition
+from dynactor.actors.partition.partition import HeadGone, Partition
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.runtime.ref import Ref
+from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.model.errors import InternalServerError
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Group, StoreError
@@ -54,7 +55,10 @@ class Participant:
         try:
             joined = await self._open(partition, message)
         except StoreError as error:
-            envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
+            if isinstance(error, HeadGone) and partition.split is not None:
+                envelope.refuse(PartitionMoved())
+            else:
+                envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
             return
         if joined is None:
             envelope.answer(None)

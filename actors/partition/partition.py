@@ -11,6 +11,9 @@ throughput, counters of the metrics, the tail of the change feed (``table_partit
 
 Transactions over several partitions are committed by a round, instead of the loop
 (``participant``).
+
+A split deletes the head in a commit of its own, while the loop works on. The next commit of the
+loop is refused. Then the loop ends, and its messages go to the children (``partition_actors``).
 """
 
 from __future__ import annotations
@@ -90,6 +93,9 @@ class Partition(Generic[BatchT]):
         self._locked: Locked | None = None
         # Whether another commit may have changed the head.
         self.is_stale = False
+        # Completes when the outcome of a split in progress is known. If the partition was split,
+        # the mailbox is held then.
+        self.split: asyncio.Future[None] | None = None
         # The time that the decisions of the present batch took. Loads and commits are not counted,
         # because other tasks run while a remote store works.
         self._busy_seconds = 0.0
@@ -101,12 +107,17 @@ class Partition(Generic[BatchT]):
         return self._committer.decisions
 
     async def run(self) -> None:
-        """Load the head, then work through the mailbox until it is closed and drained."""
+        """Load the head, then work through the mailbox until it is closed and drained.
+
+        After a split, return at once; ``in_progress`` and the mailbox have the messages that were
+        not carried out.
+        """
         if self._committer is not None:
             await self._committer.resume(self)
         while not await self._try_load_head():
-            self.in_progress = await self.mailbox.take(BATCH_MESSAGES, BATCH_BYTES)
             if not self.in_progress:
+                self.in_progress = await self.mailbox.take(BATCH_MESSAGES, BATCH_BYTES)
+            if self.mailbox.is_held or not self.in_progress:
                 return
         self._core.begin(self.head)
         self._effects.begin(self.head)
@@ -116,31 +127,38 @@ class Partition(Generic[BatchT]):
             self._busy_seconds = 0.0
             if isinstance(batch[0].message, Join):
                 batch = await self._join(batch)
-            if batch:
-                await self._work(batch)
+            left = await self._work(batch) if batch else []
             self._effects.done()
             if self._busy_seconds > BATCH_SECONDS:
                 max_messages = max(1, len(self.in_progress) // 2)
             else:
                 max_messages = min(BATCH_MESSAGES, max_messages * 2)
-            self.in_progress = []
+            self.in_progress = left
+            if self.mailbox.is_held:
+                break
             if len(self.mailbox):
                 # A mailbox that is never empty must not block the event loop.
                 await asyncio.sleep(0)
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.wait([self._last_commit])
+        if self.mailbox.is_held:
+            # Prepared transactions are prepared again at the children.
+            self._forget()
 
     # -- load -------------------------------------------------------------------------------
 
     async def _try_load_head(self) -> bool:
         """Load the head; return False, after refusing the batch in progress, if that fails.
 
-        The next batch tries again, so a disk error doesn't end the partition.
+        The next batch tries again, so a disk error doesn't end the partition. A batch that meets a
+        split is not refused.
         """
         self._forget()
         try:
             await self._load_head()
         except StoreError as error:
+            if isinstance(error, HeadGone) and await self._wait_split():
+                return False
             self._refuse(self.in_progress, InternalServerError(f"Nothing was written: {error}"))
             self.in_progress = []
             return False
@@ -211,8 +229,18 @@ class Partition(Generic[BatchT]):
 
     # -- decide and commit ------------------------------------------------------------------
 
-    async def _work(self, envelopes: list[Envelope]) -> None:
-        """Carry out a batch of messages.
+    async def _wait_split(self) -> bool:
+        """Wait until the outcome of a split in progress is known; False if there is none.
+
+        Until then the head may come back, because a store that is reopened loses commits.
+        """
+        if self.split is None:
+            return False
+        await asyncio.wait([self.split])
+        return True
+
+    async def _work(self, envelopes: list[Envelope]) -> list[Envelope]:
+        """Carry out a batch of messages; return those for the children if it was split meanwhile.
 
         With several nodes, a partition whose guard fails could refuse only the messages that
         required the guard, and write the others, because any node may write a table's rows. The
@@ -223,6 +251,15 @@ class Partition(Generic[BatchT]):
             batch, outcomes = await self._decide_and_commit(envelopes)
         except _BatchRejected as refusal:
             self._refuse(envelopes, refusal.error)
+        except HeadGone as error:
+            if not await self._wait_split():
+                self._refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
+            elif self.mailbox.is_held:
+                # The children take the units again.
+                self._effects.rejected(envelopes)
+                return envelopes
+            else:
+                return await self._work(envelopes)
         except Fenced as error:
             refused = InternalServerError("Nothing was written: the data have another owner now")
             refused.__cause__ = error
@@ -233,11 +270,13 @@ class Partition(Generic[BatchT]):
                 self._refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
             else:
                 # One damaged item must not cause refusals of the other messages of its batch.
-                for envelope in envelopes:
-                    await self._work([envelope])
+                for place, envelope in enumerate(envelopes):
+                    if await self._work([envelope]):
+                        return envelopes[place:]
         else:
             self._settle_later(batch, outcomes)
             self._effects.accepted(batch, outcomes)
+        return []
 
     async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[Outcome]]:
         conflicts = 0

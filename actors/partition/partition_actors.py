@@ -1,8 +1,8 @@
-"""The partitions of a table or of a global index that are running or being split, by number.
+"""The partitions of a table or of a global index that are running, by number.
 
-Each starts with its first message, so an idle table costs almost nothing. The actor of a partition
-that is being split has stopped: new messages wait for the children, or for its restart if the split
-fails.
+Each starts with its first message, so an idle table costs almost nothing. A partition works on
+while its split is committed. The commit of the split deletes the partition's head, so every later
+commit of the partition is refused. Then its actor ends, and the children get its messages.
 """
 
 from __future__ import annotations
@@ -12,54 +12,41 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Generic
 
-from dynactor.actors.partition.partition import MAILBOX_MESSAGES, BatchT, Partition
-from dynactor.actors.partition.partition_map import PartitionMap, PartitionMoved
-from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.actors.partition.partition import BatchT, Partition
+from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.runtime.mailbox import Envelope
 from dynactor.actors.runtime.ref import Ref
+from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.model.errors import InternalServerError
 from dynactor.storage.catalog import PartitionHead, PartitionRange
-from dynactor.storage.store import Unknown
 
 
 class PartitionActors(dict[int, Ref], Generic[BatchT]):
     """References to the partitions; the first lookup of a partition starts its actor.
 
-    While a partition is being split, its reference leads to a mailbox that no actor reads. Senders
-    need not check for a split, so splits add no cost to a write.
-
-    Invariant: every partition is in ``map``, which assigns ranges to partitions; a split replaces
-    the map.
+    Invariants: every partition is in ``map``, which assigns ranges to partitions; a split replaces
+    the map. A child starts after its parent's actor has ended, so a position has one writer at any
+    time.
     """
 
     # Slots, because the map is read with every request, and a slot is faster than an instance's
     # dict.
-    __slots__ = (
-        "_actors",
-        "_awaiting_splits",
-        "_copy_messages",
-        "_make",
-        "_sealed",
-        "_supervisor",
-        "map",
-    )
+    __slots__ = ("_actors", "_awaiting_splits", "_make", "_splitting", "_supervisor", "map")
 
     def __init__(
         self,
         ranges: tuple[PartitionRange, ...],
         make: Callable[[int], Partition[BatchT]],
         supervisor: Supervisor,
-        *,
-        copy_messages: bool,
     ) -> None:
         """``make`` returns a new actor of a partition; it is started here."""
         super().__init__()
         self.map = PartitionMap(ranges)
         self._make = make
         self._supervisor = supervisor
-        self._copy_messages = copy_messages
         self._actors: dict[int, Partition[BatchT]] = {}
-        self._sealed: dict[int, Mailbox] = {}
+        self._splitting: set[int] = set()
         self._awaiting_splits: list[asyncio.Future[None]] = []
 
     def __missing__(self, number: int) -> Ref:
@@ -78,33 +65,24 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         self._supervisor.start(partition)
         return partition.ref
 
-    def running(self, number: int) -> Partition[BatchT] | None:
-        """A partition, if it is running and is not being split."""
-        return self._actors.get(number)
-
     def decisions(self, number: int) -> Ref:
         """A reference to the mailbox for the outcomes of rounds that a partition has joined."""
         return self._actors[number].decisions
-
-    def is_sealed(self, number: int) -> bool:
-        """Whether a partition is being split."""
-        return number in self._sealed
 
     def when_split(self, number: int) -> asyncio.Future[None] | None:
         """A future that completes when a partition is split, or when its split fails.
 
         None if the partition is not being split.
         """
-        if number not in self._sealed:
+        if number not in self._splitting:
             return None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._awaiting_splits.append(future)
         return future
 
     def mailbox_lengths(self) -> list[int]:
-        """Number of messages that wait in each mailbox, also of partitions that are being split."""
-        mailboxes = [partition.mailbox for partition in self._actors.values()]
-        return list(map(len, [*mailboxes, *self._sealed.values()]))
+        """Number of messages that wait in each mailbox."""
+        return [len(partition.mailbox) for partition in self._actors.values()]
 
     def head(self, number: int) -> PartitionHead | None:
         """The head of a running partition, as of its last accepted commit."""
@@ -117,64 +95,72 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
             partition.is_stale = True
 
     @asynccontextmanager
-    async def sealed(self, number: int) -> AsyncIterator[None]:
-        """Stop a partition, once its messages are answered, while its split is committed.
+    async def splitting(self, number: int) -> AsyncIterator[None]:
+        """Commit the split of a partition in this context.
 
-        Messages that arrive meanwhile wait. The caller divides the partition next. If the commit
-        fails, the partition continues with the waiting messages. If the commit's outcome is
-        unknown, the partition stays stopped, because its head may be gone, and messages are
-        refused.
+        Once the partition finds its head gone, it waits for the end of the context. After a commit,
+        the actor has ended when the context ends, and messages wait; the caller divides the
+        partition next. If the commit fails or its outcome is unknown, the partition reads its head
+        again.
         """
-        assert not self.is_sealed(number)
-        partition = self._actors.pop(number, None)
-        self._sealed[number] = Mailbox(MAILBOX_MESSAGES, copy_messages=self._copy_messages)
-        self[number] = Ref(self._sealed[number])
-        if partition is not None:
-            await self._supervisor.stop(partition)
+        # The children start with the split. So the parent's actor may start, too.
+        _ = self[number]
+        partition = self._actors[number]
+        split = partition.split = asyncio.get_running_loop().create_future()
+        self._splitting.add(number)
         try:
             yield
-        except Unknown as error:
-            for envelope in self._unseal(number):
-                envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
-            stopped = Mailbox(0)
-            stopped.close()
-            self[number] = Ref(stopped)
-            raise
         except BaseException:
-            for envelope in self._unseal(number):
-                self[number].forward(envelope)
+            partition.split = None
+            split.set_result(None)
+            self._end_split(number)
             raise
-
-    def _unseal(self, number: int) -> list[Envelope]:
-        """Remove a sealed partition; returns the messages that waited for it."""
-        del self[number]
-        for future in self._awaiting_splits:
-            if not future.done():
-                future.set_result(None)
-        self._awaiting_splits.clear()
-        return self._sealed.pop(number).drain()
+        partition.mailbox.hold()
+        split.set_result(None)
+        await self._supervisor.wait_ended(partition)
 
     def divide(
         self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
     ) -> list[Envelope]:
-        """Replace a sealed partition by its children, after a durable split.
+        """Replace a partition by its children, after a durable split.
 
         Returns:
-            The messages that waited for the sealed partition.
+            The messages that the parent has not carried out, in their order.
         """
         self.map = PartitionMap(ranges)
-        waiting = self._unseal(parent)
+        del self[parent]
+        left = _left(self._actors.pop(parent))
         # Children start even without messages, because the split watch looks at running partitions.
         for number in children:
             self._start(number)
-        return waiting
+        self._end_split(parent)
+        return left
+
+    def _end_split(self, number: int) -> None:
+        self._splitting.discard(number)
+        for future in self._awaiting_splits:
+            if not future.done():
+                future.set_result(None)
+        self._awaiting_splits.clear()
 
     async def stop(self) -> None:
         """Stop the running partitions once all their messages are answered."""
-        await asyncio.gather(*map(self._supervisor.stop, self._actors.values()))
+        partitions = list(self._actors.values())
+        await asyncio.gather(*map(self._supervisor.stop, partitions))
+        for partition in partitions:
+            # Nothing is left, unless a crash came between a split's commit and ``divide``.
+            for envelope in _left(partition):
+                envelope.refuse(InternalServerError("Nothing was written: the partition was split"))
 
     def clear(self) -> None:
         """Forget the stopped partitions; each starts again with its next message."""
         super().clear()
         self._actors.clear()
-        self._sealed.clear()
+
+
+def _left(partition: Partition[BatchT]) -> list[Envelope]:
+    """Take out the messages that an ended partition has not carried out."""
+    left = partition.in_progress + partition.mailbox.drain()
+    partition.in_progress = []
+    partition.mailbox.close()
+    return left

@@ -28,10 +28,6 @@ def divide_evenly(first_number: int, count: int) -> tuple[PartitionRange, ...]:
     )
 
 
-class PartitionMoved(Exception):
-    """The partition was split; send the message to its children."""
-
-
 def divide(
     ranges: tuple[PartitionRange, ...], parent: int, at: bytes, children: tuple[int, int]
 ) -> tuple[PartitionRange, ...]:

@@ -11,11 +11,15 @@ from dynactor.actors.runtime.mailbox import ReplyT
 from dynactor.model.errors import DynamoDBError
 
 
+class PartitionMoved(Exception):
+    """The partition was split, and has not carried out the message; send it to the children."""
+
+
 async def wait_done(replies: Sequence[Future[Any]]) -> None:
     """Wait for all replies, whether they are results or errors."""
     for reply in replies:
         if not reply.done():
-            with suppress(DynamoDBError):
+            with suppress(DynamoDBError, PartitionMoved):
                 await reply
 
 

@@ -71,6 +71,10 @@ class Supervisor:
     async def stop(self, actor: Actor) -> None:
         """Close an actor's mailbox and wait until the actor has processed it."""
         actor.mailbox.close()
+        await self.wait_ended(actor)
+
+    async def wait_ended(self, actor: Actor) -> None:
+        """Wait until an actor has ended."""
         ended = self._running.get(actor)
         if ended is not None:
             await asyncio.shield(ended)

@@ -1,10 +1,9 @@
 """Splits partitions of tables and of global indexes (S134, S137, S139).
 
 A split changes the partition map, and copies nothing: two partitions with new numbers replace one.
-The partition answers its accepted messages and stops. Then one commit writes the end of its log,
-the new ranges, the children's heads and the shards of streams. New messages wait a few milliseconds
-for the children. If the commit is refused, or the server dies before it, the partition is
-unchanged.
+One commit deletes the parent's head and writes the end of its log, the new ranges, the children's
+heads and the shards of streams. The parent works until its next commit, which is refused. If the
+commit of the split is refused, or the server dies before it, the partition is unchanged.
 
 Only the database's actor uses this module.
 """
@@ -13,15 +12,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from contextlib import nullcontext
+from itertools import count
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import structlog
 from msgspec import structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.definition_commit import MOST_CONFLICTS
 from dynactor.actors.catalog.streams import StreamRegistry, stream_row
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.partition import partition_map
+from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
+from dynactor.actors.partition.partition_actors import PartitionActors
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Message
@@ -39,10 +43,10 @@ from dynactor.storage.catalog import (
     PartitionHead,
     TableRecord,
     decode_partition_head,
-    ended_heads,
+    ended_head,
     new_head,
 )
-from dynactor.storage.store import Conflict, Group, Row, Store
+from dynactor.storage.store import Conflict, Fenced, Row, Store
 from dynactor.streams import change_log
 from dynactor.streams.shard import Stream
 
@@ -121,24 +125,36 @@ class Splitter:
         Raises:
             ResourceInUseException: the table is not settled; the caller may try again.
             ValidationException: there is no such partition, or it can't be split there.
-            StoreError: nothing was changed.
+            StoreError: nothing was changed, or the outcome is ``Unknown``.
         """
         _check(table.record, message)
-        if message.index_id == TABLE_INDEX_ID:
-            async with table.split_gate.closed():
-                children = await self._split_table(table, message)
+        parent, index_id = message.number, message.index_id
+        partitions: PartitionActors[Any] = table.partitions
+        if index_id:
+            actors = table.followers.indexes.get(index_id)
+            assert isinstance(actors, GlobalIndexActors), "an index of a settled table has actors"
+            partitions = actors.partitions
+        async with partitions.splitting(parent):
+            split = await self._commit(table, message)
+        # No await from here on: the children start when memory matches the commit.
+        if index_id:
+            table.divide_index(split.record, index_id, parent, split.children)
         else:
-            children = await self._split_index(table, message)
+            for stream in split.streams:
+                self._streams.remember(stream)
+            feeds = table.divide(split.record, parent, split.children)
+            if split.is_log_kept:
+                self._streams.attach(feeds)
         self.splits[message.reason] += 1
         _log.info(
             "partition_split",
             table=message.name,
-            index_id=message.index_id,
+            index_id=index_id,
             reason=message.reason,
-            partition=message.number,
-            children=children,
+            partition=parent,
+            children=split.children,
         )
-        return children
+        return split.children
 
     def wanted(self, table: Table, index_id: int) -> int:
         """Number of partitions that a table or global index needs for its throughput."""
@@ -192,56 +208,6 @@ class Splitter:
                 return True
         return False
 
-    async def _split_table(self, table: Table, message: SplitPartition) -> tuple[int, int]:
-        parent, record = message.number, table.record
-        async with table.partitions.sealed(parent):
-            head, end = await self._head(parent)
-            children, catalog_head = self._children()
-            kept = self._is_kept(table, parent)
-            ended = EndedLog(
-                parent, head.counter, head.logged_bytes, children, table.followers.subscriber_ids
-            )
-            new = structs.replace(
-                record,
-                partitions=partition_map.divide(record.partitions, parent, message.at, children),
-                ended_logs=(*record.ended_logs, ended) if kept else record.ended_logs,
-            )
-            streams = self._streams.split(
-                record.definition.table_id,
-                parent,
-                head.counter,
-                children,
-                self._clock.now_epoch_seconds(),
-            )
-            balances = table.throttle.rows_of_children(parent, children)
-            split = _Split(parent, children, head, end, message.share, balances)
-            # Stored before the children's followers start: trimming reads these rows.
-            first = table.followers.first_checkpoints(children) if kept else []
-            await self._commit(new, catalog_head, split, streams, first, has_log=kept)
-        for stream in streams:
-            self._streams.remember(stream)
-        feeds = table.divide(new, parent, children)
-        if kept:
-            self._streams.attach(feeds)
-        return children
-
-    async def _split_index(self, table: Table, message: SplitPartition) -> tuple[int, int]:
-        parent, record, index_id = message.number, table.record, message.index_id
-        actors = table.followers.indexes.get(index_id)
-        assert isinstance(actors, GlobalIndexActors), "an index of a settled table has actors"
-        async with actors.partitions.sealed(parent):
-            head, end = await self._head(parent)
-            children, catalog_head = self._children()
-            ranges = partition_map.divide(record.ranges(index_id), parent, message.at, children)
-            new = structs.replace(
-                record, index_partitions={**record.index_partitions, index_id: ranges}
-            )
-            balances = table.throttle.rows_of_children(parent, children, index_id)
-            split = _Split(parent, children, head, end, message.share, balances)
-            await self._commit(new, catalog_head, split, (), (), has_log=True)
-        table.divide_index(new, index_id, parent, children)
-        return children
-
     async def release(self, table: Table, ended: EndedLog) -> None:
         """Delete an ended log that has no readers any more.
 
@@ -283,12 +249,87 @@ class Splitter:
 
     # -- parts ------------------------------------------------------------------------------
 
-    async def _head(self, number: int) -> tuple[PartitionHead, Group]:
-        """The head of a partition, and the group that deletes it."""
-        (end,) = await ended_heads(self._store.latest, [number])
-        if end.expected_head is None:
-            raise Conflict("the partition has ended")
-        return decode_partition_head(end.expected_head), end
+    async def _commit(self, table: Table, message: SplitPartition) -> _Split:
+        """Commit a split while the partition writes.
+
+        The commit compares the parent's head. So the counter in the head is that of the last change
+        in the parent's log.
+        """
+        parent, record = message.number, table.record
+        for conflicts in count():
+            # A partition that writes all the time changes its head all the time.
+            is_busy = conflicts >= CONFLICTS_BEFORE_LOCK
+            async with self._owner.locked(record, [parent]) if is_busy else nullcontext():
+                stored = (await self._owner.heads(record, [parent]))[parent]
+                head = decode_partition_head(stored)
+                split = (self._split_index if message.index_id else self._split_table)(
+                    table, message, head
+                )
+                try:
+                    await self._owner.put(
+                        split.record,
+                        head=split.catalog_head,
+                        heads=[
+                            ended_head(parent, stored),
+                            *map(new_head, split.children, head.divided(message.share)),
+                        ],
+                        puts=[*map(stream_row, split.streams), *split.rows],
+                        discards=split.discards,
+                    )
+                except Fenced:
+                    raise
+                except Conflict:
+                    if conflicts == MOST_CONFLICTS:
+                        raise
+                    continue
+            return split
+        raise AssertionError
+
+    def _split_table(self, table: Table, message: SplitPartition, head: PartitionHead) -> _Split:
+        parent, record = message.number, table.record
+        table_id = record.definition.table_id
+        children, catalog_head = self._children()
+        now = self._clock.now_epoch_seconds()
+        rows = table.throttle.rows_of_children(parent, children)
+        ended_logs = record.ended_logs
+        is_log_kept = self._is_kept(table, parent)
+        if is_log_kept:
+            subscribers = table.followers.subscriber_ids
+            ended_logs += (
+                EndedLog(parent, head.counter, head.logged_bytes, children, subscribers),
+            )
+            # Stored before the children's followers start: trimming reads these rows.
+            rows += [Row(*each) for each in table.followers.first_checkpoints(children)]
+        elif head.counter:
+            lost = change_log.encode_trim(0, int(now * MICROSECONDS_PER_SECOND))
+            rows += [Row(key_layout.trim(table_id, number), lost) for number in children]
+        return _Split(
+            structs.replace(
+                record,
+                partitions=partition_map.divide(record.partitions, parent, message.at, children),
+                ended_logs=ended_logs,
+            ),
+            children,
+            catalog_head,
+            rows,
+            self._streams.split(table_id, parent, head.counter, children, now),
+            is_log_kept,
+            # Without a kept log, delete the records that were written for a follower that has
+            # ended.
+            () if is_log_kept else (key_layout.change_range(parent),),
+        )
+
+    def _split_index(self, table: Table, message: SplitPartition, head: PartitionHead) -> _Split:
+        del head
+        parent, record, index_id = message.number, table.record, message.index_id
+        children, catalog_head = self._children()
+        ranges = partition_map.divide(record.ranges(index_id), parent, message.at, children)
+        return _Split(
+            structs.replace(record, index_partitions={**record.index_partitions, index_id: ranges}),
+            children,
+            catalog_head,
+            table.throttle.rows_of_children(parent, children, index_id),
+        )
 
     def _children(self) -> tuple[tuple[int, int], CatalogHead]:
         """The numbers of two new partitions, and the catalog's head after that."""
@@ -304,51 +345,17 @@ class Splitter:
             or self._streams.shows([number])
         )
 
-    async def _commit(
-        self,
-        record: TableRecord,
-        head: CatalogHead,
-        split: _Split,
-        streams: list[Stream] | tuple[()],
-        checkpoints: Sequence[tuple[bytes, bytes]],
-        *,
-        has_log: bool,
-    ) -> None:
-        heads = split.head.divided(split.share)
-        lost: list[tuple[bytes, bytes]] = []
-        if not has_log and split.head.counter:
-            now_us = int(self._clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
-            lost = [
-                (
-                    key_layout.trim(record.definition.table_id, number),
-                    change_log.encode_trim(0, now_us),
-                )
-                for number in split.children
-            ]
-        await self._owner.put(
-            record,
-            head=head,
-            heads=[split.end, *map(new_head, split.children, heads)],
-            puts=[
-                *map(stream_row, streams),
-                *split.balances,
-                *checkpoints,
-                *lost,
-            ],
-            # Without a kept log, delete the records that were written for a follower that has
-            # ended.
-            discards=() if has_log else (key_layout.change_range(split.parent),),
-        )
-
 
 class _Split(NamedTuple):
-    parent: int
+    """The changes of a split besides the heads of the parent and the children."""
+
+    record: TableRecord
     children: tuple[int, int]
-    head: PartitionHead
-    # The group that deletes the parent's head.
-    end: Group
-    share: float
-    balances: list[Row]
+    catalog_head: CatalogHead
+    rows: Sequence[Row]
+    streams: Sequence[Stream] = ()
+    is_log_kept: bool = False
+    discards: Sequence[tuple[bytes, bytes]] = ()
 
 
 def _check(record: TableRecord, message: SplitPartition) -> None:

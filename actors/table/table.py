@@ -19,10 +19,9 @@ from dynactor.actors.partition.item_locks import Join, Joined, Resolve
 from dynactor.actors.partition.messages import Expired, ExpireItems, WriteItem, Written
 from dynactor.actors.partition.partition import Partition
 from dynactor.actors.partition.partition_actors import PartitionActors
-from dynactor.actors.partition.partition_map import PartitionMoved
 from dynactor.actors.partition.table_partition import table_partition
 from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull, Message, ReplyT
-from dynactor.actors.splitting.split_gate import SplitGate
+from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Followers
 from dynactor.actors.table.row_sizes import RowSizes
@@ -87,9 +86,7 @@ class Table:
             record.partitions,
             self._make_partition,
             environment.supervisor,
-            copy_messages=environment.settings.copy_messages,
         )
-        self.split_gate = SplitGate()
         # The prefix of the keys of all items' rows.
         self.row_prefix = key_layout.row_prefix(record.definition.table_id)
         # Encodes a typical key from its JSON (``fast_key.py``); a table never changes its key
@@ -180,6 +177,7 @@ class Table:
 
         Raises:
             InternalServerError, ResourceNotFoundException: see ``send``.
+            PartitionMoved: the partition was split; prepare the transactions again.
         """
         return self._put(number, message, 0, always=True, first=True)
 
@@ -336,7 +334,10 @@ class Table:
     def divide(
         self, record: TableRecord, parent: int, children: tuple[int, int]
     ) -> list[ChangeFeed]:
-        """Replace a split partition by its children, which ``record`` has; forward its messages.
+        """Replace a split partition by its children, which ``record`` has; forward its writes.
+
+        Senders of other messages get ``PartitionMoved``, because such a message may concern both
+        children.
 
         Returns:
             The feeds of the children.

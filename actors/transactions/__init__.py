@@ -1,4 +1,4 @@
-"""Transactions over partitions: coordinator, commit rounds, client tokens, the gate for splits.
+"""Transactions over partitions: coordinator, commit rounds, client tokens.
 
 1. The coordinator (``coordinator.py``) asks every partition concerned to prepare. A partition
    decides its part and locks the keys in memory.
@@ -11,6 +11,10 @@
 There is one round at a time, so a deadlock is impossible. Transactions that cannot be joined or
 committed together are tried one by one. A transaction within one partition is part of that
 partition's batch and needs no round.
+
+A partition that is split loses its locks. A transaction that it has prepared or joined has written
+nothing, because the commit of the split deletes the head that the transaction's group compares. So
+the coordinator prepares the transaction again, at the children.
 
 A read is one durable view. An item that is being written refuses the read, as on AWS. A client
 token is a durable row for ten minutes (``client_tokens.py``).

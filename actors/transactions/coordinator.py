@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -31,7 +32,7 @@ from dynactor.actors.partition.item_locks import (
     TransactionPart,
 )
 from dynactor.actors.runtime.clock import Clock
-from dynactor.actors.runtime.replies import ignore_result, results, wait_done
+from dynactor.actors.runtime.replies import PartitionMoved, ignore_result, results, wait_done
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.actors.transactions.client_tokens import Claim, ClientTokens
 from dynactor.actors.transactions.rounds import Candidate, Ending, Rounds
@@ -177,6 +178,8 @@ class Transactions:
     async def write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
         """Do all of these actions or none; return when they are durable.
 
+        A transaction that meets a split has written nothing, and is prepared again.
+
         No two actions concern the same item. The results are in the order of the actions.
 
         Raises:
@@ -184,27 +187,31 @@ class Transactions:
             ResourceNotFoundException: a table is being deleted.
             InternalServerError: the store or a partition failed.
         """
-        tables: list[Table] = []
+        while True:
+            with suppress(PartitionMoved):
+                return await self._write_once(actions, claim)
+
+    async def _write_once(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
+        """Write as ``write`` does.
+
+        Raises:
+            PartitionMoved: a partition was split meanwhile; nothing was written.
+        """
+        participants = _participants(actions)
         candidate = None
         ending: Ending = "cancelled"
         try:
-            for table in dict.fromkeys(table for table, _ in actions):
-                await table.split_gate.enter()
-                tables.append(table)
-            participants = _participants(actions)
             if len(participants) == 1:
                 accepted = [await self._write_in_one(participants[0], claim)]
             else:
                 items = self._claim(participants)
-                candidate = Candidate(self._next_id(), participants, claim, items, tables)
+                candidate = Candidate(self._next_id(), participants, claim, items)
                 accepted = await self._write_in_several(candidate, participants, len(actions))
-        except InternalServerError:
+        except (InternalServerError, PartitionMoved):
             ending = "refused"
             raise
         finally:
-            if candidate is None:
-                _leave(tables)
-            elif not candidate.is_taken:
+            if candidate is not None and not candidate.is_taken:
                 self._over(candidate, ending)
         outcomes: dict[int, Done] = {}
         for participant, of_part in zip(participants, accepted, strict=True):
@@ -220,6 +227,8 @@ class Transactions:
         actions = tuple(participant.actions)
         part = TransactionPart(self._next_id(), len(actions), actions)
         reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
+        # If the task is canceled, nobody waits for the reply.
+        reply.add_done_callback(ignore_result)
         if claim is not None:
             claim.pending = reply
         await _until_settled(reply)
@@ -252,7 +261,6 @@ class Transactions:
         if ending != "committed":
             for each in candidate.prepared:
                 each.release(candidate.transaction_id, gives_back=ending == "refused")
-        _leave(candidate.tables)
 
     def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:
         """Claim the items for one transaction.
@@ -366,11 +374,6 @@ def _participants(actions: Sequence[TableAction]) -> list[_Participant]:
             participant = found[number] = _Participant(table, number, position)
         participant.add(action)
     return list(found.values())
-
-
-def _leave(tables: Sequence[Table]) -> None:
-    for table in tables:
-        table.split_gate.leave()
 
 
 def _accepted(

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from dynactor.actors.partition.item_locks import Join, Joined, Resolve
 from dynactor.actors.partition.partition import BATCH_BYTES, BATCH_MESSAGES, UNKNOWN
 from dynactor.actors.runtime.commit_retry import commit_past_stalls, is_unknown
-from dynactor.actors.runtime.replies import results, wait_done
+from dynactor.actors.runtime.replies import PartitionMoved, ignore_result, results, wait_done
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.client_tokens import Claim
 from dynactor.model.errors import DynamoDBError, InternalServerError
@@ -67,9 +67,9 @@ class Prepared(Protocol):
 class Candidate:
     """A transaction that all its partitions have accepted.
 
-    Until it ends, it has claimed ``items``, which have the ids of their tables, and is inside the
-    split gates of ``tables``. If ``is_taken``, a round has taken the transaction and will end it.
-    If ``is_left``, its own task has left ``decide`` and will not end it.
+    Until it ends, it has claimed ``items``, which have the ids of their tables. If ``is_taken``, a
+    round has taken the transaction and will end it. If ``is_left``, its own task has left
+    ``decide`` and will not end it.
     """
 
     __slots__ = (
@@ -79,7 +79,6 @@ class Candidate:
         "is_taken",
         "items",
         "prepared",
-        "tables",
         "transaction_id",
         "wakeup",
     )
@@ -90,13 +89,11 @@ class Candidate:
         prepared: Sequence[Prepared],
         claim: Claim | None,
         items: set[tuple[int, bytes]],
-        tables: Sequence[Table],
     ) -> None:
         self.transaction_id = transaction_id
         self.prepared = prepared
         self.claim = claim
         self.items = items
-        self.tables = tables
         self.is_taken = False
         self.is_left = False
         self.is_decided = False
@@ -114,12 +111,14 @@ class Candidate:
         self.is_taken = False
         self._free_token()
 
-    def refuse(self, error: DynamoDBError) -> None:
-        """End the transaction with an error: it can't be committed, or the outcome is unknown."""
+    def refuse(self, error: DynamoDBError | PartitionMoved) -> None:
+        """End the transaction: it can't be committed or is prepared again, or it is unknown."""
         self.is_decided = True
         self._free_token()
         if not self.wakeup.done():
             self.wakeup.set_exception(error)
+            # The transaction's task may be canceled.
+            ignore_result(self.wakeup)
 
     def settle(self) -> None:
         """End the transaction: its commit is durable."""
@@ -204,6 +203,7 @@ class Rounds:
             InternalServerError: the store or a partition failed. The outcome is unknown only if the
                 message says so.
             ResourceNotFoundException: a table is being deleted; nothing was written.
+            PartitionMoved: a partition was split; nothing was written.
         """
         self._ready[candidate.transaction_id] = candidate
         try:
@@ -280,7 +280,7 @@ class Rounds:
     async def _decide(self, candidates: Sequence[Candidate]) -> None:
         try:
             await self._decide_past_conflicts(candidates)
-        except DynamoDBError as error:
+        except (DynamoDBError, PartitionMoved) as error:
             if len(candidates) == 1:
                 candidates[0].refuse(error)
                 self._over(candidates[0], "refused")

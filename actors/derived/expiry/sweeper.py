@@ -20,10 +20,10 @@ from dynactor.actors.derived.expiry.expiry_times import Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.follower import Follower
 from dynactor.actors.partition.messages import Expired
-from dynactor.actors.partition.partition_map import PartitionMoved
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.model.errors import InternalServerError, ResourceNotFoundException
 from dynactor.model.tables.time_to_live import PAST_US
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND

@@ -26,9 +26,9 @@ from dynactor.actors.partition.index_partition import (
 )
 from dynactor.actors.partition.partition import Partition
 from dynactor.actors.partition.partition_actors import PartitionActors
-from dynactor.actors.partition.partition_map import PartitionMoved
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull
+from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.throttle import BackfillUnits
 from dynactor.model.errors import InternalServerError
@@ -102,9 +102,7 @@ class GlobalIndexActors:
         self.place = place
         # Maximum time that reads of the index wait until it is readable (``wait_readable``).
         self.reads_wait_seconds = reads_wait_seconds
-        self.partitions = PartitionActors(
-            place.ranges, self._make_partition, supervisor, copy_messages=copy_messages
-        )
+        self.partitions = PartitionActors(place.ranges, self._make_partition, supervisor)
         self._store = store
         self._supervisor = supervisor
         self._copy_messages = copy_messages
@@ -290,7 +288,7 @@ class GlobalIndexActors:
     def divide(
         self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
     ) -> None:
-        """Replace a split partition by its children; senders divide the messages that waited."""
+        """Replace a split partition by its children; senders divide the messages that are left."""
         for envelope in self.partitions.divide(ranges, parent, children):
             envelope.refuse(PartitionMoved())
 

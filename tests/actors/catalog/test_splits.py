@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 from msgspec import json, structs
 
 from dynactor.actors.catalog.database import Database
+from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
 from dynactor.actors.splitting.splits import is_settled
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
@@ -31,7 +32,7 @@ from dynactor.model.tables.table import (
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
-from dynactor.storage.store import Full, Store
+from dynactor.storage.store import Full, Group, Locked, Store
 from dynactor.streams import log_bounds
 from tests.support.databases.databases import (
     HeldStore,
@@ -42,6 +43,8 @@ from tests.support.databases.databases import (
     thread,
 )
 from tests.support.databases.expiry import switch, until_status
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.stepped_store import commits_of, soon, stepped_database, turns
 from tests.support.stores.store import memory_store
 
 POSTS = KeyAttribute("posts", "N")
@@ -294,31 +297,104 @@ async def test_no_row_remains_of_a_table_that_was_split_and_deleted(restarted):
             assert [row.key for row in rows] == left
 
 
-@pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
-async def test_writes_that_wait_for_a_split_are_executed_if_the_split_is_refused():
+async def test_a_partition_continues_after_a_full_disk_refuses_its_split():
     async with memory_store() as inner:
         store = HeldStore(inner)
         async with one_partition(store=store) as (database, table):
             await table.write(put(thread("f", "a")))
-            store.hold()
-            # The split waits, because the partition ends only when this write is durable.
-            before = table.submit(put(thread("f", "b")))
-            splitting = asyncio.ensure_future(database.split_partition("Thread", 1, MIDDLE))
-            while not store.held:
-                await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            waiting = table.submit(put(thread("f", "c")))
             store.refusal = Full("no space")
-            await store.release()
-            with pytest.raises(InternalServerError):
-                await splitting
+            with pytest.raises(InternalServerError, match="Nothing was changed"):
+                await database.split_partition("Thread", 1, MIDDLE)
             store.refusal = None
-            await before
-            with pytest.raises(InternalServerError):
-                await waiting
-            await table.write(put(thread("f", "c")))
+            await table.write(put(thread("f", "b")))
             assert numbers(table) == [1]
-            assert len(await scanned(table)) == 3
+            assert len(await scanned(table)) == 2
+
+
+@pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
+async def test_writes_during_the_sync_of_a_split_are_executed_in_order_by_the_children():
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with one_partition(indexed(), store) as (database, table):
+            await table.write(put(thread("f", "a", posts=0)))
+            store.hold()
+            splitting = asyncio.ensure_future(database.split_partition("Thread", 1, MIDDLE))
+            await soon(lambda: bool(store.held))
+            # The partition finds its head gone with this write, and keeps the next ones.
+            writes = [table.submit(put(thread("f", "a", posts=1)))]
+            partition = table.partitions._actors[1]
+            await soon(lambda: bool(partition.in_progress) and partition.is_stale)
+            writes += [table.submit(put(thread("f", "a", posts=posts))) for posts in (2, 3)]
+            await turns()
+            assert not any(write.done() for write in [*writes, splitting])
+            await store.release()
+            assert await splitting == (3, 4)
+            await asyncio.gather(*writes)
+            (item,) = map(json.decode, await scanned(table))
+            assert item["posts"] == {"N": "3"}
+            child = table.number_of(keys.encode(table.definition.key_schema, item))
+            (stream,) = database.streams.all()
+            (shard,) = (each for each in stream.shards if each.partition_number == child)
+            records = await database.streams.read(shard, 0, max_records=9, max_bytes=1 << 20)
+            images = [record.new.item["posts"]["N"] for record in records if record.new]
+            assert images == ["1", "2", "3"]
+            assert await store.latest.load([key_layout.partition_head(1)]) == [None]
+
+
+async def test_a_log_ends_with_the_last_write_before_the_commit_of_the_split():
+    async with stepped_database(partitions_per_table=1, keep_streams_seconds=60.0) as (
+        store,
+        database,
+    ):
+        await database.create_table(indexed())
+        table = database.table("Thread")
+        await table.write(put(thread("f", "a", posts=1)))
+        # The split has read the head of its parent.
+        gate = store.gate_before(commits_of(key_layout.CATALOG_WRITER))
+        splitting = asyncio.ensure_future(database.split_partition("Thread", 1, MIDDLE))
+        await gate.reached()
+        await table.write(put(thread("f", "b", posts=1)))
+        gate.open()
+        assert await splitting == (3, 4)
+        (ended,) = table.record.ended_logs
+        assert ended.last == 2
+        assert await store.latest.load([key_layout.partition_head(1)]) == [None]
+        assert sum(head.item_counts.get(0, 0) for head in await table.heads()) == 2
+        (stream,) = database.streams.all()
+        assert [shard.last for shard in stream.shards if shard.partition_number == 1] == [2]
+
+
+async def test_a_partition_that_writes_all_the_time_is_split_under_a_lock():
+    async with memory_store() as inner:
+        store = BusyStore(inner)
+        async with one_partition(indexed(), store) as (database, table):
+            await table.write(put(thread("f", "a", posts=1)))
+            store.write = lambda: table.write(put(thread("f", "a", posts=1, n=store.writes)))
+            assert await database.split_partition("Thread", 1, MIDDLE) == (3, 4)
+            assert (store.writes, store.locks) == (CONFLICTS_BEFORE_LOCK, 1)
+            (ended,) = table.record.ended_logs
+            assert ended.last == 1 + CONFLICTS_BEFORE_LOCK
+
+
+class BusyStore(FaultyStore):
+    """A store in which the partition writes before each commit of its split without a lock."""
+
+    write: Callable[[], Awaitable[object]] | None = None
+    writes = 0
+    locks = 0
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        head_key = key_layout.partition_head(1)
+        if self.write and any(each.head_key == head_key and each.head is None for each in groups):
+            self.writes += 1
+            await self.write()
+        return await super().commit(groups)
+
+    @asynccontextmanager
+    async def locked(self, heads: Sequence[bytes]) -> AsyncIterator[Locked]:
+        self.locks += 1
+        async with self._inner.locked(heads) as locked:
+            yield locked
 
 
 async def test_the_item_count_of_a_table_is_right_during_a_split():

@@ -240,7 +240,7 @@ def is_active(database: Database) -> bool:
 
 
 @either_way
-async def test_a_partition_whose_split_is_unknown_commits_nothing(fate: Fate):
+async def test_a_partition_whose_split_is_unknown_writes_only_if_it_was_not_split(fate: Fate):
     async with (
         doubtful() as (store, logs),
         running_database(store, partitions_per_table=1) as database,
@@ -255,7 +255,10 @@ async def test_a_partition_whose_split_is_unknown_commits_nothing(fate: Fate):
         )
         with pytest.raises(InternalServerError, match="is unknown"):
             await database.split_partition("Thread", parent, MIDDLE)
-        with pytest.raises(InternalServerError, match="Nothing was written"):
+        if fate is Fate.WRITTEN:
+            with pytest.raises(InternalServerError, match="Nothing was written"):
+                await waiting[0]
+        else:
             await waiting[0]
         await until_adopted(logs)
         await works(database, "Thread")
@@ -263,6 +266,25 @@ async def test_a_partition_whose_split_is_unknown_commits_nothing(fate: Fate):
         assert (parent in numbers) == (fate is Fate.DROPPED)
         (head,) = await store.latest.load([key_layout.partition_head(parent)])
         assert (head is None) == (fate is Fate.WRITTEN)
+
+
+async def test_a_late_split_is_refused_after_its_partition_has_written():
+    async with (
+        doubtful() as (store, logs),
+        running_database(store, partitions_per_table=1) as database,
+    ):
+        await make(database)
+        await works(database, "Thread")
+        (parent,) = database.table("Thread").partitions.map.numbers
+        store.lose_next(key_layout.CATALOG_WRITER, Fate.LATE)
+        with pytest.raises(InternalServerError, match="is unknown"):
+            await database.split_partition("Thread", parent, MIDDLE)
+        await until_adopted(logs)
+        await works(database, "Thread")
+        with pytest.raises(Conflict):
+            await store.write_late()
+        await works(database, "Thread")
+        assert database.table("Thread").partitions.map.numbers == [parent]
 
 
 async def test_a_virtual_clock_can_be_set_after_a_setting_with_an_unknown_outcome():

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 from msgspec import json
 
 from dynactor.actors.catalog.database import Database
-from dynactor.actors.splitting.split_gate import SplitGate
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import table_action, table_key
+from dynactor.api.requests.operation import Call
+from dynactor.api.requests.transaction_requests import CheckedActions, execute
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.update import parse_update
 from dynactor.model.keys import key as keys
 from dynactor.model.keys import key_range
 from dynactor.model.page import PageRules
 from dynactor.model.values.item import Item
-from tests.support.databases.databases import put, running_database, table_definition, thread
+from dynactor.model.writes.write import Update
+from dynactor.storage import key_layout
+from dynactor.storage.store import Store
+from tests.support.databases.databases import (
+    HeldStore,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.splitting import halve
+from tests.support.databases.stored_items import items
+from tests.support.databases.transacting import actions, stepped, transact, until
+from tests.support.stores.store import memory_store
 
 
 class Pairs:
@@ -92,48 +109,94 @@ async def test_transactions_continue_through_splits(seed: int):
         assert found == {pair: [number] * 2 for pair, number in pairs.written.items()}
 
 
-async def test_a_transaction_also_waits_for_an_immediately_following_split():
-    gate = SplitGate()
-    told: list[str] = []
-
-    async def transact() -> None:
-        await gate.enter()
-        told.append("transaction")
-        gate.leave()
-
-    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
-        async with gate.closed():
-            tasks.create_task(transact())
-            await asyncio.sleep(0)
-        # The gate is open for the transaction, but the transaction's task has not run yet.
-        async with gate.closed():
-            for _ in range(5):
-                await asyncio.sleep(0)
-            assert told == []
-    assert told == ["transaction"]
+@asynccontextmanager
+async def one_partition(store: Store | None = None) -> AsyncIterator[tuple[Database, Table, Table]]:
+    """Two tables; the first has one partition and an item with a counter."""
+    async with running_database(store, partitions_per_table=1) as database:
+        for name in ("Thread", "Reply"):
+            await database.create_table(table_definition(name))
+        table, other = database.table("Thread"), database.table("Reply")
+        await table.write(put(thread("EC2", "a", posts=10)))
+        yield database, table, other
 
 
-async def test_a_split_and_transactions_wait_for_each_other():
-    gate = SplitGate()
-    await gate.enter()
-    told: list[str] = []
+def add_one(forum: str = "EC2") -> Update:
+    placeholders = Placeholders(None, {":one": {"N": "1"}})
+    return Update(thread(forum, "a"), parse_update("ADD posts :one", placeholders))
 
-    async def split() -> None:
-        async with gate.closed():
-            told.append("split")
-            await asyncio.sleep(0)
-            told.append("split done")
 
-    async def transact() -> None:
-        await gate.enter()
-        told.append("second transaction")
-        gate.leave()
+async def counters(*places: tuple[Table, str]) -> list[str | None]:
+    found = [await items(table, thread(forum, "a")) for table, forum in places]
+    return [item["posts"]["N"] if item else None for (item,) in found]
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
-        tasks.create_task(split())
-        await asyncio.sleep(0)
-        tasks.create_task(transact())
-        await asyncio.sleep(0)
-        assert told == []
-        gate.leave()
-    assert told == ["split", "split done", "second transaction"]
+
+async def test_a_prepared_transaction_is_decided_again_after_a_split():
+    async with one_partition() as (database, table, other):
+        before_units = table.throttle.consumed.write_units
+        steps: list[int] = []
+
+        async def split_once(step: int) -> None:
+            steps.append(step)
+            if step == 0:
+                await halve(database, table, 1)
+                # The children have no locks yet.
+                await table.write(put(thread("EC2", "a", posts=20)))
+
+        stepped(database, split_once)
+        await transact(database, (table, add_one()), (other, add_one()))
+        # It was prepared twice, joined once and committed once.
+        assert len(steps) == 4
+        assert await counters((table, "EC2"), (other, "EC2")) == ["21", "1"]
+        # The units of the first attempt were given back.
+        assert table.throttle.consumed.write_units == before_units + 1 + 2
+        for each in (table, other):
+            await each.write(put(thread("EC2", "a")))
+
+
+async def test_a_joined_transaction_whose_partition_is_split_is_written_once():
+    async with memory_store() as store, one_partition(store) as (database, table, other):
+        splitting: list[asyncio.Future[object]] = []
+
+        async def split_once(step: int) -> None:
+            # All partitions have joined the round.
+            if step == 1:
+                splitting.append(asyncio.ensure_future(halve(database, table, 1)))
+                head_key = key_layout.partition_head(1)
+                async with asyncio.timeout(10):
+                    while await store.durable().load([head_key]) != [None]:
+                        await asyncio.sleep(0)
+
+        stepped(database, split_once)
+        async with asyncio.timeout(10):
+            await transact(database, (table, add_one()), (other, add_one()))
+            await splitting[0]
+        assert await counters((table, "EC2"), (other, "EC2")) == ["11", "1"]
+        for each in (table, other):
+            await each.write(put(thread("EC2", "a")))
+
+
+@pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
+async def test_a_transaction_in_one_partition_is_divided_between_the_children():
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with one_partition(store) as (database, table, _):
+            store.hold()
+            splitting = asyncio.ensure_future(halve(database, table, 1))
+            await until(lambda: bool(store.held))
+            forums = [f"forum {number}" for number in range(12)]
+            found = actions(*((table, add_one(forum)) for forum in forums))
+            call: Call[None] = Call(database, None, "localhost")
+
+            async def add() -> None:
+                await execute(call, CheckedActions(found, [], None), "token", b"content")
+
+            adding = asyncio.ensure_future(add())
+            await until(lambda: table.partitions._actors[1].is_stale)
+            assert not adding.done()
+            await store.release()
+            await splitting
+            await adding
+            assert len({table.number_of(action.position) for _, action in found}) == 2
+            # The client token was written with the second attempt.
+            await add()
+            assert await counters(*((table, forum) for forum in forums)) == ["1"] * len(forums)

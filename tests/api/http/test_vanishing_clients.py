@@ -120,8 +120,7 @@ def held(database: Database) -> dict[str, Any]:
     }
     for table in database.tables:
         name = table.definition.name
-        found[f"inside the gate of {name}"] = table.split_gate._inside
-        found |= {f"split of {each} of {name}": True for each in table.partitions._sealed}
+        found |= {f"split of {each} of {name}": True for each in table.partitions._splitting}
         for partition in table.partitions._actors.values():
             core, effects, participant = partition._core, partition._effects, partition._committer
             assert isinstance(core, TableCore)

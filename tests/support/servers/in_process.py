@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
-from dynactor.actors.partition.partition_map import PartitionMoved
+from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.actors.runtime.supervisor import RESTARTS
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Answer, Protocol, Request
