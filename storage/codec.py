@@ -58,6 +58,21 @@ def _unknown() -> Damaged:
     return Damaged("a row's value is not in a format that this version knows")
 
 
+def version(value: bytes) -> int:
+    """The version of the item or entry in a row's value, without decoding it.
+
+    Raises:
+        Damaged: the value has no known header.
+    """
+    try:
+        row_format, number, _ = _HEADER.unpack_from(value)
+    except StructError:
+        raise _unknown() from None
+    if row_format != FORMAT:
+        raise _unknown()
+    return int(number)
+
+
 def size_bytes(value: bytes) -> int:
     """The size of the item or entry in a row's value, without decoding it."""
     size: int = _HEADER.unpack_from(value)[2]

@@ -71,6 +71,7 @@ _COLLECTIONS: Final = 0xFFFF_FFFF
 _EXPIRER: Final = 0xFFFF_FFFF
 _DESTINATIONS: Final = 0xC000_0000
 _REPLAYS: Final = 0xFFFF_FFFE
+_BACKUPS: Final = 0xFFFF_FFFD
 
 _NUMBER: Final = Struct(">Q")
 _INDEX_ID: Final = Struct(">I")
@@ -219,6 +220,11 @@ def replay_checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
     return index_checkpoint_range(table_id, _REPLAYS)
 
 
+def table_backup_subscriber(table_id: int, rows_id: int) -> bytes:
+    """The name of a backup that is being created, in its checkpoints."""
+    return index_subscriber(table_id, _BACKUPS) + _NUMBER.pack(rows_id)
+
+
 def expiry_range(table_id: int) -> tuple[bytes, bytes]:
     """All expiry times of a table; the end is exclusive."""
     return _EXPIRY + _NUMBER.pack(table_id), _EXPIRY + _NUMBER.pack(table_id + 1)
@@ -316,6 +322,18 @@ def trim_range(table_id: int) -> tuple[bytes, bytes]:
 def checkpoint(subscriber: bytes, partition_number: int) -> bytes:
     """The key of a subscriber's checkpoint; the subscriber's id begins with its table's id."""
     return _CHECKPOINT + subscriber + _NUMBER.pack(partition_number)
+
+
+def subscriber_checkpoints(subscriber: bytes) -> tuple[bytes, bytes]:
+    """All checkpoints of a subscriber; the end is exclusive."""
+    prefix = _CHECKPOINT + subscriber
+    return prefix, end_of(prefix)
+
+
+def checkpoint_partition(row_key: bytes) -> int:
+    """The partition number in the key of a subscriber's checkpoint."""
+    (number,) = _NUMBER.unpack(row_key[-_NUMBER.size :])
+    return int(number)
 
 
 def stream(table_id: int, label: str) -> bytes:

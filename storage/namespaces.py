@@ -26,7 +26,6 @@ from dynactor.storage.store import (
     Locked,
     NotCached,
     Row,
-    Snapshot,
     Store,
     View,
 )
@@ -161,11 +160,6 @@ class StoreSlice:
             return await read(_ViewSlice(view, self._keys))
 
         return await self._store.in_snapshot(read_slice, calls_once=calls_once, eventual=eventual)
-
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        """A durable state of the namespace."""
-        snapshot = await self._store.snapshot(is_long=is_long)
-        return Snapshot(_ViewSlice(snapshot.view, self._keys), snapshot.release)
 
     @asynccontextmanager
     async def locked(self, heads: Sequence[bytes]) -> AsyncIterator[Locked]:

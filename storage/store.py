@@ -180,17 +180,6 @@ class Locked(Protocol):
         ...
 
 
-def _nothing() -> None:
-    """Release nothing."""
-
-
-class Snapshot(NamedTuple):
-    """A view of one state. The store keeps the state until ``release``, which may be repeated."""
-
-    view: View
-    release: Callable[[], None] = _nothing
-
-
 class Store(Protocol):
     """An open store. Its methods may only be called on the event loop that opened it."""
 
@@ -219,18 +208,6 @@ class Store(Protocol):
         The store may call ``read`` again from its start, so ``read`` must change nothing.
         ``calls_once``: ``read`` likely calls the view only once, which may save round trips.
         ``eventual``: the state may lag behind ``durable()``.
-
-        Raises:
-            Unavailable, Closed: see ``View``.
-        """
-        ...
-
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        """Return a view of one durable state, which stays readable until it is released.
-
-        ``is_long``: the snapshot may be kept longer than a request lasts. Until its release, the
-        disk space of deleted rows is not freed. Its view raises ``Closed`` after the store was
-        reopened because of a full disk, or lost its connection.
 
         Raises:
             Unavailable, Closed: see ``View``.

@@ -1,8 +1,8 @@
 """The sink that copies a table's items into a backup.
 
-All items are read from one durable view, which contains every write that was answered before the
-request for the backup. The view does not survive a restart. The copy then starts over, with the
-table's state of that time, so a backup never mixes two states.
+A backup is the table's state at its positions in the logs, which the request for the backup stores.
+So it contains every write that was answered before, and none that came later. A copy that was
+interrupted starts over, for the same state.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ class BackupCopy(SnapshotSink):
     def start(self) -> None:
         """Set the counts to zero."""
         self.item_count = self.size_bytes = 0
+
+    def key(self, position: bytes) -> bytes:
+        """The key of an item's row in the backup."""
+        return self._prefix + position
 
     def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:
         """The rows under the backup's own prefix."""

@@ -4,26 +4,36 @@ A backup is CREATING while its items are copied, and AVAILABLE once all of them 
 then neither its table nor the backup can be deleted. A backup that fails, because the disk is full
 or the table's rows can't be read, is deleted, and the log reports it.
 
+The commit that creates a backup stores its positions in the logs, as the checkpoints of a
+subscriber. While the backup is CREATING, its table's changes are recorded, and the logs are kept
+from there on.
+
 Only the database's actor calls methods that change state; any caller may read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
 from msgspec import structs
 
 from dynactor.actors.backups.table_backup_copy import BackupCopy
+from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.catalog.phases import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
-from dynactor.actors.derived.scan import TableScan
+from dynactor.actors.derived.sink import Contract, Gap, Order
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
+from dynactor.actors.derived.table_copy import TableCopy, stored_positions
+from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.state import state_of
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import (
@@ -37,6 +47,7 @@ from dynactor.model.tables.table import TableDefinition
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId, label_of
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, table_backups
+from dynactor.storage.catalog import CatalogHead, TableRecord
 from dynactor.storage.store import Store, View
 
 _MILLISECONDS: Final = 1_000
@@ -59,20 +70,34 @@ class DeleteTableBackup(Message[TableBackup], frozen=True):
     arn: str
 
 
+class _KeptLogs:
+    """Keeps a table's logs for a backup. The copy reads them from the store."""
+
+    subscription = Subscription.ALL
+    contract = Contract(Order.NONE, Gap.END, trim_delay_bytes=None)
+
+    def split(self, parent: int, children: list[ChangeFeed]) -> None:
+        """Do nothing: the copy reads the logs that exist after its last page."""
+
+    async def close(self) -> None:
+        """Do nothing: the copy continues if the catalog is only loaded again."""
+
+
 class _Copy:
-    """The scan that makes a backup; ``over`` is called when it has ended or failed."""
+    """The copy that makes a backup; ``over`` is called when it has ended or failed."""
 
     def __init__(self, backup: TableBackup, store: Store, pacing: Pacing) -> None:
         self.rows = BackupCopy(backup)
         self.failure: str | None = None
         self.is_over = False
         self.over: Callable[[], None] | None = None
-        self.scan = TableScan(
+        self.actor = TableCopy(
             f"backup {backup.name} of {backup.definition.name}",
-            backup.definition.table_id,
-            key_layout.filling_cursor(backup.rows_id),
+            backup.definition,
+            _subscriber(backup),
             self.rows,
             store,
+            cursor_key=key_layout.filling_cursor(backup.rows_id),
             ended=self._end,
             failed=self._fail,
             pacing=pacing,
@@ -150,7 +175,7 @@ class TableBackups:
             await self.machine.resume(_subject(backup))
 
     async def create(self, message: CreateTableBackup) -> TableBackup:
-        """Start a backup of a table; it will contain all writes that were answered before.
+        """Start a backup of a table, as the table is when the backup's record is stored.
 
         Raises:
             TableNotFoundException, TableInUseException: no such table, or it is being made or
@@ -165,7 +190,7 @@ class TableBackups:
             raise TableInUseException(in_use(definition).message)
         backup = await self._new_backup(message.name, table)
         head = structs.replace(self._owner.head, next_table_id=backup.rows_id + 1)
-        await self._owner.change(head=head, puts=[table_backups.row(backup)])
+        await self._record(table, backup, head=head, puts=[table_backups.row(backup)])
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
         return backup
@@ -206,7 +231,7 @@ class TableBackups:
         """Stop all copies; the next start begins them again."""
         copies, self._copies = self._copies, {}
         for copy in copies.values():
-            await self._supervisor.stop(copy.scan)
+            await self._supervisor.stop(copy.actor)
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -239,11 +264,15 @@ class TableBackups:
         if copy is None:
             pacing = Pacing(self._tables.consumed_units)
             copy = self._copies[backup.backup_id] = _Copy(backup, self._store, pacing)
-            definition = backup.definition
-            if self._tables.same(definition.name, definition.table_id) is None:
+            table = self._table(backup)
+            if table is None:
                 copy.failure, copy.is_over = "its table is gone", True
             else:
-                self._supervisor.start(copy.scan)
+                if not await stored_positions(self._store.latest, _subscriber(backup)):
+                    # An earlier version has stored the backup.
+                    await self._record(table, backup)
+                self._supervisor.start(copy.actor)
+        self._keep_logs(backup)
         copy.over = over
         if copy.is_over:
             over()
@@ -267,7 +296,8 @@ class TableBackups:
             item_count=copy.rows.item_count,
             size_bytes=copy.rows.size_bytes,
         )
-        await self._owner.change(
+        await self._end(
+            backup,
             puts=[table_backups.row(backup)],
             deletes=[key_layout.filling_cursor(backup.rows_id)],
         )
@@ -278,12 +308,13 @@ class TableBackups:
     def _is_being_made(self, backup: TableBackup) -> bool:
         """Whether the backup is being created; False if the actor that copies it was abandoned."""
         copy = self._copies.get(backup.backup_id)
-        return copy is not None and not copy.scan.mailbox.closed
+        return copy is not None and not copy.actor.mailbox.closed
 
     async def _delete_rows(self, backup: TableBackup) -> None:
         rows = key_layout.table_range(backup.rows_id)
         is_large = backup.size_bytes >= LARGE_BYTES
-        await self._owner.change(
+        await self._end(
+            backup,
             puts=[reclaim_row(rows)] if is_large else (),
             deletes=[
                 key_layout.table_backup(backup.backup_id),
@@ -294,6 +325,85 @@ class TableBackups:
         del self._backups[backup.backup_id]
         if is_large:
             self._space.begin(rows)
+
+    # -- changes since a backup's moment ---------------------------------------------------------
+
+    def _table(self, backup: TableBackup) -> Table | None:
+        """The table that a backup is of, if it still exists."""
+        return self._tables.same(backup.definition.name, backup.definition.table_id)
+
+    def _keep_logs(self, backup: TableBackup) -> None:
+        table, subscriber = self._table(backup), _subscriber(backup)
+        if table is not None and table.followers.following(subscriber) is None:
+            table.followers.attach(subscriber, _KeptLogs())
+
+    async def _record(
+        self,
+        table: Table,
+        backup: TableBackup,
+        *,
+        head: CatalogHead | None = None,
+        puts: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Record a table's changes from now on, and store the positions of a backup, in one commit.
+
+        Raises:
+            StoreError: nothing was changed, or the outcome is ``Unknown``.
+        """
+        subscriber = _subscriber(backup)
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            return Stored(
+                record,
+                puts=[*puts, *first_checkpoints(subscriber, counters)],
+                catalog_head=head,
+            )
+
+        definition = structs.replace(table.definition, is_backed_up=True)
+        await definition_commit.redefine(self._owner, table, definition, storing)
+
+    async def _end(
+        self,
+        backup: TableBackup,
+        *,
+        puts: Sequence[tuple[bytes, bytes]],
+        deletes: Sequence[bytes],
+        discards: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Store the end of a backup; in the same commit, stop recording changes for it.
+
+        Raises:
+            StoreError: nothing was changed, or the outcome is ``Unknown``.
+        """
+        table, subscriber = self._table(backup), _subscriber(backup)
+        stored = self._backups[backup.backup_id]
+        if table is None or stored.status == "AVAILABLE":
+            await self._owner.change(puts=puts, deletes=deletes, discards=discards)
+            return
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            del counters
+            return Stored(
+                definition_commit.without_followers(record, [subscriber]),
+                puts=puts,
+                deletes=deletes,
+                range_deletes=[key_layout.subscriber_checkpoints(subscriber)],
+                discards=discards,
+            )
+
+        others = (
+            each
+            for each in self._backups.values()
+            if each.status == "CREATING" and each.rows_id != backup.rows_id
+        )
+        is_backed_up = any(self._table(each) is table for each in others)
+        definition = structs.replace(table.definition, is_backed_up=is_backed_up)
+        await definition_commit.redefine(self._owner, table, definition, storing)
+        await table.followers.detach(subscriber)
+
+
+def _subscriber(backup: TableBackup) -> bytes:
+    return key_layout.table_backup_subscriber(backup.definition.table_id, backup.rows_id)
 
 
 def _is_restoring(definition: TableDefinition, backup: TableBackup) -> bool:

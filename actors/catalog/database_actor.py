@@ -73,6 +73,7 @@ from dynactor.model.errors import (
     ValidationException,
 )
 from dynactor.model.tables.table import StreamingDestination
+from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.tables.table_rules import check_deletable
 from dynactor.storage import catalog
 from dynactor.storage.catalog import Catalog
@@ -434,7 +435,7 @@ class DatabaseActor:
     async def _handle_table_backup(self, message: Message[object]) -> object:
         match message:
             case CreateTableBackup():
-                return await self._table_backups.create(message)
+                return await self._create_backup(message)
             case DeleteTableBackup():
                 return await self._table_backups.delete(message)
             case RestoreTable():
@@ -458,6 +459,11 @@ class DatabaseActor:
             )
         await self._time_to_live.change(table, message.change)
         await self._resume_parts(table)
+
+    async def _create_backup(self, message: CreateTableBackup) -> TableBackup:
+        backup = await self._table_backups.create(message)
+        self._streams.attach(await self._tables[message.table_name].followers.feeds())
+        return backup
 
     async def _start_replay(self, message: StartReplay) -> ReplayProgress:
         table = self._tables.settled(message.name)

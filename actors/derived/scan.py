@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from dynactor.actors.derived.pacing import Pacing
-from dynactor.actors.derived.sink import FillSink, RowSink, Send, SnapshotSink, TakeUnits
+from dynactor.actors.derived.sink import FillSink, RowSink, Send, TakeUnits
 from dynactor.actors.derived.stored_checkpoint import Outcome, StoredCheckpoint
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
-from dynactor.storage.store import Damaged, Fenced, Full, Row, Snapshot, Store, StoreError, View
+from dynactor.storage.store import Damaged, Row, Store, View
 
 # Small, because a request waits while a page is processed.
 PAGE_ROWS: Final = 128
@@ -28,8 +28,6 @@ DONE: Final = b""
 # The store doesn't signal when it accepts writes again, so a refused message is sent again after
 # this time.
 _REFUSED_SECONDS: Final = 0.1
-# Pause before the next snapshot after a snapshot was lost.
-_AGAIN_SECONDS: Final = 1.0
 
 _HASH_BYTES: Final = 8
 _HASH_SPACE: Final = 1 << 64
@@ -66,13 +64,9 @@ class _PageInFlight:
 class TableScan:
     """The actor that feeds all items of a table to a sink; calls ``ended`` after the last.
 
-    A ``RowSink`` or ``FillSink`` gets each page from a new durable view, and a crashed scan
-    continues from the stored cursor. So an item may be out of date or deleted by then. The
-    followers that start after the scan apply every change since its start.
-
-    A ``SnapshotSink`` gets all pages from one durable view. If the view is lost, in a crash or
-    because the store was reopened, the scan starts over. It doesn't wait for space on a full disk,
-    because its view would keep deleted data there.
+    A sink gets each page from a new durable view, and a crashed scan continues from the stored
+    cursor. So an item may be out of date or deleted by then. The followers that start after the
+    scan apply every change since its start.
 
     Invariants: the effects of all items before the stored cursor are durable. When ``run`` ends, no
     message of the scan is in flight, so no message arrives after a later change.
@@ -83,14 +77,14 @@ class TableScan:
         name: str,
         table_id: int,
         cursor_key: bytes,
-        sink: RowSink[Any] | FillSink | SnapshotSink,
+        sink: RowSink[Any] | FillSink,
         store: Store,
         *,
         ended: Callable[[], None],
         failed: Callable[[str], None] | None = None,
         pacing: Pacing | None = None,
     ) -> None:
-        """``failed`` gets the reason if the table can't be read or its snapshot can't be stored.
+        """``failed`` gets the reason if the table can't be read.
 
         Without ``failed``, the scan crashes then. With ``pacing`` the scan rests while requests use
         the server.
@@ -138,31 +132,22 @@ class TableScan:
 
     async def run(self) -> None:
         """Read the table from the cursor to its end, unless the mailbox is closed first."""
-        stopped = self.mailbox.when_closed()
-        while not stopped.done():
-            try:
-                is_whole = await self._scan(stopped)
-            except Fenced:
+        try:
+            is_whole = await self._scan(self.mailbox.when_closed())
+        except Damaged as error:
+            if self._failed is None:
                 raise
-            except StoreError as error:
-                is_snapshot = isinstance(self._sink, SnapshotSink)
-                if isinstance(error, Damaged) or (is_snapshot and isinstance(error, Full)):
-                    if self._failed is None:
-                        raise
-                    self._failed(str(error))
-                    return
-                if not is_snapshot:
-                    raise
-                _log.info("scan_restarted", scan=self.name, reason=str(error))
-                await asyncio.wait([stopped], timeout=_AGAIN_SECONDS)
-            else:
-                if is_whole:
-                    self._ended()
-                return
+            self._failed(str(error))
+        else:
+            if is_whole:
+                self._ended()
 
     async def _scan(self, stopped: asyncio.Future[None]) -> bool:
         """Read from the cursor to the end; False if the scan was stopped first."""
-        kept = await self._start()
+        self._in_flight.clear()
+        self._has_waited = False
+        stored = await self._checkpoint.load()
+        self._cursor = self._next = self._prefix if stored is None else stored
         end = key_layout.end_of(self._prefix)
         loop = asyncio.get_running_loop()
         try:
@@ -170,8 +155,7 @@ class TableScan:
                 if stopped.done():
                     return False
                 began, self._waited_seconds = loop.time(), 0.0
-                view = self._store.durable() if kept is None else kept.view
-                page = await read_page(view, self._next, end)
+                page = await read_page(self._store.durable(), self._next, end)
                 self._next = page.following
                 if not await self._give(page.rows, stopped):
                     return False
@@ -181,28 +165,8 @@ class TableScan:
                 await self._rest(took_seconds, stopped)
             return await self._wait_in_flight(0, stopped)
         finally:
-            if kept is not None:
-                kept.release()
             sent = [result for page in self._in_flight for _, result in page.sent]
             await asyncio.gather(*sent, return_exceptions=True)
-
-    async def _start(self) -> Snapshot | None:
-        """Find the first page. Return the snapshot for all pages, or None."""
-        self._in_flight.clear()
-        self._has_waited = False
-        kept = None
-        stored = await self._checkpoint.load()
-        if isinstance(self._sink, SnapshotSink):
-            kept = await self._store.snapshot(is_long=True)
-            stored = self._prefix
-            try:
-                await self._checkpoint.commit_once(stored, range_deletes=[self._sink.target])
-            except StoreError:
-                kept.release()
-                raise
-            self._sink.start()
-        self._cursor = self._next = self._prefix if stored is None else stored
-        return kept
 
     async def _rest(self, took_seconds: float, stopped: asyncio.Future[None]) -> None:
         rest_seconds = self._pacing.seconds_after(took_seconds) if self._pacing else 0.0
@@ -220,19 +184,15 @@ class TableScan:
     # -- rows, committed with the cursor ------------------------------------------------------
 
     async def _commit(
-        self, sink: RowSink[Any] | SnapshotSink, rows: Sequence[Row], stopped: asyncio.Future[None]
+        self, sink: RowSink[Any], rows: Sequence[Row], stopped: asyncio.Future[None]
     ) -> bool:
         """Commit the rows for a page; False if the scan was stopped first."""
-        puts = sink.puts(rows)
-        if isinstance(sink, SnapshotSink):
-            await self._checkpoint.commit_once(self._next, puts)
-        else:
-            outcome = await self._checkpoint.commit(self._next, stopped, puts)
-            if outcome is Outcome.STOPPED:
-                return False
-            if outcome is Outcome.CHANGED:
-                # Rows may be lost with the last cursor: continue from the stored one.
-                self._next = self._checkpoint.value or self._prefix
+        outcome = await self._checkpoint.commit(self._next, stopped, sink.puts(rows))
+        if outcome is Outcome.STOPPED:
+            return False
+        if outcome is Outcome.CHANGED:
+            # Rows may be lost with the last cursor: continue from the stored one.
+            self._next = self._checkpoint.value or self._prefix
         self._cursor = self._next
         return True
 

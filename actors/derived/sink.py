@@ -8,10 +8,10 @@ commit, retry and keep checkpoints for the sink. The kinds differ in how often a
   sent again: at least once, so their effects are idempotent.
 - A ``FillSink`` sends a table's items to actors that own the rows: at least once, too.
 - A ``SnapshotSink`` owns a copy of a table at one moment. After a crash the copy is dropped and
-  made again.
+  made again, of the same moment.
 
-A scan feeds a ``RowSink``, ``FillSink`` or ``SnapshotSink``, a follower a ``RowSink`` or
-``MessageSink``.
+A scan feeds a ``RowSink`` or ``FillSink``, a follower a ``RowSink`` or ``MessageSink``, and a
+``TableCopy`` a ``SnapshotSink``.
 """
 
 from __future__ import annotations
@@ -182,8 +182,12 @@ class SnapshotSink(ABC):
         """Called when the target is empty, before the first page; may be called again."""
 
     @abstractmethod
+    def key(self, position: bytes) -> bytes:
+        """The key of the row for the item at a position."""
+
+    @abstractmethod
     def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:
-        """The rows for a page of stored items, whose keys are positions."""
+        """The rows for stored items that have none yet, whose keys are positions."""
 
 
 class RowChanges(NamedTuple):

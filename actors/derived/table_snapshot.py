@@ -1,23 +1,30 @@
-"""The items of a table, and the positions of its logs from which to continue.
+"""The items of a table at positions of its logs, read while the table is written.
 
-A snapshot reads each page from a new view, because a destination may take hours, and an old view
-would keep deleted data on the disk. Pages leave out the items that changed since the positions. The
-logs after the positions contain those changes. So the items and those changes together are
-complete, without an overlap. Changes must be recorded before the snapshot is taken.
+A snapshot reads each page from a new view, because a reader may take hours, and an old view would
+keep deleted data on the disk. Pages leave out the items that changed since the positions. The logs
+after the positions contain those changes, with the items before and after. So a reader of the later
+items misses none, and a reader of the earlier items finds them in the logs too. Changes must be
+recorded from the positions on.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Final, Protocol
 
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.scan import read_page
+from dynactor.model.keys import key as keys
+from dynactor.model.keys.key import KeySchema
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import TableRecord
-from dynactor.storage.store import Store, View
-from dynactor.streams import sequence_number
+from dynactor.storage.store import Row, Store, View
+from dynactor.streams import change_log, sequence_number
+
+# Small, because a request waits while records are decoded.
+_RECORDS: Final = 128
+_RECORDS_BYTES: Final = 256 * 1024
 
 
 class KnownLogs(Protocol):
@@ -47,14 +54,10 @@ class TableSnapshot:
         """
 
         async def read(view: View) -> TableSnapshot | None:
-            (row,) = await view.load([key_layout.table_record(table_name)])
-            assert row is not None, "there is no such table"
-            record = catalog.decode_record(row)
-            numbers = [partition.number for partition in record.partitions]
-            if not all(number in known for number in numbers):
+            record = await _record(view, table_name)
+            if not all(partition.number in known for partition in record.partitions):
                 return None
-            values = await view.load(list(map(key_layout.partition_head, numbers)))
-            return cls(store, record.definition.table_id, _positions(record, values))
+            return cls(store, record.definition.table_id, await _ends(view, record))
 
         while (snapshot := await store.in_snapshot(read, calls_once=False)) is None:
             await known.wait_joined()
@@ -63,6 +66,15 @@ class TableSnapshot:
     async def pages(self) -> AsyncIterator[list[StoredItem]]:
         """The items, page by page, in the order of their hashes.
 
+        Raises:
+            StoreError: a page can't be read.
+        """
+        async for rows in self.rows():
+            yield [codec.decode(row.value) for row in rows]
+
+    async def rows(self) -> AsyncGenerator[list[Row], None]:
+        """The rows of the items, page by page; a row's key is the item's position in the table.
+
         Each page is read from the newest durable state. Items that changed since the positions are
         left out, because the logs have those changes.
 
@@ -70,16 +82,59 @@ class TableSnapshot:
             StoreError: a page can't be read.
         """
         start, end = self._prefix, key_layout.end_of(self._prefix)
+        skipped = len(self._prefix)
         while True:
             rows, start = await read_page(self._store.durable(), start, end)
             if not rows:
                 return
-            items = [codec.decode(row.value) for row in rows]
-            yield [item for item in items if self._is_unchanged(item)]
+            yield [
+                Row(key[skipped:], value)
+                for key, value in rows
+                if self._is_unchanged(codec.version(value))
+            ]
 
-    def _is_unchanged(self, item: StoredItem) -> bool:
+    async def replaced_rows(
+        self, table_name: str, schema: KeySchema
+    ) -> AsyncGenerator[list[Row], None]:
+        """The rows that changes since the positions have replaced or deleted, from the logs.
+
+        With the rows that ``rows`` returned before, they are the table's state at the positions.
+        Both may have the same row.
+
+        Raises:
+            StoreError: a log can't be read.
+        """
+
+        async def read(view: View) -> dict[int, Checkpoint]:
+            return await _ends(view, await _record(view, table_name))
+
+        ends = await self._store.in_snapshot(read, calls_once=False)
+        for number, end in ends.items():
+            after = self._start_of(number)
+            while after is not None and after < end.counter:
+                view = self._store.durable()
+                records = await change_log.read(
+                    view, number, after, max_records=_RECORDS, max_bytes=_RECORDS_BYTES
+                )
+                if not records:
+                    break
+                after = records[-1].sequence_number.counter
+                yield [
+                    Row(keys.encode(schema, record.key), codec.encode(record.old))
+                    for record in records
+                    if record.old is not None and self._is_unchanged(record.old.version)
+                ]
+
+    def _start_of(self, partition_number: int) -> int | None:
+        """The counter after which a log has changes since the positions; None if it has none."""
+        position = self.positions.get(partition_number)
+        if position is not None:
+            return position.counter
+        return 0 if partition_number > max(self.positions) else None
+
+    def _is_unchanged(self, version: int) -> bool:
         """Whether an item's last change came before the positions."""
-        number = sequence_number.unpack(item.version)
+        number = sequence_number.unpack(version)
         position = self.positions.get(number.partition_number)
         if position is None:
             # A log without a position was deleted before the snapshot if its number is lower than
@@ -88,8 +143,16 @@ class TableSnapshot:
         return number.counter <= position.counter
 
 
-def _positions(record: TableRecord, heads: Sequence[bytes | None]) -> dict[int, Checkpoint]:
+async def _record(view: View, table_name: str) -> TableRecord:
+    (row,) = await view.load([key_layout.table_record(table_name)])
+    assert row is not None, "there is no such table"
+    return catalog.decode_record(row)
+
+
+async def _ends(view: View, record: TableRecord) -> dict[int, Checkpoint]:
     """The ends of a table's logs; the ends of growing logs are in the heads of their partitions."""
+    numbers = [partition.number for partition in record.partitions]
+    heads: Sequence[bytes | None] = await view.load(list(map(key_layout.partition_head, numbers)))
     positions = {
         ended.number: Checkpoint(ended.last, ended.logged_bytes) for ended in record.ended_logs
     }

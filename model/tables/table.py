@@ -186,6 +186,8 @@ class TableDefinition(Struct, frozen=True):
     next_destination_id: int = 1
     # A replay publishes the table's changes again, and needs new changes to be recorded as well.
     is_replayed: bool = False
+    # A backup is being created, and needs the changes since its moment to be recorded.
+    is_backed_up: bool = False
     # The last setting; None if never set. Indexes have settings of their own.
     contributor_insights: ContributorInsights | None = None
     # None if the table was not restored from a backup.
@@ -208,6 +210,7 @@ class TableDefinition(Struct, frozen=True):
             or (self.time_to_live is not None and self.time_to_live.deletes)
             or any(destination.publishes for destination in self.destinations)
             or self.is_replayed
+            or self.is_backed_up
         )
 
     @property

@@ -19,7 +19,7 @@ from dynactor.storage.postgresql.views import (
     SnapshotLost,
     SnapshotView,
 )
-from dynactor.storage.store import Snapshot, Unavailable, View
+from dynactor.storage.store import Unavailable, View
 
 # A snapshot keeps old versions of rows from being removed, so it ends after this time.
 SNAPSHOT_SECONDS: Final = STATEMENT_SECONDS
@@ -77,34 +77,13 @@ class Reader:
 
         connection = await self._for_snapshots.run(begin, keeps=True)
         timer = asyncio.get_running_loop().call_later(SNAPSHOT_SECONDS, connection.terminate)
-        view = SnapshotView(connection, self._statements, self._end_short)
+        view = SnapshotView(connection, self._statements, self._end)
         self._snapshots.add(view)
         try:
             return await read(view)
         finally:
             timer.cancel()
             view.close()
-
-    async def snapshot(self, *, is_long: bool) -> Snapshot:
-        """See ``Store``."""
-        self._raise_if_closed()
-        connections = self._for_snapshots
-
-        async def begin(connection: Any) -> Any:
-            # BEGIN alone takes no snapshot; the next statement does.
-            await connection.execute(f"{BEGIN}; SELECT 1")
-            return connection
-
-        if is_long:
-            connection = await connections.open()
-            await begin(connection)
-        else:
-            connection = await connections.run(begin, keeps=True)
-        view = SnapshotView(
-            connection, self._statements, self._end_long if is_long else self._end_short
-        )
-        self._snapshots.add(view)
-        return Snapshot(view, view.close)
 
     async def close(self) -> None:
         """End all snapshots, and close the connections."""
@@ -113,11 +92,7 @@ class Reader:
         await self._connections.close()
         await self._for_snapshots.close()
 
-    def _end_long(self, view: SnapshotView, connection: Any) -> None:
-        self._snapshots.discard(view)
-        connection.terminate()
-
-    def _end_short(self, view: SnapshotView, connection: Any) -> None:
+    def _end(self, view: SnapshotView, connection: Any) -> None:
         self._snapshots.discard(view)
         if connection.is_closed():
             self._for_snapshots.give_back(connection, is_usable=False)

@@ -39,7 +39,6 @@ from dynactor.storage.store import (
     Full,
     Group,
     Locked,
-    Snapshot,
     Store,
     StoreError,
     Unavailable,
@@ -156,9 +155,6 @@ class _PostgresqlStore:
         if eventual and self._read_store is not None:
             return await self._read_store.in_snapshot(read, calls_once=calls_once)
         return await self._reader.in_snapshot(read, calls_once=calls_once)
-
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        return await self._reader.snapshot(is_long=is_long)
 
     def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
         self._raise_if_closed()

@@ -45,7 +45,6 @@ from dynactor.storage.store import (
     Group,
     Locked,
     Retry,
-    Snapshot,
     Store,
     StoreError,
     View,
@@ -152,9 +151,6 @@ class _RocksStore:
         eventual: bool = False,  # noqa: ARG002 - of the port
     ) -> T:
         return await read(self._durable)
-
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - of the port
-        return Snapshot(self._durable)
 
     def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
         return self._locks.locked(heads, self._latest, self._commit)

@@ -582,14 +582,14 @@ ORDERS: Final = (
         "backup is copied before it is stored",
         "actors/backups/table_backups.py",
         """\
-        await self._owner.change(head=head, puts=[table_backups.row(backup)])
+        await self._record(table, backup, head=head, puts=[table_backups.row(backup)])
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
 """,
         """\
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
-        await self._owner.change(head=head, puts=[table_backups.row(backup)])
+        await self._record(table, backup, head=head, puts=[table_backups.row(backup)])
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
@@ -791,10 +791,12 @@ ORDERS: Final = (
         "snapshot takes positions of a later moment than its items",
         "actors/derived/table_snapshot.py",
         """\
-            values = await view.load(list(map(key_layout.partition_head, numbers)))
+            return cls(store, record.definition.table_id, await _ends(view, record))
 """,
         """\
-            values = await store.durable().load(list(map(key_layout.partition_head, numbers)))
+            return cls(
+                store, record.definition.table_id, await _ends(store.durable(), record)
+            )
 """,
         "tests/actors/kafka/test_publishing_steps.py",
         [
@@ -898,12 +900,12 @@ ORDERS: Final = (
         ["test_no_message_is_in_flight_when_a_scan_has_ended"],
     ),
     Fault(
-        "snapshot keeps rows of an earlier attempt",
-        "actors/derived/scan.py",
+        "copy keeps rows of an earlier attempt",
+        "actors/derived/table_copy.py",
         "range_deletes=[self._sink.target]",
         "range_deletes=[]",
-        "tests/actors/derived/test_scan.py",
-        ["test_a_snapshot_copies_the_rows_of_one_moment_and_deletes_earlier_copies"],
+        "tests/actors/derived/test_table_copy.py",
+        ["test_a_copy_deletes_the_rows_of_an_earlier_one"],
     ),
     Fault(
         "phase is started again by each change",

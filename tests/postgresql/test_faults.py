@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dynactor.storage.store import Full, Group, Store, Unavailable
+from dynactor.storage.store import Full, Group, Store, Unavailable, View
 from tests.postgresql.audited_writers import AuditedWriters
 from tests.postgresql.cutting_proxy import cutting_proxy
 from tests.postgresql.disturbances import disturb
@@ -55,6 +55,10 @@ async def test_a_commit_survives_a_cut_at_every_message(
             assert proxy.cuts >= 7
 
 
+async def read(view: View) -> list[bytes | None]:
+    return await view.load([b"l"])
+
+
 async def test_reads_survive_a_cut_at_every_message(postgresql: Postgresql) -> None:
     async with cutting_proxy(postgresql.port) as (proxy, port):
         url = postgresql.url().replace(f":{postgresql.port}/", f":{port}/")
@@ -65,8 +69,7 @@ async def test_reads_survive_a_cut_at_every_message(postgresql: Postgresql) -> N
                 assert await store.latest.load([b"k"]) == [b"v"]
                 page = await store.durable().page(b"k", b"m", max_rows=9, max_bytes=999)
                 assert [row.value for row in page] == [b"v", b"w"]
-                kept = await store.snapshot()
-                kept.release()
+                assert await store.in_snapshot(read, calls_once=False) == [b"w"]
             assert proxy.cuts >= 7
 
 
@@ -100,7 +103,7 @@ async def test_a_store_refuses_commits_while_postgresql_is_down_and_then_continu
         with pytest.raises(Unavailable):
             await store.latest.load([b"\x02"])
         with pytest.raises(Unavailable):
-            await store.snapshot()
+            await store.in_snapshot(read, calls_once=False)
         assert store.figures().refusal == "Unavailable"
         await asyncio.to_thread(own_postgresql.start)
         await store.commit([Group(b"\x02", b"1", b"2")])

@@ -62,9 +62,6 @@ async def test_a_key_has_a_separate_value_in_each_namespace(filled: list[Store])
         assert await each.latest.load(KEYS) == expected
         assert await each.durable().load(KEYS) == expected
         assert [each.durable().cached(key) for key in KEYS] == expected
-        snapshot = await each.snapshot()
-        assert await snapshot.view.load(KEYS) == expected
-        snapshot.release()
 
 
 async def test_a_page_ends_with_its_namespace(filled: list[Store]) -> None:

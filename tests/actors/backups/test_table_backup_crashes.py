@@ -13,6 +13,8 @@ from dynactor.actors.catalog.database import Database
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.writes.write import Delete
+from dynactor.storage import key_layout
+from dynactor.storage.store import Group
 from tests.support.databases.backed_up import (
     CutStore,
     WithoutCursors,
@@ -40,6 +42,7 @@ ReplyT = TypeVar("ReplyT")
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that a copy needs several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.derived.table_snapshot._RECORDS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.backups.table_restore.RestoredItems.pages_per_cursor", 2)
 
 
@@ -120,11 +123,12 @@ async def begun_restore(database: Database, backup: TableBackup) -> bool:
     return True
 
 
-async def test_a_backup_after_a_crash_does_not_use_rows_of_the_interrupted_one() -> None:
+async def test_a_backup_after_a_crash_has_the_items_of_its_own_moment() -> None:
     async with memory_store() as inner:
         store = CutStore(inner)
         async with running_database(store) as database:
-            await filled_table(database, WRITES, definition=table_definition())
+            source = await filled_table(database, WRITES, definition=table_definition())
+            before = await rows_of(inner, source.definition.table_id)
             # The 4 commits are the backup's record, the end of earlier work, and 2 pages.
             store.commits_left = 4
             asked = await database.create_table_backup("Thread", "nightly")
@@ -135,7 +139,9 @@ async def test_a_backup_after_a_crash_does_not_use_rows_of_the_interrupted_one()
             for item in (await items_of(table)).values():
                 await table.write(Delete(table.definition.key_schema.key_of(item)))
             await table.write(put(thread("EC2", "new")))
+        stray = key_layout.row_prefix(asked.rows_id) + b"\xff" * 8
+        await (await inner.commit([Group(b"\xfe", None, b"1", [(stray, b"of an earlier copy")])]))
         async with running_database(inner) as database:
             backup = await wait_available(database, asked.backup_id)
-            assert backup.item_count == 1
-            assert len(await rows_of(inner, backup.rows_id)) == 1
+            assert backup.item_count == len(before)
+            assert await rows_of(inner, backup.rows_id) == before

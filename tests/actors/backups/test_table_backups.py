@@ -55,7 +55,6 @@ from tests.support.stores.store import disk_store, memory_store
 ITEMS = 600
 
 
-@pytest.mark.embedded_store("the snapshot in PostgreSQL is taken a moment after the answer")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_a_restored_table_equals_its_source_at_the_moment_of_the_backup(seed: int) -> None:
     async with memory_store() as store, running_database(store) as database:
@@ -316,7 +315,8 @@ async def test_backups_created_at_the_same_time_have_different_ids() -> None:
         assert len(made) == 20
 
 
-async def test_a_backup_has_all_or_no_writes_of_a_transaction_in_progress() -> None:
+@pytest.mark.parametrize("step", range(3))
+async def test_a_backup_has_all_or_no_writes_of_a_transaction_in_progress(step: int) -> None:
     async with memory_store() as store, running_database(store) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
@@ -325,9 +325,10 @@ async def test_a_backup_has_all_or_no_writes_of_a_transaction_in_progress() -> N
             await table.write(put({**key, "posts": {"N": "1"}}))
         backups: list[TableBackup] = []
 
-        async def between(step: int) -> None:
-            del step
-            backups.append(await back_up(database))
+        async def between(passed: int) -> None:
+            # The backup changes the table's definition, so the transaction starts again.
+            if passed == step and not backups:
+                backups.append(await back_up(database))
 
         stepped(database, between)
         await transact(database, *((table, put({**key, "posts": {"N": "2"}})) for key in keys))
@@ -337,9 +338,8 @@ async def test_a_backup_has_all_or_no_writes_of_a_transaction_in_progress() -> N
             await begin_restore(database, backup, f"Restored{number}")
             other = await wait_restored(database, f"Restored{number}")
             found.append([item and item["posts"]["N"] for item in await items(other, *keys)])
-        assert found[0] == ["1", "1"]
-        assert found[-1] == ["2", "2"]
-        assert all(first == second for first, second in found)
+        # The last step comes after the commit.
+        assert found == [["2", "2"] if step == 2 else ["1", "1"], ["2", "2"]]
 
 
 class WatchedCopies(FaultyStore):
@@ -367,7 +367,8 @@ async def test_a_copy_is_available_only_when_it_is_durable(tmp_path: Path) -> No
             await filled_table(database, 300, definition=table_definition())
             await begin_restore(database, await back_up(database))
             await wait_restored(database)
-        assert len(store.copies) > 4
+        # The commits are 2 of the copy, and 2 of the restore.
+        assert len(store.copies) >= 4
         # The commits are those of the tables, 2 of the backup, and the end of the restore.
         assert len(store.in_progress_counts) >= 5
         assert set(store.in_progress_counts) == {0}

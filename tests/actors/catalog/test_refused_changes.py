@@ -123,3 +123,4 @@ async def test_no_row_is_copied_for_a_backup_whose_record_was_refused() -> None:
         with pytest.raises(InternalServerError, match="the disk is full"):
             await refused
         assert not copying.is_reached
+        assert database.table_backups.backups == []

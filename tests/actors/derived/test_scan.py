@@ -1,27 +1,25 @@
-"""A scan passes all items to sinks that send messages or copy rows, despite store failures."""
+"""A scan passes all items to sinks that send messages, despite store failures."""
 
 from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pytest
 
 from dynactor.actors.derived.scan import TableScan
-from dynactor.actors.derived.sink import FillSink, Send, SnapshotSink, Step, TakeUnits, Turn
+from dynactor.actors.derived.sink import FillSink, Send, Step, TakeUnits, Turn
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
-from dynactor.storage.store import Closed, Conflict, Damaged, Full, Group, Row, Store
+from dynactor.storage.store import Damaged, Group, Row, Store
 from tests.support.databases.failing_pages import FailingPages
-from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
 ITEMS = 70
 TABLE_ID = 1
 CURSOR = key_layout.filling_cursor(7)
-COPIES = b"\x7f"
 PREFIX = key_layout.row_prefix(TABLE_ID)
 POSITIONS = [number.to_bytes(8, "big") for number in range(0, 1 << 24, (1 << 24) // ITEMS + 1)]
 
@@ -30,7 +28,6 @@ POSITIONS = [number.to_bytes(8, "big") for number in range(0, 1 << 24, (1 << 24)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that the scan needs several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", 10)
-    monkeypatch.setattr("dynactor.actors.derived.scan._AGAIN_SECONDS", 0.001)
 
 
 class Sent(FillSink):
@@ -76,23 +73,6 @@ class Sent(FillSink):
         return reply
 
 
-class Copies(SnapshotSink):
-    """A sink that copies rows, and calls the test at each page."""
-
-    target = (COPIES, b"\x80")
-
-    def __init__(self, on_page: Callable[[], None] = lambda: None) -> None:
-        self.starts = 0
-        self._on_page = on_page
-
-    def start(self) -> None:
-        self.starts += 1
-
-    def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:
-        self._on_page()
-        return [(COPIES + row.key, row.value) for row in rows]
-
-
 async def filled(store: Store) -> None:
     """Put the items of a table."""
     puts = [(PREFIX + position, b"item") for position in POSITIONS]
@@ -106,18 +86,13 @@ class Outcomes:
         self.ended = 0
         self.failures: list[str] = []
 
-    def scan(self, sink: FillSink | SnapshotSink, store: Store) -> TableScan:
+    def scan(self, sink: FillSink, store: Store) -> TableScan:
         return TableScan(
             "scan", TABLE_ID, CURSOR, sink, store, ended=self._end, failed=self.failures.append
         )
 
     def _end(self) -> None:
         self.ended += 1
-
-
-async def copies(store: Store) -> list[bytes]:
-    rows = await store.durable().page(COPIES, b"\x80", max_rows=1_000, max_bytes=1 << 20)
-    return [row.key[1:] for row in rows]
 
 
 async def test_every_item_is_sent_once_in_the_order_of_positions():
@@ -204,79 +179,11 @@ async def test_no_message_is_in_flight_when_a_scan_has_ended():
         assert outcomes.ended == 0
 
 
-async def test_a_snapshot_copies_the_rows_of_one_moment_and_deletes_earlier_copies():
-    async with memory_store() as store:
-        await filled(store)
-        await (await store.commit([Group(b"\xfe", None, b"1", [(COPIES + b"old", b"")])]))
-        late = PREFIX + b"\xff" * 8
-        later = Group(b"\xfe", b"1", b"2", [(late, b"item")])
-        written: list[asyncio.Task[Future[None]]] = []
-
-        def write() -> None:
-            if not written:
-                written.append(asyncio.ensure_future(store.commit([later])))
-
-        sink, outcomes = Copies(write), Outcomes()
-        await outcomes.scan(sink, store).run()
-        assert await copies(store) == POSITIONS
-        assert (sink.starts, outcomes.ended) == (1, 1)
-        # A second owner repeats the whole snapshot.
-        await outcomes.scan(sink, store).run()
-        assert await copies(store) == [*POSITIONS, b"\xff" * 8]
-
-
-async def test_a_snapshot_whose_view_is_lost_starts_over():
-    async with memory_store() as inner:
-        await filled(inner)
-        store = FailingPages(inner)
-        store.failure = Closed("the store was opened again")
-        sink, outcomes = Copies(), Outcomes()
-        running = asyncio.ensure_future(outcomes.scan(sink, store).run())
-        while sink.starts < 2:
-            await asyncio.sleep(0)
-        store.failure = None
-        await running
-        assert await copies(inner) == POSITIONS
-        assert (outcomes.ended, outcomes.failures) == (1, [])
-
-
-class OtherWriter(FaultyStore):
-    """A store in which another owner changes the cursor once, between two pages."""
-
-    commits = 0
-
-    async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        self.commits += 1
-        if self.commits == 3:
-            raise Conflict("the head is another one: played by a test")
-        return await super().commit(groups)
-
-
-async def test_a_snapshot_starts_over_after_a_conflict():
-    async with memory_store() as inner:
-        await filled(inner)
-        sink, outcomes = Copies(), Outcomes()
-        await outcomes.scan(sink, OtherWriter(inner)).run()
-        assert await copies(inner) == POSITIONS
-        assert (sink.starts, outcomes.ended) == (2, 1)
-
-
-async def test_a_snapshot_does_not_wait_for_a_full_disk():
-    async with memory_store() as inner:
-        await filled(inner)
-        store = FaultyStore(inner)
-        outcomes = Outcomes()
-        sink = Copies(lambda: store.refuse_commits(Full("the disk is full")))
-        await outcomes.scan(sink, store).run()
-        assert (outcomes.ended, outcomes.failures) == (0, ["the disk is full"])
-
-
-@pytest.mark.parametrize("sink", [Sent(), Copies()])
-async def test_a_scan_ends_if_the_table_cannot_be_read(sink: FillSink | SnapshotSink):
+async def test_a_scan_ends_if_the_table_cannot_be_read():
     async with memory_store() as inner:
         await filled(inner)
         store = FailingPages(inner)
         store.failure = Damaged("a block is damaged")
         outcomes = Outcomes()
-        await outcomes.scan(sink, store).run()
+        await outcomes.scan(Sent(), store).run()
         assert (outcomes.ended, outcomes.failures) == (0, ["a block is damaged"])

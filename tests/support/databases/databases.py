@@ -21,7 +21,7 @@ from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Put
-from dynactor.storage.store import Group, Snapshot, Store, View
+from dynactor.storage.store import Group, Store, View
 from dynactor.storage.store_figures import StoreFigures
 from dynactor.streams.kafka.broker import Broker
 from tests.support.stores.local_reads import LocalReads
@@ -119,9 +119,6 @@ class HeldStore(LocalReads):
 
     def durable(self) -> View:
         return self._durable_view if self.holding else self._store.durable()
-
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
-        return Snapshot(self.durable())
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
         if self.refusal is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynactor.storage import key_layout
-from dynactor.storage.store import NOT_CACHED, NotCached, Row, Snapshot, Store, View
+from dynactor.storage.store import NOT_CACHED, NotCached, Row, Store, View
 from tests.support.stores.faulty_store import FaultyStore
 
 
@@ -56,7 +56,3 @@ class FailingPages(FaultyStore):
 
     def durable(self) -> View:
         return FailingView(super().durable(), self)
-
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        snapshot = await super().snapshot(is_long=is_long)
-        return Snapshot(FailingView(snapshot.view, self), snapshot.release)

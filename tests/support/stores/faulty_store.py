@@ -25,7 +25,6 @@ from dynactor.storage.store import (
     Group,
     NotCached,
     Row,
-    Snapshot,
     Store,
     StoreError,
     Unknown,
@@ -81,11 +80,6 @@ class FaultyStore(LocalReads):
         if self._unreadable is not None:
             return self._unreadable
         return self._inner.durable() if self._durable is None else self._durable
-
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        if self._unreadable is not None or self._durable is not None:
-            return Snapshot(self.durable())
-        return await self._inner.snapshot(is_long=is_long)
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         if self._refusal is not None and (groups or self._is_silent):

@@ -19,7 +19,6 @@ from dynactor.storage.store import (
     Group,
     NotCached,
     Row,
-    Snapshot,
     Store,
     StoreError,
     View,
@@ -94,9 +93,6 @@ class DelayedStore(LocalReads):
 
     def durable(self) -> View:
         return DelayedView(self._shown, self._delays)
-
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
-        return Snapshot(self.durable())
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         await self._delays.wait()

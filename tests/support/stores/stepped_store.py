@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.clock import Clock
-from dynactor.storage.store import NOT_CACHED, Group, NotCached, Row, Snapshot, Store, View
+from dynactor.storage.store import NOT_CACHED, Group, NotCached, Row, Store, View
 from dynactor.streams.kafka.broker import Broker
 from tests.support.databases.databases import running_database
 from tests.support.stores.faulty_store import FaultyStore
@@ -198,10 +198,6 @@ class SteppedStore(FaultyStore):
 
     def durable(self) -> View:
         return _SteppedView(super().durable(), self)
-
-    async def snapshot(self, *, is_long: bool = False) -> Snapshot:
-        kept = await super().snapshot(is_long=is_long)
-        return Snapshot(_SteppedView(kept.view, self), kept.release)
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         call = Commit(groups)

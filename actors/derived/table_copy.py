@@ -1,0 +1,154 @@
+"""The actor that copies a table's state at its positions in the logs, for a ``SnapshotSink``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Final
+
+import structlog
+
+from dynactor.actors.derived import checkpoint
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.sink import SnapshotSink
+from dynactor.actors.derived.stored_checkpoint import StoredCheckpoint, encode_position
+from dynactor.actors.derived.table_snapshot import TableSnapshot
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.model.tables.table import TableDefinition
+from dynactor.storage import key_layout
+from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError, View
+
+# The positions of one subscriber: a few for each split while the copy runs.
+_MOST_POSITIONS: Final = 1_000_000
+_POSITIONS_BYTES: Final = 1 << 30
+# Pause before the copy starts over.
+_AGAIN_SECONDS: Final = 1.0
+
+_log = structlog.get_logger("actors")
+
+
+async def stored_positions(view: View, subscriber: bytes) -> dict[int, Checkpoint]:
+    """The positions of a subscriber in the logs of a table, by partition number.
+
+    Raises:
+        StoreError: they can't be read.
+    """
+    start, end = key_layout.subscriber_checkpoints(subscriber)
+    rows = await view.page(start, end, max_rows=_MOST_POSITIONS, max_bytes=_POSITIONS_BYTES)
+    return {key_layout.checkpoint_partition(row.key): checkpoint.decode(row.value) for row in rows}
+
+
+class TableCopy:
+    """Copies the items that a table had at a subscriber's positions; calls ``ended`` at the end.
+
+    First it copies the items that have not changed since the positions. Then it finds the others,
+    as they were, in the logs. A copy that was interrupted starts over. It doesn't wait for space on
+    a full disk, because its rows take space there.
+
+    Invariant: the logs are kept from the positions on until the copy has ended.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        definition: TableDefinition,
+        subscriber: bytes,
+        sink: SnapshotSink,
+        store: Store,
+        *,
+        cursor_key: bytes,
+        ended: Callable[[], None],
+        failed: Callable[[str], None],
+        pacing: Pacing,
+    ) -> None:
+        """``failed`` gets the reason if the table can't be read or the copy can't be stored.
+
+        ``cursor_key`` is the key of the head of the copy's commits. The copy rests while requests
+        use the server.
+        """
+        self.name = name
+        self.mailbox = Mailbox(1)
+        self.in_progress: list[Envelope] = []
+        self._definition = definition
+        self._subscriber = subscriber
+        self._sink = sink
+        self._store = store
+        self._ended = ended
+        self._failed = failed
+        self._pacing = pacing
+        self._checkpoint = StoredCheckpoint(store, cursor_key, name)
+        self._commits = 0
+
+    async def run(self) -> None:
+        """Copy the table, unless the mailbox is closed first."""
+        stopped = self.mailbox.when_closed()
+        while not stopped.done():
+            try:
+                is_whole = await self._copy(stopped)
+            except Fenced:
+                raise
+            except (Damaged, Full) as error:
+                self._failed(str(error))
+                return
+            except StoreError as error:
+                _log.info("table_copy_restarted", copy=self.name, reason=str(error))
+                await asyncio.wait([stopped], timeout=_AGAIN_SECONDS)
+            else:
+                if is_whole:
+                    self._ended()
+                return
+
+    async def _copy(self, stopped: asyncio.Future[None]) -> bool:
+        """Copy the table from the beginning; False if the copy was stopped first."""
+        definition = self._definition
+        positions = await stored_positions(self._store.latest, self._subscriber)
+        snapshot = TableSnapshot(self._store, definition.table_id, positions)
+        await self._checkpoint.load()
+        await self._commit(range_deletes=[self._sink.target])
+        self._sink.start()
+        replaced = snapshot.replaced_rows(definition.name, definition.key_schema)
+        async with aclosing(snapshot.rows()) as unchanged, aclosing(replaced):
+            return await self._copy_rows(unchanged, stopped) and await self._copy_rows(
+                replaced, stopped, are_new=False
+            )
+
+    async def _copy_rows(
+        self,
+        pages: AsyncGenerator[list[Row], None],
+        stopped: asyncio.Future[None],
+        *,
+        are_new: bool = True,
+    ) -> bool:
+        """Copy pages of rows; False if the copy was stopped first.
+
+        ``are_new``: none of them was copied before.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        async for page in pages:
+            rows = page if are_new else await self._missing(page)
+            if rows:
+                await self._commit(self._sink.puts(rows))
+            rest_seconds = self._pacing.seconds_after(loop.time() - began)
+            if rest_seconds:
+                await asyncio.wait([stopped], timeout=rest_seconds)
+            if stopped.done():
+                return False
+            began = loop.time()
+        return True
+
+    async def _missing(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows that are not copied yet."""
+        copied = await self._store.latest.load([self._sink.key(row.key) for row in rows])
+        return [row for row, value in zip(rows, copied, strict=True) if value is None]
+
+    async def _commit(
+        self,
+        puts: Sequence[tuple[bytes, bytes]] = (),
+        range_deletes: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        # Each commit has another value, which shows whether the commit was written.
+        self._commits += 1
+        await self._checkpoint.commit_once(encode_position(self._commits), puts, range_deletes)
