@@ -232,6 +232,26 @@ class BackupInUseException(DynamoDBError):
     """The table backup is being created or restored."""
 
 
+class ExportNotFoundException(DynamoDBError):
+    """The export does not exist, or ended more than 90 days ago."""
+
+
+class ExportConflictException(DynamoDBError):
+    """Another export was started with this client token."""
+
+
+class InvalidExportTimeException(DynamoDBError):
+    """The table can't be exported as it was at this time."""
+
+
+class ImportNotFoundException(DynamoDBError):
+    """The import does not exist, or ended more than 90 days ago."""
+
+
+class ImportConflictException(DynamoDBError):
+    """Another import was started with this client token."""
+
+
 class ResourceInUseException(DynamoDBError):
     """The resource exists already, or is changing state."""
 

@@ -40,6 +40,15 @@ LIST_IMPORTS_PAGE: Final = 25  # <= (botocore's service model)
 LIST_BACKUPS_PAGE: Final = 100  # <= (botocore's service model)
 BACKUP_NAME_CHARACTERS: Final = (3, 255)  # both included (botocore's service model)
 RESTORES: Final = 50  # <= at a time (API reference, "RestoreTableFromBackup")
+EXPORTS: Final = 300  # <= at a time ("Requesting a table export in DynamoDB")
+IMPORTS: Final = 50  # <= at a time (API reference, "LimitExceededException")
+IMPORT_OBJECTS: Final = 50_000  # <= in one import ("DynamoDB import quotas")
+TRANSFER_SECONDS: Final = 90 * 24 * 60 * 60  # that exports and imports are listed (API reference)
+TRANSFER_TOKEN_SECONDS: Final = 8 * 60 * 60  # < since its export or import ended (API reference)
+BUCKET_NAME_CHARACTERS: Final = 255  # <= (botocore's service model)
+BUCKET_PREFIX_CHARACTERS: Final = 1024  # <= (botocore's service model)
+CSV_HEADERS: Final = 255  # <= in HeaderList (botocore's service model)
+CSV_HEADER_CHARACTERS: Final = 65_536  # <= (botocore's service model)
 RECOVERY_DAYS: Final = 35  # the longest retention of continuous backups
 SCAN_TOTAL_SEGMENTS: Final = 1_000_000  # <=
 

@@ -23,6 +23,11 @@ def encode(stored: StoredItem) -> bytes:
     return _HEADER.pack(FORMAT, stored.version, stored.size_bytes) + stored.data
 
 
+def pack(version: int, size_bytes: int, data: bytes) -> bytes:
+    """The value of the row that holds an item with this canonical JSON."""
+    return _HEADER.pack(FORMAT, version, size_bytes) + data
+
+
 def decode(value: bytes) -> StoredItem:
     """The item or index entry in a row's value.
 

@@ -24,6 +24,7 @@
 | ``10`` | the separation of namespaces, and the home region |
 | ``11`` | the catalog's version, which every change of tables and streams raises |
 | ``12`` node's name | the number of the node's commits of the catalog |
+| ``13`` ``export/`` or ``import/``, id | the record of an export or import |
 | ``80`` + first byte, region, ``/``, access key id, ``00``, rest of a key | a namespace's row |
 
 Numbers are big-endian and have 8 bytes; an index id has 4. Index id 0 is the table itself. The row
@@ -64,6 +65,8 @@ SEPARATION: Final = b"\x10"
 COPY_CURSOR: Final = b"\x10copy"
 CATALOG_VERSION: Final = b"\x11"
 CATALOG_WRITER: Final = b"\x12"
+EXPORT: Final = b"\x13export/"
+IMPORT: Final = b"\x13import/"
 _NAMESPACE: Final = 0x80
 _NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF

@@ -1,7 +1,8 @@
-"""Creates tables from backups, phase by phase.
+"""Creates tables from backups and imports, phase by phase.
 
 A table that is being restored is CREATING until it is complete. First its partitions put the
-backup's items, with the entries of local indexes; these puts are not recorded as changes. Then its
+backup's items, with the entries of local indexes; these puts are not recorded as changes. The items
+of an import are loaded without the partitions (``actors/transfers/import_rows.py``). Then its
 global indexes are filled like added indexes, all at once. After a crash each phase continues from
 its stored state. At the end the table is ACTIVE. Its changes are published if those of all tables
 are.
@@ -11,7 +12,7 @@ Only the database's actor uses this module.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +35,8 @@ from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.state import TableState
 from dynactor.actors.table.table import Table
+from dynactor.actors.transfers.import_rows import ImportedRows
+from dynactor.actors.transfers.table_imports import TableImports
 from dynactor.model.errors import (
     BackupInUseException,
     BackupNotFoundException,
@@ -46,9 +49,9 @@ from dynactor.model.limits import RESTORES
 from dynactor.model.tables.table import Restoration, RestorePhase, TableDefinition
 from dynactor.model.tables.table_backup import TableBackupId
 from dynactor.model.tables.table_rules import in_use
-from dynactor.storage import key_layout
+from dynactor.storage import key_layout, transfers
 from dynactor.storage.catalog import TableRecord
-from dynactor.storage.store import Store, StoreError
+from dynactor.storage.store import Row, Store, StoreError
 
 _log = structlog.get_logger("actors")
 
@@ -65,10 +68,15 @@ class RestoreTable(Message[TableState], frozen=True):
 
 
 class _Filling:
-    """The scan that fills a table; ``failure`` says why the backup can't be read."""
+    """The scan that fills a table; ``failure`` says why the backup or import can't be read."""
 
     def __init__(
-        self, table: Table, store: Store, pacing: Pacing, over: Callable[[], None]
+        self,
+        table: Table,
+        items: RestoredItems | ImportedRows,
+        store: Store,
+        pacing: Pacing,
+        over: Callable[[], None],
     ) -> None:
         definition = table.definition
         assert definition.restoration is not None
@@ -78,7 +86,7 @@ class _Filling:
             f"filling of {definition.name}",
             definition.restoration.backup_rows_id,
             key_layout.filling_cursor(definition.table_id),
-            RestoredItems(table),
+            items,
             store,
             ended=over,
             failed=self._fail,
@@ -101,11 +109,12 @@ class RestorePhases:
         *,
         table_changes: TableChanges,
         backups: TableBackups,
+        imports: TableImports,
         destinations: DestinationPhases,
-        drop: Callable[[Table], Awaitable[None]],
+        drop: Callable[[Table, Sequence[Row]], Awaitable[None]],
         tell: Callable[[float, Message[Any]], None],
     ) -> None:
-        """``drop`` deletes a table that can't be completed.
+        """``drop`` deletes a table that can't be completed, and stores rows in the same commit.
 
         ``tell(seconds, message)`` puts a message into the mailbox of the database's actor.
         """
@@ -116,6 +125,7 @@ class RestorePhases:
         self._tables = tables
         self._table_changes = table_changes
         self._backups = backups
+        self._imports = imports
         self._destinations = destinations
         self._drop = drop
         self.machine = PhaseMachine(
@@ -155,9 +165,7 @@ class RestorePhases:
             raise BackupNotFoundException(f"Backup not found: {message.arn}")
         if backup.status == "CREATING":
             raise BackupInUseException(f"Backup is being created: {message.arn}")
-        if sum(table.definition.restore_phase != "DONE" for table in self._tables.values()) >= (
-            RESTORES
-        ):
+        if sum(_is_restoring(table) for table in self._tables.values()) >= RESTORES:
             raise LimitExceededException(
                 f"Subscriber limit exceeded: Only {RESTORES} tables can be restored simultaneously"
             )
@@ -222,7 +230,8 @@ class RestorePhases:
 
     async def _fill(self, table: Table, over: Callable[[], None]) -> None:
         pacing = Pacing(self._tables.consumed_units)
-        filling = _Filling(table, self._store, pacing, over)
+        items = self._imports.reader(table) if _is_imported(table) else RestoredItems(table)
+        filling = _Filling(table, items, self._store, pacing, over)
         self._fillings[table.definition.table_id] = filling
         self._supervisor.start(filling.scan)
 
@@ -230,8 +239,13 @@ class RestorePhases:
         definition = table.definition
         filling = self._fillings.get(definition.table_id)
         if filling is not None and filling.failure is not None:
-            _log.error("table_not_restored", table=definition.name, reason=filling.failure)
-            await self._drop(table)
+            if _is_imported(table):
+                failed = self._imports.failed(table, filling.failure)
+                await self._drop(table, [transfers.import_row(failed)])
+                self._imports.remember(failed)
+            else:
+                _log.error("table_not_restored", table=definition.name, reason=filling.failure)
+                await self._drop(table, ())
             return GONE
         # The scan must not put items into a table that has other writers.
         await self._stop_filling(table)
@@ -267,9 +281,14 @@ class RestorePhases:
                     counters,
                 )
             ]
-            return Stored(record, checkpoints, [key_layout.filling_cursor(definition.table_id)])
+            return Stored(
+                record,
+                [*checkpoints, *(self._imports.loaded(table) if _is_imported(table) else ())],
+                [key_layout.filling_cursor(definition.table_id)],
+            )
 
-        await definition_commit.redefine(self._owner, table, definition, storing)
+        content = self._imports.heads(table) if _is_imported(table) else None
+        await definition_commit.redefine(self._owner, table, definition, storing, content)
 
     async def _end(self, table: Table) -> str:
         """Open the table to all clients; its followers start before that."""
@@ -278,15 +297,34 @@ class RestorePhases:
         if topic is not None:
             await self._destinations.enable(table, EnableDestination(whole.name, topic))
             whole = _in_phase(table.definition, "DONE")
+        imported = self._imports.completed(table) if _is_imported(table) else None
+        is_loaded = imported is not None and table.definition.restore_phase == "ITEMS"
         await definition_commit.redefine(
             self._owner,
             table,
             structs.replace(whole, status="ACTIVE"),
-            lambda record, _: Stored(record, deletes=[key_layout.filling_cursor(whole.table_id)]),
+            lambda record, _: Stored(
+                record,
+                [] if imported is None else [transfers.import_row(imported)],
+                [key_layout.filling_cursor(whole.table_id)],
+            ),
+            self._imports.heads(table) if is_loaded else None,
         )
         self._indexes_over.pop(whole.table_id, None)
-        _log.info("table_restored", table=whole.name)
+        if imported is None:
+            _log.info("table_restored", table=whole.name)
+        else:
+            self._imports.remember(imported)
         return "DONE"
+
+
+def _is_restoring(table: Table) -> bool:
+    return table.definition.restore_phase != "DONE" and not _is_imported(table)
+
+
+def _is_imported(table: Table) -> bool:
+    restoration = table.definition.restoration
+    return restoration is not None and restoration.import_id is not None
 
 
 def _in_phase(definition: TableDefinition, phase: RestorePhase) -> TableDefinition:

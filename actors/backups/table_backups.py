@@ -48,7 +48,7 @@ from dynactor.model.tables.table_backup import TableBackup, TableBackupId, label
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, table_backups
 from dynactor.storage.catalog import CatalogHead, TableRecord
-from dynactor.storage.store import Store, View
+from dynactor.storage.store import Row, Store, View
 
 _MILLISECONDS: Final = 1_000
 _SUFFIX_BYTES: Final = 4
@@ -146,17 +146,24 @@ class TableBackups:
         )
         self._backups: dict[TableBackupId, TableBackup] = {}
         self._copies: dict[TableBackupId, _Copy] = {}
+        # Called when a backup is AVAILABLE, or has failed.
+        self._when_over: dict[TableBackupId, Callable[[], None]] = {}
 
     # -- for requests -----------------------------------------------------------------------
 
     def find(self, backup_id: TableBackupId) -> TableBackup | None:
-        """The backup with this id, if it exists."""
-        return self._backups.get(backup_id)
+        """The backup with this id, if it exists and clients may see it."""
+        backup = self._backups.get(backup_id)
+        return None if backup is None or backup.is_internal else backup
 
     @property
     def backups(self) -> list[TableBackup]:
-        """All backups, sorted by their ids."""
-        return [self._backups[backup_id] for backup_id in sorted(self._backups)]
+        """All backups that clients may see, sorted by their ids."""
+        return [
+            self._backups[backup_id]
+            for backup_id in sorted(self._backups)
+            if not self._backups[backup_id].is_internal
+        ]
 
     # -- for the database's actor -------------------------------------------------------------
 
@@ -189,11 +196,44 @@ class TableBackups:
         if definition.status in ("CREATING", "DELETING"):
             raise TableInUseException(in_use(definition).message)
         backup = await self._new_backup(message.name, table)
-        head = structs.replace(self._owner.head, next_table_id=backup.rows_id + 1)
-        await self._record(table, backup, head=head, puts=[table_backups.row(backup)])
-        self._backups[backup.backup_id] = backup
-        await self.machine.resume(_subject(backup))
+        await self._begin(table, backup, ())
         return backup
+
+    async def create_internal(
+        self, table: Table, also: Callable[[TableBackup], Sequence[Row]]
+    ) -> TableBackup:
+        """Start a backup that clients don't see, and store other rows in the same commit.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        backup = structs.replace(await self._new_backup("", table), is_internal=True)
+        await self._begin(table, backup, also(backup))
+        return backup
+
+    def find_internal(self, backup_id: TableBackupId) -> TableBackup | None:
+        """A backup that clients don't see; None if it has failed."""
+        return self._backups.get(backup_id)
+
+    def when_over(self, backup_id: TableBackupId, over: Callable[[], None]) -> None:
+        """Call ``over`` once a backup is AVAILABLE, or has failed."""
+        backup = self._backups.get(backup_id)
+        if backup is None or backup.status == "AVAILABLE":
+            over()
+        else:
+            self._when_over[backup_id] = over
+
+    async def delete_internal(self, backup_id: TableBackupId, puts: Sequence[Row]) -> None:
+        """Store rows, and delete a backup that clients don't see, if it is still there.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        backup = self._backups.get(backup_id)
+        if backup is None:
+            await self._owner.change(puts=puts)
+        else:
+            await self._delete_rows(backup, puts)
 
     async def delete(self, message: DeleteTableBackup) -> TableBackup:
         """Delete a backup; tables that were restored from it keep their items.
@@ -234,6 +274,12 @@ class TableBackups:
             await self._supervisor.stop(copy.actor)
 
     # -- parts ------------------------------------------------------------------------------
+
+    async def _begin(self, table: Table, backup: TableBackup, also: Sequence[Row]) -> None:
+        head = structs.replace(self._owner.head, next_table_id=backup.rows_id + 1)
+        await self._record(table, backup, head=head, puts=[table_backups.row(backup), *also])
+        self._backups[backup.backup_id] = backup
+        await self.machine.resume(_subject(backup))
 
     async def _new_backup(self, name: str, table: Table) -> TableBackup:
         state = await state_of(table)
@@ -289,6 +335,7 @@ class TableBackups:
             )
             await self._delete_rows(backup)
             del self._copies[backup.backup_id]
+            self._report_over(backup)
             return GONE
         backup = structs.replace(
             backup,
@@ -303,19 +350,25 @@ class TableBackups:
         )
         self._backups[backup.backup_id] = backup
         del self._copies[backup.backup_id]
+        self._report_over(backup)
         return "AVAILABLE"
+
+    def _report_over(self, backup: TableBackup) -> None:
+        over = self._when_over.pop(backup.backup_id, None)
+        if over is not None:
+            over()
 
     def _is_being_made(self, backup: TableBackup) -> bool:
         """Whether the backup is being created; False if the actor that copies it was abandoned."""
         copy = self._copies.get(backup.backup_id)
         return copy is not None and not copy.actor.mailbox.closed
 
-    async def _delete_rows(self, backup: TableBackup) -> None:
+    async def _delete_rows(self, backup: TableBackup, puts: Sequence[Row] = ()) -> None:
         rows = key_layout.table_range(backup.rows_id)
         is_large = backup.size_bytes >= LARGE_BYTES
         await self._end(
             backup,
-            puts=[reclaim_row(rows)] if is_large else (),
+            puts=[*puts, reclaim_row(rows)] if is_large else puts,
             deletes=[
                 key_layout.table_backup(backup.backup_id),
                 key_layout.filling_cursor(backup.rows_id),

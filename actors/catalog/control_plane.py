@@ -1,8 +1,8 @@
 """The read side of the control plane, which bypasses the database actor's mailbox.
 
-Only the actor changes streams, destinations, replays, backups of tables and splits; a change is a
-message through its ``Ref``. Reads here wait for no mailbox. They return frozen values of this
-moment, so no reader can change the actor's state.
+Only the actor changes streams, destinations, replays, backups of tables, exports, imports and
+splits; a change is a message through its ``Ref``. Reads here wait for no mailbox. They return
+frozen values of this moment, so no reader can change the actor's state.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from dynactor.actors.splitting.splits import SplitReason
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table import StreamingDestination
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
+from dynactor.model.transfers.table_export import TableExport
+from dynactor.model.transfers.table_import import TableImport
 from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.shard import Shard, Stream
 
@@ -96,6 +98,32 @@ class BackupReads(Protocol):
         ...
 
 
+class ExportReads(Protocol):
+    """The exports of tables."""
+
+    @property
+    def exports(self) -> Sequence[TableExport]:
+        """The exports of the last 90 days, the newest first."""
+        ...
+
+    def find(self, export_id: str) -> TableExport | None:
+        """The export with this id, unless it was forgotten."""
+        ...
+
+
+class ImportReads(Protocol):
+    """The imports of tables."""
+
+    @property
+    def imports(self) -> Sequence[TableImport]:
+        """The imports of the last 90 days, the newest first, with their present counts."""
+        ...
+
+    def find(self, import_id: str) -> TableImport | None:
+        """The import with this id, with its present counts, unless it was forgotten."""
+        ...
+
+
 class SplitReads(Protocol):
     """The splits of partitions."""
 
@@ -117,3 +145,5 @@ class ControlPlane(NamedTuple):
     replays: ReplayReads
     table_backups: BackupReads
     splits: SplitReads
+    exports: ExportReads
+    imports: ImportReads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 from msgspec import structs
@@ -39,6 +40,8 @@ from dynactor.actors.table.state import TableState, state_of
 from dynactor.actors.table.table import Table
 from dynactor.actors.table.throttle import ThrottleSettings
 from dynactor.actors.transactions.coordinator import Transactions
+from dynactor.actors.transfers.table_exports import ExportTable
+from dynactor.actors.transfers.table_imports import ImportTable
 from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
 from dynactor.model.tables import contributor_insights
 from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
@@ -51,6 +54,8 @@ from dynactor.model.tables.table import (
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
+from dynactor.model.transfers.table_export import TableExport
+from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import burst_balances, catalog
 from dynactor.storage.burst_balances import LoadedBalances
 from dynactor.storage.store import Store
@@ -99,7 +104,7 @@ class Database:
             self.balances,
             ThrottleSettings(
                 settings.throttling,
-                f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/",
+                settings.table_arns,
                 key_traffic=settings.key_traffic,
                 initial_burst_seconds=settings.initial_burst_seconds,
             ),
@@ -114,6 +119,8 @@ class Database:
         self.destinations = control_plane.destinations
         self.replays = control_plane.replays
         self.table_backups = control_plane.table_backups
+        self.exports = control_plane.exports
+        self.imports = control_plane.imports
         self._splits = control_plane.splits
         self.transactions = Transactions(
             store, clock, settings.account_id, randomness, settings.transaction_delay
@@ -244,6 +251,29 @@ class Database:
             LimitExceededException: too many tables are being restored.
         """
         return await self._ask(RestoreTable(definition, backup_id, arn))
+
+    async def export_table(self, table_name: str, request: dict[str, Any]) -> TableExport:
+        """Start an export of a table; it will contain all writes that were answered before.
+
+        Raises:
+            TableNotFoundException: no such table, or it is being created or deleted.
+            ExportConflictException: the client token was used for another export.
+            InvalidExportTimeException: the time is not the present.
+            LimitExceededException: too many exports are in progress.
+        """
+        return await self._ask(ExportTable(table_name, request))
+
+    async def import_table(
+        self, definition: TableDefinition, request: dict[str, Any]
+    ) -> TableImport:
+        """Import files into a new table, which is ACTIVE once it is complete.
+
+        Raises:
+            ResourceInUseException: the name is in use.
+            ImportConflictException: the client token was used for another import.
+            LimitExceededException: too many imports are in progress.
+        """
+        return await self._ask(ImportTable(definition, request))
 
     async def change_destination(
         self, message: EnableDestination | DisableDestination | UpdateDestination

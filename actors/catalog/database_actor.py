@@ -1,14 +1,16 @@
 """The database's actor: carries out changes of tables, one message after another.
 
 Parts that only this actor calls do the work: tables, logs, streams, splits, indexes, time to live,
-destinations, replays, insights, backups of tables, restored tables and disk space. The actor sends
-itself a message when the next phase of one of these is due.
+destinations, replays, insights, backups of tables, restored tables, exports, imports and disk
+space. The actor sends itself a message when the next phase of one of these is due.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -66,6 +68,8 @@ from dynactor.actors.table.messages import (
 )
 from dynactor.actors.table.state import TableState, state_of
 from dynactor.actors.table.table import Table
+from dynactor.actors.transfers.table_exports import ExportTable, TableExports
+from dynactor.actors.transfers.table_imports import ImportTable, TableImports
 from dynactor.model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -76,8 +80,10 @@ from dynactor.model.tables.table import StreamingDestination
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.tables.table_rules import check_deletable
 from dynactor.storage import catalog
+from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import Catalog
-from dynactor.storage.store import Conflict, Fenced, StoreError, Unknown
+from dynactor.storage.store import Conflict, Fenced, Row, StoreError, Unknown
 from dynactor.streams.kafka.broker import Broker
 
 _MAILBOX_MESSAGES: Final = 1_000
@@ -158,18 +164,43 @@ class DatabaseActor:
         self._table_backups = TableBackups(
             self._owner, environment, tables, self._space, self._tell_later
         )
+        buckets = Buckets(settings.buckets)
+        logs = settings.import_log_directory
+        self._imports = TableImports(
+            environment,
+            tables,
+            self._table_changes,
+            buckets,
+            None if logs is None else DirectoryBucket(Path(logs)),
+        )
         self._restores = RestorePhases(
             self._owner,
             environment,
             tables,
             table_changes=self._table_changes,
             backups=self._table_backups,
+            imports=self._imports,
             destinations=self._destinations,
             drop=self._drop_unfinished,
             tell=self._tell_later,
         )
+        self._exports = TableExports(
+            self._owner,
+            environment,
+            tables,
+            self._table_backups,
+            buckets,
+            table_arns=settings.table_arns,
+            tell=self._tell_later,
+        )
         self.control_plane = ControlPlane(
-            self._streams, self._destinations, self._replays, self._table_backups, self._splits
+            self._streams,
+            self._destinations,
+            self._replays,
+            self._table_backups,
+            self._splits,
+            self._exports,
+            self._imports,
         )
         transition_seconds = settings.table_transition_seconds
         self._table_machine = PhaseMachine(
@@ -287,6 +318,7 @@ class DatabaseActor:
         self._forget_phases()
         self._table_machine.forget()
         await self._streams.load(self._store.latest)
+        await self._imports.adopt(self._store.latest)
         known = {record.definition.name for record in loaded.tables}
         for name in self._tables.keys() - known:
             del self._tables[name]
@@ -306,6 +338,7 @@ class DatabaseActor:
                 self.tell(EnableDestination(record.definition.name, topic))
         self._check_destinations_later()
         await self._table_backups.adopt(self._store.latest)
+        await self._exports.adopt(self._store.latest)
         await self._space.resume()
 
     async def keep_streams(self) -> float:
@@ -352,6 +385,8 @@ class DatabaseActor:
             await self._index_update_machine.end(message)
         elif message.kind == self._table_backups.machine.kind:
             await self._table_backups.machine.end(message)
+        elif message.kind == self._exports.machine.kind:
+            await self._exports.machine.end(message)
         elif message.kind == self._destinations.machine.kind:
             await self._destinations.machine.end(message)
             table = self._find(message.subject)
@@ -438,6 +473,14 @@ class DatabaseActor:
                 return await self._create_backup(message)
             case DeleteTableBackup():
                 return await self._table_backups.delete(message)
+            case ExportTable():
+                return await self._exports.begin(message)
+            case ImportTable():
+                begun = await self._imports.begin(message)
+                table = self._tables.same(begun.table_name, begun.table_id)
+                if table is not None:
+                    await self._begin(table)
+                return begun
             case RestoreTable():
                 state = await self._restores.begin(message)
                 await self._begin(self._tables[message.definition.name])
@@ -498,10 +541,10 @@ class DatabaseActor:
     async def _drop_as_it_is(self, table: Table) -> None:
         await self._drop(table, (await state_of(table)).size_bytes)
 
-    async def _drop(self, table: Table, size_bytes: int) -> None:
+    async def _drop(self, table: Table, size_bytes: int, also: Sequence[Row] = ()) -> None:
         """Delete a table; its followers continue if the store refuses."""
         try:
-            await self._table_changes.drop(table, size_bytes)
+            await self._table_changes.drop(table, size_bytes, also)
         except Unknown:
             raise
         except StoreError:
@@ -512,14 +555,14 @@ class DatabaseActor:
         self._forget_phases(table.definition.table_id)
         self._table_machine.forget(table.definition.table_id)
 
-    async def _drop_unfinished(self, table: Table) -> None:
-        await self._give_up_restoring(table)
+    async def _drop_unfinished(self, table: Table, also: Sequence[Row]) -> None:
+        await self._give_up_restoring(table, also)
 
-    async def _give_up_restoring(self, table: Table) -> TableState:
+    async def _give_up_restoring(self, table: Table, also: Sequence[Row] = ()) -> TableState:
         """Delete an incomplete table."""
         state = await state_of(table)
         await self._restores.forget(table)
-        await self._drop(table, state.size_bytes)
+        await self._drop(table, state.size_bytes, also)
         return structs.replace(
             state, definition=structs.replace(state.definition, status="DELETING")
         )
@@ -568,6 +611,7 @@ class DatabaseActor:
 
     async def close(self) -> None:
         """Stop all partitions, after their accepted writes are answered."""
+        await self._exports.close()
         await self._table_backups.close()
         await self._restores.close()
         await asyncio.gather(*(table.close() for table in self._tables.values()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from dynactor.actors.catalog.streams import StreamSettings
@@ -60,3 +62,12 @@ class DatabaseSettings(Struct, frozen=True):
     is_like_dynamodb_local: bool = False
     # Seed of ids and of the jitter of retries, for tests; without a seed they are unpredictable.
     seed: int | None = None
+    # The URLs of buckets for exports and imports, by their names.
+    buckets: Mapping[str, str] = {}
+    # The directory for the error logs of imports; None writes a log into the bucket of its import.
+    import_log_directory: str | None = None
+
+    @property
+    def table_arns(self) -> str:
+        """The beginning of the ARNs of all tables."""
+        return f"arn:aws:dynamodb:{self.region}:{self.account_id}:table/"

@@ -16,6 +16,7 @@ from dynactor.model.tables.table import TableDefinition
 from dynactor.storage.catalog import (
     CatalogHead,
     EndedLog,
+    PartitionHead,
     TableRecord,
     decode_partition_head,
     raised_head,
@@ -56,6 +57,7 @@ async def redefine(
     table: Table,
     definition: TableDefinition,
     storing: _Storing = _record_alone,
+    content: Mapping[int, PartitionHead] | None = None,
 ) -> None:
     """Change the definition that a table's partitions decide by, durably, in one commit.
 
@@ -64,6 +66,9 @@ async def redefine(
 
     ``storing`` gets the record with that definition, and the counter of each partition's last
     change under the old one. It returns the rows to store, and may be called again.
+
+    ``content`` has the new counts of items and bytes by partition, if rows were loaded into the
+    table without the partitions.
 
     Raises:
         StoreError: nothing was changed, or the outcome is ``Unknown``.
@@ -77,6 +82,12 @@ async def redefine(
         async with owner.locked(record, numbers) if is_busy else nullcontext():
             stored_heads = await owner.heads(record, numbers)
             heads = {n: decode_partition_head(head) for n, head in stored_heads.items()}
+            for number, loaded in (content or {}).items():
+                heads[number] = structs.replace(
+                    heads[number],
+                    item_counts=loaded.item_counts,
+                    sizes_bytes=loaded.sizes_bytes,
+                )
             stored = storing(record, {number: head.counter for number, head in heads.items()})
             raised = [
                 raised_head(

@@ -6,7 +6,7 @@ calls this part, and starts the table's followers itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 
 from msgspec import structs
@@ -34,7 +34,7 @@ from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import apply_edit, settled
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import CatalogHead, TableRecord, new_head
-from dynactor.storage.store import StoreError, Unknown
+from dynactor.storage.store import Row, StoreError, Unknown
 from dynactor.streams.shard import Stream
 
 
@@ -61,8 +61,14 @@ class TableChanges:
         self._destinations = destinations
         self._space = space
 
-    async def create(self, wanted: TableDefinition) -> TableState:
+    async def create(
+        self,
+        wanted: TableDefinition,
+        also: Callable[[TableDefinition], Sequence[Row]] = lambda _: (),
+    ) -> TableState:
         """Create a table; its ids, times and status are filled in.
+
+        ``also`` returns other rows to store in the same commit.
 
         Raises:
             ResourceInUseException: the name is in use.
@@ -98,6 +104,7 @@ class TableChanges:
             heads=list(map(new_head, record.partition_numbers)),
             puts=[
                 *([stream_row(stream)] if stream else ()),
+                *also(definition),
                 # Stored before the followers start: trimming reads these rows.
                 *(
                     row
@@ -143,8 +150,10 @@ class TableChanges:
                 await table.followers.stop_index(index.definition.index_id)
         return structs.replace(answered, definition=new)
 
-    async def drop(self, table: Table, size_bytes: int) -> None:
+    async def drop(self, table: Table, size_bytes: int, also: Sequence[Row] = ()) -> None:
         """Delete a table with all its rows, once its last write is answered.
+
+        ``also`` are other rows to store in the same commit.
 
         The stream remains readable for a day, so the logs are kept.
 
@@ -162,7 +171,7 @@ class TableChanges:
         feeds = await table.followers.feeds()
         tails = {feed.partition_number: feed.tail for feed in feeds}
         stream = self._streams.disabled(record.definition, tails, self._clock.now_epoch_seconds())
-        puts = [stream_row(stream)] if stream else []
+        puts = [*also, *([stream_row(stream)] if stream else ())]
         rows = key_layout.table_range(record.definition.table_id)
         is_large = size_bytes >= LARGE_BYTES
         if is_large:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
+from dynactor.actors.derived.outside import Inlet, Outlet, TransferFailed
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.derived.sink import FillSink, RowSink, Send, TakeUnits
 from dynactor.actors.derived.stored_checkpoint import Outcome, StoredCheckpoint
@@ -16,7 +17,7 @@ from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
-from dynactor.storage.store import Damaged, Row, Store, View
+from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError, View
 
 # Small, because a request waits while a page is processed.
 PAGE_ROWS: Final = 128
@@ -28,6 +29,8 @@ DONE: Final = b""
 # The store doesn't signal when it accepts writes again, so a refused message is sent again after
 # this time.
 _REFUSED_SECONDS: Final = 0.1
+# Pause before a scan of an export or import starts over.
+_AGAIN_SECONDS: Final = 1.0
 
 _HASH_BYTES: Final = 8
 _HASH_SPACE: Final = 1 << 64
@@ -68,6 +71,9 @@ class TableScan:
     cursor. So an item may be out of date or deleted by then. The followers that start after the
     scan apply every change since its start.
 
+    An ``Outlet`` gets each page from a new durable view, too, but no cursor is stored: a crashed
+    scan starts over. An ``Inlet`` gives rows instead of getting them; the scan commits them.
+
     Invariants: the effects of all items before the stored cursor are durable. When ``run`` ends, no
     message of the scan is in flight, so no message arrives after a later change.
     """
@@ -77,14 +83,14 @@ class TableScan:
         name: str,
         table_id: int,
         cursor_key: bytes,
-        sink: RowSink[Any] | FillSink,
+        sink: RowSink[Any] | FillSink | Outlet | Inlet,
         store: Store,
         *,
         ended: Callable[[], None],
         failed: Callable[[str], None] | None = None,
         pacing: Pacing | None = None,
     ) -> None:
-        """``failed`` gets the reason if the table can't be read.
+        """``failed`` gets the reason if the table can't be read, or its files can't be used.
 
         Without ``failed``, the scan crashes then. With ``pacing`` the scan rests while requests use
         the server.
@@ -132,25 +138,41 @@ class TableScan:
 
     async def run(self) -> None:
         """Read the table from the cursor to its end, unless the mailbox is closed first."""
-        try:
-            is_whole = await self._scan(self.mailbox.when_closed())
-        except Damaged as error:
-            if self._failed is None:
+        stopped = self.mailbox.when_closed()
+        while not stopped.done():
+            try:
+                is_whole = await self._scan(stopped)
+            except Fenced:
                 raise
-            self._failed(str(error))
-        else:
-            if is_whole:
-                self._ended()
+            except TransferFailed as error:
+                assert self._failed is not None
+                self._failed(str(error))
+                return
+            except StoreError as error:
+                starts_over = isinstance(self._sink, Outlet | Inlet)
+                if isinstance(error, Damaged) or (starts_over and isinstance(error, Full)):
+                    if self._failed is None:
+                        raise
+                    self._failed(str(error))
+                    return
+                if not starts_over:
+                    raise
+                _log.info("scan_restarted", scan=self.name, reason=str(error))
+                await asyncio.wait([stopped], timeout=_AGAIN_SECONDS)
+            else:
+                if is_whole:
+                    self._ended()
+                return
 
     async def _scan(self, stopped: asyncio.Future[None]) -> bool:
         """Read from the cursor to the end; False if the scan was stopped first."""
-        self._in_flight.clear()
-        self._has_waited = False
-        stored = await self._checkpoint.load()
-        self._cursor = self._next = self._prefix if stored is None else stored
+        await self._start()
         end = key_layout.end_of(self._prefix)
         loop = asyncio.get_running_loop()
+        sink = self._sink
         try:
+            if isinstance(sink, Inlet):
+                return await self._load(sink, stopped)
             while self._next != DONE:
                 if stopped.done():
                     return False
@@ -163,10 +185,30 @@ class TableScan:
                 if not await self._wait_in_flight(self._most_in_flight, stopped):
                     return False
                 await self._rest(took_seconds, stopped)
-            return await self._wait_in_flight(0, stopped)
+            if not await self._wait_in_flight(0, stopped):
+                return False
+            if isinstance(sink, Outlet):
+                await sink.finish()
+            return True
         finally:
+            if isinstance(sink, Outlet):
+                await sink.abort()
             sent = [result for page in self._in_flight for _, result in page.sent]
             await asyncio.gather(*sent, return_exceptions=True)
+
+    async def _start(self) -> None:
+        """Find the first page."""
+        self._in_flight.clear()
+        self._has_waited = False
+        sink, stored = self._sink, None
+        if isinstance(sink, Outlet):
+            await sink.begin()
+        else:
+            stored = await self._checkpoint.load()
+        if isinstance(sink, Inlet):
+            stored = self._prefix
+            await self._checkpoint.commit_once(stored, range_deletes=[sink.target])
+        self._cursor = self._next = self._prefix if stored is None else stored
 
     async def _rest(self, took_seconds: float, stopped: asyncio.Future[None]) -> None:
         rest_seconds = self._pacing.seconds_after(took_seconds) if self._pacing else 0.0
@@ -177,9 +219,32 @@ class TableScan:
         """Give a page to the sink; False if the scan was stopped first."""
         skipped = len(self._prefix)
         rows = [Row(key[skipped:], value) for key, value in stored]
-        if isinstance(self._sink, FillSink):
-            return await self._send(self._sink, rows, stopped)
-        return await self._commit(self._sink, rows, stopped)
+        sink = self._sink
+        if isinstance(sink, FillSink):
+            return await self._send(sink, rows, stopped)
+        if isinstance(sink, Outlet):
+            await sink.write(rows)
+            self._cursor = self._next
+            return True
+        assert not isinstance(sink, Inlet)
+        return await self._commit(sink, rows, stopped)
+
+    async def _load(self, inlet: Inlet, stopped: asyncio.Future[None]) -> bool:
+        """Commit the rows that an inlet gives; False if the scan was stopped first."""
+        loop = asyncio.get_running_loop()
+        try:
+            await inlet.open()
+            while not stopped.done():
+                began = loop.time()
+                rows = await inlet.rows()
+                if rows is None:
+                    return True
+                took_seconds = loop.time() - began
+                await self._checkpoint.commit_once(self._prefix, rows)
+                await self._rest(took_seconds, stopped)
+            return False
+        finally:
+            await inlet.close()
 
     # -- rows, committed with the cursor ------------------------------------------------------
 

@@ -80,8 +80,7 @@ _NOT_OF_DELETED: Final = frozenset(
 
 def table_arn(database: Database, name: str) -> str:
     """The ARN that the server shows for a table."""
-    settings = database.settings
-    return f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/{name}"
+    return database.settings.table_arns + name
 
 
 def stream_arn(database: Database, name: str, label: str) -> str:
@@ -262,7 +261,7 @@ def _table_class(definition: TableDefinition) -> dict[str, Any]:
 def _restore_summary(database: Database, definition: TableDefinition) -> dict[str, Any]:
     """The backup from which a table was restored, if any."""
     restoration = definition.restoration
-    if restoration is None:
+    if restoration is None or restoration.import_id is not None:
         return {}
     source = TableBackupId(restoration.source_table, restoration.backup_label)
     return {

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any, Final
+
 from msgspec import json
 
+from dynactor.api.answers import transfers
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
+from dynactor.model.limits import LIST_EXPORTS_PAGE
+
+_TOKEN: Final = re.compile(r"[0-9]{14,}-[0-9a-f]{8}\Z", re.ASCII)
 
 
 class ListExportsInput(structures.Shape, frozen=True):
@@ -19,13 +26,25 @@ class ListExportsInput(structures.Shape, frozen=True):
 
 
 def handle(call: Call[ListExportsInput]) -> bytes:
-    """Return an empty list, because exports are not implemented."""
-    request = call.request
-    if request.TableArn is not None:
-        table_name(request.TableArn)
-    if request.NextToken is not None:
+    """A page of the exports, the newest first; the token is the id of the last one."""
+    request, database = call.request, call.database
+    name = None if request.TableArn is None else table_name(request.TableArn)
+    token = request.NextToken
+    if token is not None and _TOKEN.match(token) is None:
         raise ValidationException("Invalid NextToken")
-    return json.encode({"ExportSummaries": []})
+    found = [
+        export
+        for export in database.exports.exports
+        if (name is None or export.table_name == name)
+        and (token is None or export.export_id < token)
+    ]
+    page = found[: request.MaxResults or LIST_EXPORTS_PAGE]
+    answer: dict[str, Any] = {
+        "ExportSummaries": [transfers.export_summary(database, export) for export in page]
+    }
+    if len(page) < len(found):
+        answer["NextToken"] = page[-1].export_id
+    return json.encode(answer)
 
 
 OPERATION = Operation("ListExports", ListExportsInput, handle)

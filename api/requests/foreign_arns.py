@@ -14,6 +14,8 @@ from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import (
     BackupNotFoundException,
     DynamoDBError,
+    ExportNotFoundException,
+    ImportNotFoundException,
     ResourceNotFoundException,
     TableNotFoundException,
 )
@@ -25,6 +27,7 @@ _OF_BACKUPS: Final = frozenset(
     {
         "CreateBackup",
         "DescribeContinuousBackups",
+        "ExportTableToPointInTime",
         "ListBackups",
         "RestoreTableFromBackup",
         "UpdateContinuousBackups",
@@ -33,15 +36,23 @@ _OF_BACKUPS: Final = frozenset(
 _STREAM_MEMBERS: Final = frozenset({"StreamArn", "ExclusiveStartStreamArn", "ShardIterator"})
 _BACKUP_MEMBERS: Final = frozenset({"BackupArn", "ExclusiveStartBackupArn"})
 _TABLE_MEMBERS: Final = ("TableName", "TableArn", "TargetTableName")
-_MEMBERS: Final = (*_TABLE_MEMBERS, "ResourceArn", *sorted(_STREAM_MEMBERS | _BACKUP_MEMBERS))
+_EXPORT_MEMBER: Final = "ExportArn"
+_IMPORT_MEMBER: Final = "ImportArn"
+_MEMBERS: Final = (
+    *_TABLE_MEMBERS,
+    "ResourceArn",
+    _EXPORT_MEMBER,
+    _IMPORT_MEMBER,
+    *sorted(_STREAM_MEMBERS | _BACKUP_MEMBERS),
+)
 
 
 def refuse_foreign_arns(operation: str, request: Struct, region: str) -> None:
     """Refuse a request with an ARN of another region. Statements are not searched.
 
     Raises:
-        ResourceNotFoundException, TableNotFoundException, BackupNotFoundException: the request has
-            such an ARN.
+        ResourceNotFoundException, TableNotFoundException, BackupNotFoundException,
+            ExportNotFoundException, ImportNotFoundException: the request has such an ARN.
     """
     for member, text in _named(request):
         arn = _ARN.search(text) if ":" in text else None
@@ -83,6 +94,10 @@ def _not_found(operation: str, member: str, arn: str) -> DynamoDBError:
         return ResourceNotFoundException(f"Requested resource not found: Stream: {arn} not found")
     if member in _BACKUP_MEMBERS:
         return BackupNotFoundException(f"Backup not found: {arn}")
+    if member == _EXPORT_MEMBER:
+        return ExportNotFoundException(f"Export not found: {arn}")
+    if member == _IMPORT_MEMBER:
+        return ImportNotFoundException(f"Import not found: {arn}")
     if member == "ResourceArn":
         return no_such_resource(arn)
     if operation in _OF_BACKUPS:

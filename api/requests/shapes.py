@@ -21,7 +21,10 @@ from msgspec import Meta, Struct
 
 from dynactor.model.limits import (
     BACKUP_NAME_CHARACTERS,
+    BUCKET_NAME_CHARACTERS,
+    BUCKET_PREFIX_CHARACTERS,
     CLIENT_TOKEN_CHARACTERS,
+    CSV_HEADER_CHARACTERS,
     KEY_ATTRIBUTE_NAME_BYTES,
     LIST_BACKUPS_PAGE,
     LIST_CONTRIBUTOR_INSIGHTS_PAGE,
@@ -143,6 +146,31 @@ ListContributorInsightsLimit: TypeAlias = Annotated[
 ]
 RecoveryPeriodInDays: TypeAlias = Annotated[int, Meta(ge=1, le=RECOVERY_DAYS)]
 ScanTotalSegments: TypeAlias = Annotated[int, Meta(ge=1, le=SCAN_TOTAL_SEGMENTS)]
+# Exports and imports. The service model has no length for a token.
+ClientToken: TypeAlias = Annotated[str, Meta(pattern=r"^[^\$]+\Z")]
+S3Bucket: TypeAlias = Annotated[
+    str, Meta(max_length=BUCKET_NAME_CHARACTERS, pattern=r"^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+\Z")
+]
+S3BucketOwner: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]{12}\Z")]
+S3Prefix: TypeAlias = Annotated[str, Meta(max_length=BUCKET_PREFIX_CHARACTERS)]
+S3SseAlgorithm: TypeAlias = Literal["AES256", "KMS"]
+S3SseKmsKeyId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=2048)]
+ExportArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
+ExportFormat: TypeAlias = Literal["DYNAMODB_JSON", "ION"]
+ExportType: TypeAlias = Literal["FULL_EXPORT", "INCREMENTAL_EXPORT"]
+ExportViewType: TypeAlias = Literal["NEW_IMAGE", "NEW_AND_OLD_IMAGES"]
+ImportArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
+InputFormat: TypeAlias = Literal["DYNAMODB_JSON", "ION", "CSV"]
+InputCompressionType: TypeAlias = Literal["GZIP", "ZSTD", "NONE"]
+CsvDelimiter: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1, pattern=r"^[,;:|\t ]\Z")]
+CsvHeader: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=CSV_HEADER_CHARACTERS,
+        pattern=r"^[\x20-\x21\x23-\x2B\x2D-\x7E]*\Z",
+    ),
+]
 # Epoch seconds.
 Timestamp: TypeAlias = float
 ScanSegment: TypeAlias = Annotated[int, Meta(ge=0, le=SCAN_TOTAL_SEGMENTS - 1)]

@@ -15,6 +15,7 @@ from dynactor.model.limits import (
     BATCH_GET_KEYS,
     BATCH_STATEMENTS,
     BATCH_WRITE_REQUESTS,
+    CSV_HEADERS,
     KEY_ATTRIBUTE_NAME_BYTES,
     TABLE_KEY_ATTRIBUTES,
     TRANSACTION_ITEMS,
@@ -444,3 +445,58 @@ class UpdateKinesisStreamingConfigurationShape(Shape, frozen=True):
     """The new precision of times for a destination."""
 
     ApproximateCreationDateTimePrecision: shapes.ApproximateCreationDateTimePrecision | None = None
+
+
+class IncrementalExportSpecificationShape(Shape, frozen=True):
+    """The period and the images of an incremental export."""
+
+    ExportFromTime: shapes.Timestamp | None = None
+    ExportToTime: shapes.Timestamp | None = None
+    ExportViewType: shapes.ExportViewType | None = None
+
+
+class FilterSpecificationShape(Shape, frozen=True):
+    """The items and attributes of an export."""
+
+    FilterExpression: str | None = None
+    ProjectionExpression: str | None = None
+    KeyConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+
+
+class S3BucketSourceShape(Shape, frozen=True):
+    """The bucket and the prefix of the files of an import."""
+
+    S3Bucket: shapes.S3Bucket
+    S3BucketOwner: shapes.S3BucketOwner | None = None
+    S3KeyPrefix: shapes.S3Prefix | None = None
+
+
+class CsvOptionsShape(Shape, frozen=True):
+    """The form of CSV files."""
+
+    Delimiter: shapes.CsvDelimiter | None = None
+    HeaderList: (
+        Annotated[list[shapes.CsvHeader], Meta(min_length=1, max_length=CSV_HEADERS)] | None
+    ) = None
+
+
+class InputFormatOptionsShape(Shape, frozen=True):
+    """The form of the files of an import."""
+
+    Csv: CsvOptionsShape | None = None
+
+
+class TableCreationParametersShape(Shape, frozen=True):
+    """The table that an import creates."""
+
+    TableName: shapes.NewTableName
+    AttributeDefinitions: list[AttributeDefinitionShape]
+    KeySchema: TableKeySchemaShape
+    BillingMode: shapes.BillingMode | None = None
+    ProvisionedThroughput: ProvisionedThroughputShape | None = None
+    OnDemandThroughput: OnDemandThroughputShape | None = None
+    SSESpecification: SSESpecificationShape | None = None
+    GlobalSecondaryIndexes: list[GlobalSecondaryIndexShape] | None = None
+    VectorIndexes: list[VectorIndexShape] | None = None

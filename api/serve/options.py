@@ -35,6 +35,7 @@ from dynactor.model.limits import (
     TIME_TO_LIVE_CHANGE_SECONDS,
 )
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
+from dynactor.storage.buckets.open_buckets import BadBucketUrl, open_bucket
 from dynactor.storage.disk_sync import can_sync
 from dynactor.storage.namespaces import Separation
 
@@ -72,6 +73,7 @@ _FIXED_LAG: Final = re.compile(rf"fixed:{_SECONDS}\Z")
 _RANDOM_LAG: Final = re.compile(rf"random:{_SECONDS}-{_SECONDS}:([0-9]+)\Z")
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?\Z")
 _ORIGIN: Final = re.compile(r"(?:\*|null|[a-z][a-z0-9+.-]*://[^/?#*\s]+)\Z")
+_BUCKET: Final = re.compile(r"[A-Za-z0-9]+[A-Za-z0-9._-]*[A-Za-z0-9]+\Z")
 _REGION: Final = re.compile(r"[A-Za-z0-9-]+\Z")
 
 
@@ -115,6 +117,10 @@ class ServeOptions:
 
     backup_dir: Annotated[Path | None, Parameter(group=_DATA)] = None
     """Directory for the backups of dynactor backup, on the same file system as the data."""
+
+    bucket: Annotated[tuple[str, ...], Parameter(group=_DATA, negative=())] = ()
+    """Bucket for exports and imports, as NAME=URL. Example: exports=file:///var/exports. Repeat the
+    option for several buckets."""
 
     serve_backup: Annotated[bool, Parameter(group=_DATA, negative=())] = False
     """Allow a backup as --data-dir. The server changes the backup, so it is no longer one."""
@@ -298,6 +304,7 @@ class ServeOptions:
                 "example us-east-1"
             )
         self._check_names()
+        self.buckets  # noqa: B018 - to find errors at once
         if self.cache_mib is not None and self.cache_mib < 1:
             raise ConfigurationError(
                 "--cache-mib must be at least 1: without the option, the server chooses a size"
@@ -427,6 +434,30 @@ class ServeOptions:
             )
         except ValueError as error:
             raise ConfigurationError(f"--virtual-clock: {error}") from None
+
+    @property
+    def buckets(self) -> dict[str, str]:
+        """The URLs of the buckets by their names.
+
+        Raises:
+            ConfigurationError: a value is not a name and a URL.
+        """
+        urls: dict[str, str] = {}
+        for text in _split(self.bucket):
+            name, separator, url = text.partition("=")
+            if not separator or _BUCKET.match(name) is None:
+                raise ConfigurationError(
+                    f"--bucket {text} is not understood: give NAME=URL, as in "
+                    "exports=file:///var/exports"
+                )
+            if name in urls:
+                raise ConfigurationError(f"--bucket {name} is given twice")
+            try:
+                open_bucket(url)
+            except BadBucketUrl as error:
+                raise ConfigurationError(f"--bucket {text}: {error}") from None
+            urls[name] = url
+        return urls
 
     @property
     def separation(self) -> Separation:

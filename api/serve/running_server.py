@@ -117,6 +117,10 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         key_traffic=options.key_traffic,
         is_like_dynamodb_local=options.compat is not None,
         copy_messages=options.copy_messages,
+        buckets=options.buckets,
+        import_log_directory=(
+            None if options.data_directory is None else str(options.data_directory)
+        ),
         is_traced=options.traces.traces_endpoint is not None,
     )
     # The ports are opened before the data, so that a server whose port is in use opens no data.

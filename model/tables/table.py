@@ -128,10 +128,10 @@ class StreamingDestination(Struct, frozen=True):
 
 
 class Restoration(Struct, frozen=True):
-    """The backup that a table was restored from, and the progress of the restore.
+    """The backup or import that a table was filled from, and the progress.
 
     ``backup_label`` and ``source_table`` name the backup, which may be deleted afterwards; its
-    items are stored under ``backup_rows_id``.
+    items are stored under ``backup_rows_id``. With an ``import_id`` there is no backup.
     """
 
     source_table: str
@@ -139,6 +139,7 @@ class Restoration(Struct, frozen=True):
     backup_rows_id: int
     began_epoch_seconds: float
     phase: RestorePhase = "ITEMS"
+    import_id: str | None = None
 
 
 class TableDefinition(Struct, frozen=True):
@@ -190,7 +191,7 @@ class TableDefinition(Struct, frozen=True):
     is_backed_up: bool = False
     # The last setting; None if never set. Indexes have settings of their own.
     contributor_insights: ContributorInsights | None = None
-    # None if the table was not restored from a backup.
+    # None if the table was neither restored from a backup nor imported.
     restoration: Restoration | None = None
 
     @property

@@ -52,6 +52,8 @@ class TableBackup(Struct, frozen=True):
     item_count: int
     size_bytes: int
     status: TableBackupStatus = "CREATING"
+    # Made for an export; clients don't see the backup.
+    is_internal: bool = False
 
     @property
     def backup_id(self) -> TableBackupId:

@@ -20,6 +20,7 @@ OPEN_TO_MODEL = frozenset(
         "binascii",
         "bisect",
         "collections",
+        "csv",
         "decimal",
         "enum",
         "functools",

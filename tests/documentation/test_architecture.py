@@ -27,6 +27,7 @@ MACHINES = {
     "Kafka destinations": ("actors/catalog/destination_phases.py", "__init__"),
     "Restored tables": ("actors/backups/restore_phases.py", "__init__"),
     "Backups of tables": ("actors/backups/table_backups.py", "__init__"),
+    "Exports": ("actors/transfers/table_exports.py", "__init__"),
 }
 
 

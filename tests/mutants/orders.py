@@ -582,14 +582,14 @@ ORDERS: Final = (
         "backup is copied before it is stored",
         "actors/backups/table_backups.py",
         """\
-        await self._record(table, backup, head=head, puts=[table_backups.row(backup)])
+        await self._record(table, backup, head=head, puts=[table_backups.row(backup), *also])
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
 """,
         """\
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
-        await self._record(table, backup, head=head, puts=[table_backups.row(backup)])
+        await self._record(table, backup, head=head, puts=[table_backups.row(backup), *also])
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [

@@ -130,7 +130,9 @@ NOTHING = {
 
 @pytest.mark.ours_alone("AWS has what its user has made")
 @pytest.mark.parametrize(("operation", "member"), NOTHING.items())
-def test_unsupported_resources_are_listed_as_empty(wire: WireClient, operation: str, member: str):
+def test_resources_that_nobody_made_are_listed_as_empty(
+    wire: WireClient, operation: str, member: str
+):
     assert wire(operation, {}) == {member: []}
 
 
@@ -150,7 +152,7 @@ def test_unsupported_resources_are_listed_as_empty(wire: WireClient, operation: 
         ("ListGlobalTables", {"ExclusiveStartGlobalTableName": "no table"}),
     ],
 )
-def test_invalid_requests_for_unsupported_resources_are_refused(
+def test_invalid_requests_for_lists_are_refused(
     wire: WireClient, operation: str, members: dict[str, Any]
 ):
     assert wire.refused(operation, members).type == "ValidationException"
@@ -172,9 +174,10 @@ IMPLEMENTED = frozenset({
     "DeleteBackup", "DeleteItem", "DeleteTable", "DescribeBackup",
     "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints",
     "DescribeKinesisStreamingDestination",
-    "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
+    "DescribeExport", "DescribeImport", "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
     "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
-    "ExecuteStatement", "ExecuteTransaction", "GetItem", "GetResourcePolicy", "ListBackups",
+    "ExecuteStatement", "ExecuteTransaction", "ExportTableToPointInTime", "GetItem",
+    "GetResourcePolicy", "ImportTable", "ListBackups",
     "ListContributorInsights", "ListExports", "ListGlobalTables", "ListImports", "ListTables",
     "ListTagsOfResource", "PutItem", "Query",
     "RestoreTableFromBackup", "Scan", "TagResource", "TransactGetItems", "TransactWriteItems",

@@ -1,0 +1,12 @@
+"""Exports of tables into buckets, and imports of files from buckets into new tables.
+
+An export first makes an internal backup of its table (``actors/backups``), so its files show one
+moment. No view of the store is kept while a slow bucket takes the files. A scan of the backup
+writes the files (``export_files.py``). After a restart, the files are written again under the same
+keys. The manifests come last, so an export without manifests is not complete.
+
+An import fills a table that is CREATING, in the phases of a restored table
+(``actors/backups/restore_phases.py``). No other actor writes to the table, so a scan commits the
+rows of the items directly (``import_rows.py``). The counts go into the heads of the partitions
+together with the next phase. After a crash the rows are dropped and loaded again.
+"""

@@ -1,0 +1,156 @@
+"""Writes the files of an export into its bucket."""
+
+from __future__ import annotations
+
+from base64 import b32encode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Final
+
+from msgspec import structs
+
+from dynactor.actors.derived.outside import Outlet, TransferFailed
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.transfers import manifests
+from dynactor.actors.transfers.manifests import DataFile
+from dynactor.model.transfers.table_export import TableExport
+from dynactor.storage import codec
+from dynactor.storage.buckets.bucket import Bucket, BucketError
+from dynactor.storage.buckets.gzip_object import GzipObject
+from dynactor.storage.buckets.open_buckets import Buckets
+from dynactor.storage.store import Row
+
+# A larger partition is written into several files.
+_FILE_BYTES: Final = 256 * 1024 * 1024
+_NAME_CHARACTERS: Final = 26
+_LINE: Final = b'{"Item":%b}\n'
+
+
+class ExportFiles(Outlet):
+    """Writes at least one file for each partition, in the order of the positions.
+
+    ``export`` has the counts and the time of the end after ``finish``. ``failure`` is the error of
+    the bucket, if the bucket has failed.
+    """
+
+    def __init__(self, export: TableExport, table_arn: str, buckets: Buckets, clock: Clock) -> None:
+        self.export = export
+        self.failure: BucketError | None = None
+        self._table_arn = table_arn
+        self._buckets = buckets
+        self._clock = clock
+        self._ends = export.starts[1:]
+        self._partition = 0
+        self._files: list[DataFile] = []
+        self._file: GzipObject | None = None
+        self._file_key = ""
+        self._file_items = 0
+        self._file_bytes = 0
+
+    @property
+    def _bucket(self) -> Bucket:
+        return self._buckets.named(self.export.request["S3Bucket"])
+
+    async def begin(self) -> None:
+        """Check that the bucket can be written, as DynamoDB does, with an empty object."""
+        self.export = structs.replace(self.export, item_count=0, billed_size_bytes=0)
+        self._partition = 0
+        self._files = []
+        with self._failing():
+            await self._bucket.put(f"{self.export.folder}/{manifests.STARTED}", b"")
+
+    async def write(self, rows: Sequence[Row]) -> None:
+        """Append the items of a page to the files of their partitions."""
+        with self._failing():
+            begin = 0
+            while self._partition < len(self._ends):
+                end = self._first_from(rows, begin, self._ends[self._partition])
+                await self._append(rows[begin:end])
+                if end == len(rows):
+                    return
+                await self._close_file()
+                self._partition += 1
+                begin = end
+            await self._append(rows[begin:])
+
+    @staticmethod
+    def _first_from(rows: Sequence[Row], begin: int, position: bytes) -> int:
+        """The place of the first row at or after a position."""
+        if not rows[begin:] or rows[-1].key < position:
+            return len(rows)
+        while rows[begin].key < position:
+            begin += 1
+        return begin
+
+    async def _append(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        if self._file_bytes >= _FILE_BYTES:
+            await self._close_file()
+        file = self._file or await self._open_file()
+        items = codec.decode_all([row.value for row in rows])
+        data = b"".join([_LINE % item.data for item in items])
+        await file.write(data)
+        self._file_items += len(rows)
+        self._file_bytes += len(data)
+        self.export = structs.replace(
+            self.export,
+            item_count=self.export.item_count + len(rows),
+            billed_size_bytes=(
+                self.export.billed_size_bytes + sum(item.size_bytes for item in items)
+            ),
+        )
+
+    async def _open_file(self) -> GzipObject:
+        # The same name after a restart, so that a repeated export leaves no other files behind.
+        number = len(self._files)
+        digest = sha256(f"{self.export.export_id} {number}".encode()).digest()
+        name = b32encode(digest).decode().lower()[:_NAME_CHARACTERS]
+        self._file_key = f"{self.export.folder}/data/{name}.json.gz"
+        self._file = GzipObject(await self._bucket.writer(self._file_key))
+        self._file_items = self._file_bytes = 0
+        return self._file
+
+    async def _close_file(self) -> None:
+        """Complete the file of the partition, also if the partition is empty."""
+        file = self._file or await self._open_file()
+        written = await file.close()
+        self._file = None
+        self._files.append(
+            DataFile(self._file_items, written.md5_checksum, written.etag, self._file_key)
+        )
+        self._file_bytes = 0
+
+    async def finish(self) -> None:
+        """Complete the last files, and write the manifests."""
+        with self._failing():
+            while self._partition <= len(self._ends):
+                await self._close_file()
+                self._partition += 1
+            self.export = structs.replace(
+                self.export, ended_epoch_seconds=self._clock.now_epoch_seconds()
+            )
+            await self._put_manifest(manifests.FILES, manifests.files_manifest(self._files))
+            # The summary comes last: readers take an export with a summary for complete.
+            summary = manifests.summary_manifest(self.export, self._table_arn)
+            await self._put_manifest(manifests.SUMMARY, summary)
+
+    async def _put_manifest(self, name: str, data: bytes) -> None:
+        digest = manifests.checksum(data).encode()
+        await self._bucket.put(f"{self.export.folder}/{name}.md5", digest)
+        await self._bucket.put(f"{self.export.folder}/{name}.json", data)
+
+    async def abort(self) -> None:
+        """Drop the file that is not complete."""
+        file, self._file = self._file, None
+        if file is not None:
+            await file.abort()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except BucketError as error:
+            self.failure = error
+            raise TransferFailed(error.message) from error

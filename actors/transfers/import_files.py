@@ -1,0 +1,113 @@
+"""The files of an import, and what an export's manifests say about them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from msgspec import MsgspecError
+
+from dynactor.actors.transfers import manifests
+from dynactor.actors.transfers.manifests import DataFile, Summary
+from dynactor.model.limits import IMPORT_OBJECTS
+from dynactor.storage.buckets.bucket import Bucket, BucketError, read_whole
+
+DAMAGED: Final = "SourceDamaged"
+INVALID: Final = "SourceInvalid"
+
+_MANIFEST_NAMES: Final = tuple(
+    f"{name}{ending}"
+    for name in (manifests.SUMMARY, manifests.FILES)
+    for ending in (".json", *manifests.CHECKSUMS)
+)
+
+
+class ImportFile(NamedTuple):
+    """A file to import; ``listed`` is its line in a manifest."""
+
+    key: str
+    listed: DataFile | None = None
+
+
+async def files_of(bucket: Bucket, prefix: str, input_format: str) -> list[ImportFile]:
+    """The files below a prefix, in the order in which they are imported.
+
+    The files of a whole export are those that its manifest lists.
+
+    Raises:
+        BucketError: the bucket can't be read, has no such files, or a manifest is wrong.
+    """
+    keys = [each.key for each in await bucket.objects(prefix)]
+    lists = [key for key in keys if _name(key) == f"{manifests.FILES}.json"]
+    if len(lists) > 1:
+        raise BucketError(INVALID, f"More than one export has the prefix: {', '.join(lists[:2])}")
+    if lists:
+        files = await _exported_files(bucket, lists[0], set(keys), input_format)
+    else:
+        files = [ImportFile(key) for key in keys if _is_data(key)]
+    if not files:
+        raise BucketError("S3NoSuchKey", f"No object has the prefix {prefix!r}")
+    if len(files) > IMPORT_OBJECTS:
+        raise BucketError(INVALID, f"More than {IMPORT_OBJECTS:,} objects have the prefix")
+    return files
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2]
+
+
+def _is_data(key: str) -> bool:
+    name = _name(key)
+    return name not in _MANIFEST_NAMES and name != manifests.STARTED
+
+
+async def _exported_files(
+    bucket: Bucket, list_key: str, keys: set[str], input_format: str
+) -> list[ImportFile]:
+    folder = list_key.removesuffix(f"{manifests.FILES}.json")
+    data = await _checked(bucket, f"{folder}{manifests.FILES}", keys)
+    try:
+        listed = manifests.read_files_manifest(data)
+    except MsgspecError as error:
+        raise BucketError(INVALID, f"{list_key} is not a list of files: {error}") from error
+    summary_key = f"{folder}{manifests.SUMMARY}.json"
+    if summary_key not in keys:
+        raise BucketError(INVALID, f"The export is not complete: {summary_key} is missing")
+    try:
+        summary = manifests.read_summary(await _checked(bucket, summary_key[:-5], keys))
+    except MsgspecError as error:
+        raise BucketError(INVALID, f"{summary_key} is not a summary: {error}") from error
+    _check_summary(summary, summary_key, listed, input_format)
+    return [ImportFile(_found(each, folder, keys), each) for each in listed]
+
+
+async def _checked(bucket: Bucket, name: str, keys: set[str]) -> bytes:
+    """The content of a manifest, compared with its checksum if there is one."""
+    data = await read_whole(bucket, f"{name}.json")
+    for ending in manifests.CHECKSUMS:
+        if f"{name}{ending}" in keys:
+            stored = (await read_whole(bucket, f"{name}{ending}")).decode(errors="replace").strip()
+            if stored != manifests.checksum(data):
+                raise BucketError(DAMAGED, f"The checksum of {name}.json is wrong")
+    return data
+
+
+def _check_summary(summary: Summary, key: str, listed: list[DataFile], input_format: str) -> None:
+    if summary.export_type != "FULL_EXPORT" or summary.output_view is not None:
+        raise BucketError(INVALID, f"{key}: an incremental export can't be imported")
+    if summary.output_format != input_format:
+        raise BucketError(
+            INVALID, f"{key}: the export has format {summary.output_format}, not {input_format}"
+        )
+    total = sum(each.item_count for each in listed)
+    if summary.item_count != total:
+        raise BucketError(
+            DAMAGED, f"{key} counts {summary.item_count} items, the list of files {total}"
+        )
+
+
+def _found(listed: DataFile, folder: str, keys: set[str]) -> str:
+    """The key of a listed file, which may have been moved together with its manifest."""
+    for key in (listed.data_file_s3_key, f"{folder}data/{_name(listed.data_file_s3_key)}"):
+        if key in keys:
+            return key
+    raise BucketError("S3NoSuchKey", f"The listed file {listed.data_file_s3_key} does not exist")

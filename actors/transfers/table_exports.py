@@ -1,0 +1,306 @@
+"""Creates exports of tables, and moves them through their phases.
+
+Only the database's actor calls methods that change state; any caller may read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+from msgspec import structs
+
+from dynactor.actors.backups.table_backups import TableBackups
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.phases import Phase, PhaseMachine, Subject
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.scan import TableScan
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.transfers.export_files import ExportFiles
+from dynactor.model.errors import (
+    ExportConflictException,
+    InvalidExportTimeException,
+    LimitExceededException,
+    TableNotFoundException,
+)
+from dynactor.model.limits import EXPORTS, TRANSFER_SECONDS, TRANSFER_TOKEN_SECONDS
+from dynactor.model.tables.table_backup import TableBackup, TableBackupId
+from dynactor.model.transfers.table_export import TableExport, transfer_id
+from dynactor.storage import key_layout, transfers
+from dynactor.storage.buckets.open_buckets import Buckets
+from dynactor.storage.store import Row, Store, View
+
+# A client names the present time a moment before its request arrives.
+_PAST_SECONDS: Final = 5.0
+_MILLISECONDS: Final = 1_000
+_SUFFIX_BYTES: Final = 4
+
+_log = structlog.get_logger("actors")
+
+
+class ExportTable(Message[TableExport], frozen=True):
+    """Export a table; ``request`` has the members of the request, with their wire names."""
+
+    table_name: str
+    request: dict[str, Any]
+
+
+class _Writing:
+    """The scan that writes the files of an export."""
+
+    def __init__(
+        self, files: ExportFiles, store: Store, pacing: Pacing, over: Callable[[], None]
+    ) -> None:
+        export = files.export
+        self.files = files
+        self.failure: str | None = None
+        self._over = over
+        self.scan = TableScan(
+            f"export {export.export_id} of {export.table_name}",
+            export.rows_id,
+            key_layout.filling_cursor(export.rows_id),
+            files,
+            store,
+            ended=over,
+            failed=self._fail,
+            pacing=pacing,
+        )
+
+    def _fail(self, reason: str) -> None:
+        self.failure = reason
+        self._over()
+
+
+class TableExports:
+    """Creates and lists exports. Invariant: every export in memory is durable.
+
+    ``table_arns`` is the prefix of the ARNs of all tables. ``tell(seconds, message)`` puts a
+    message into the mailbox of the database's actor.
+    """
+
+    def __init__(
+        self,
+        owner: CatalogOwner,
+        environment: TableEnvironment,
+        tables: Tables,
+        backups: TableBackups,
+        buckets: Buckets,
+        *,
+        table_arns: str,
+        tell: Callable[[float, Message[Any]], None],
+    ) -> None:
+        self._owner = owner
+        self._store = environment.store
+        self._clock = environment.clock
+        self._supervisor = environment.supervisor
+        self._randomness = environment.randomness
+        self._tables = tables
+        self._backups = backups
+        self._buckets = buckets
+        self._table_arns = table_arns
+        self.machine = PhaseMachine(
+            "export",
+            {
+                "COPYING": Phase(("WRITING", "FAILED"), self._wait_for_copy, leave=self._end_copy),
+                "WRITING": Phase(("COMPLETED", "FAILED"), self._write, leave=self._end_files),
+                "COMPLETED": Phase(),
+                "FAILED": Phase(),
+            },
+            find=self._find,
+            stored_phase=lambda export: export.phase,
+            tell=tell,
+        )
+        self._exports: dict[str, TableExport] = {}
+        self._writings: dict[str, _Writing] = {}
+
+    # -- for requests -----------------------------------------------------------------------
+
+    def find(self, export_id: str) -> TableExport | None:
+        """The export with this id, unless it was forgotten."""
+        export = self._exports.get(export_id)
+        return None if export is None or self._is_forgotten(export) else export
+
+    @property
+    def exports(self) -> list[TableExport]:
+        """The exports of the last 90 days, the newest first."""
+        return [
+            self._exports[export_id]
+            for export_id in sorted(self._exports, reverse=True)
+            if not self._is_forgotten(self._exports[export_id])
+        ]
+
+    def _is_forgotten(self, export: TableExport) -> bool:
+        ended = export.ended_epoch_seconds
+        return ended is not None and self._clock.now_epoch_seconds() - ended > TRANSFER_SECONDS
+
+    # -- for the database's actor -------------------------------------------------------------
+
+    async def adopt(self, view: View) -> None:
+        """Load the stored exports, after the backups; continue those that are in progress."""
+        await self.close()
+        self.machine.forget()
+        self._exports = {each.export_id: each for each in await transfers.load_exports(view)}
+        for export in list(self._exports.values()):
+            await self.machine.resume(_subject(export))
+
+    async def begin(self, message: ExportTable) -> TableExport:
+        """Start an export of a table; it will contain all writes that were answered before.
+
+        Raises:
+            TableNotFoundException: no such table, or it is being made or deleted.
+            ExportConflictException: the token was used with other parameters.
+            InvalidExportTimeException: the time is not the present.
+            LimitExceededException: too many exports are in progress.
+            StoreError: nothing was changed.
+        """
+        same = self._with_same_token(message)
+        if same is not None:
+            return same
+        table = self._tables.get(message.table_name)
+        if table is None or table.definition.status in ("CREATING", "DELETING"):
+            raise TableNotFoundException(f"Table not found: {message.table_name}")
+        self._check_time(message.request.get("ExportTime"))
+        if sum(export.status == "IN_PROGRESS" for export in self._exports.values()) >= EXPORTS:
+            raise LimitExceededException(
+                f"Subscriber limit exceeded: Only {EXPORTS} tables can be exported simultaneously"
+            )
+        now = int(self._clock.now_epoch_seconds() * _MILLISECONDS) / _MILLISECONDS
+        starts = tuple(partition.start for partition in table.record.partitions)
+        export_id = transfer_id(
+            round(now * _MILLISECONDS), self._randomness.randbytes(_SUFFIX_BYTES).hex()
+        )
+
+        def export_of(backup: TableBackup) -> TableExport:
+            return TableExport(
+                export_id,
+                message.table_name,
+                table.definition.uuid,
+                backup.rows_id,
+                message.request,
+                now,
+                now,
+                backup.label,
+                starts,
+            )
+
+        backup = await self._backups.create_internal(
+            table, lambda backup: [transfers.export_row(export_of(backup))]
+        )
+        export = self._exports[export_id] = export_of(backup)
+        await self.machine.resume(_subject(export))
+        return export
+
+    def _check_time(self, wanted: float | None) -> None:
+        now = self._clock.now_epoch_seconds()
+        if wanted is None or now - _PAST_SECONDS <= wanted <= now:
+            return
+        if wanted > now:
+            raise InvalidExportTimeException("The specified ExportTime is in the future")
+        raise InvalidExportTimeException(
+            "The specified ExportTime is outside of the point in time recovery window: only the "
+            "present state of a table can be exported"
+        )
+
+    def _with_same_token(self, message: ExportTable) -> TableExport | None:
+        token = message.request.get("ClientToken")
+        now = self._clock.now_epoch_seconds()
+        for export in self._exports.values():
+            ended = export.ended_epoch_seconds
+            is_valid = ended is None or now - ended < TRANSFER_TOKEN_SECONDS
+            if token is None or export.request.get("ClientToken") != token or not is_valid:
+                continue
+            if export.table_name == message.table_name and export.request == message.request:
+                return export
+            raise ExportConflictException(
+                "The client token was used for an export with other parameters"
+            )
+        return None
+
+    async def close(self) -> None:
+        """Stop writing files; the next start begins them again."""
+        writings, self._writings = self._writings, {}
+        for writing in writings.values():
+            await self._supervisor.stop(writing.scan)
+
+    # -- phases -----------------------------------------------------------------------------
+
+    def _find(self, subject: Subject) -> TableExport | None:
+        for export in self._exports.values():
+            if export.rows_id == subject.part_id:
+                return export
+        return None
+
+    async def _wait_for_copy(self, export: TableExport, over: Callable[[], None]) -> None:
+        self._backups.when_over(_backup_id(export), over)
+
+    async def _end_copy(self, export: TableExport) -> str:
+        if self._backups.find_internal(_backup_id(export)) is None:
+            return await self._fail(export, "InternalServerError", "The table can't be copied")
+        await self._store_export(structs.replace(export, phase="WRITING"))
+        return "WRITING"
+
+    async def _write(self, export: TableExport, over: Callable[[], None]) -> None:
+        files = ExportFiles(
+            export, self._table_arns + export.table_name, self._buckets, self._clock
+        )
+        pacing = Pacing(self._tables.consumed_units)
+        writing = _Writing(files, self._store, pacing, over)
+        self._writings[export.export_id] = writing
+        self._supervisor.start(writing.scan)
+
+    async def _end_files(self, export: TableExport) -> str:
+        writing = self._writings[export.export_id]
+        if writing.failure is not None:
+            error = writing.files.failure
+            code = "InternalServerError" if error is None else error.code
+            phase = await self._fail(export, code, writing.failure)
+        else:
+            phase = "COMPLETED"
+            done = structs.replace(writing.files.export, phase="COMPLETED")
+            await self._store_export(done, is_over=True)
+            _log.info(
+                "table_exported",
+                table=export.table_name,
+                export=export.export_id,
+                items=done.item_count,
+            )
+        del self._writings[export.export_id]
+        return phase
+
+    async def _fail(self, export: TableExport, code: str, message: str) -> str:
+        failed = structs.replace(
+            export,
+            phase="FAILED",
+            ended_epoch_seconds=self._clock.now_epoch_seconds(),
+            failure_code=code,
+            failure_message=message,
+        )
+        await self._store_export(failed, is_over=True)
+        _log.error(
+            "table_export_failed",
+            table=export.table_name,
+            export=export.export_id,
+            code=code,
+            reason=message,
+        )
+        return "FAILED"
+
+    async def _store_export(self, export: TableExport, *, is_over: bool = False) -> None:
+        """Store an export, and delete its internal backup if the export is over."""
+        row: list[Row] = [transfers.export_row(export)]
+        if is_over:
+            await self._backups.delete_internal(_backup_id(export), row)
+        else:
+            await self._owner.change(puts=row)
+        self._exports[export.export_id] = export
+
+
+def _backup_id(export: TableExport) -> TableBackupId:
+    return TableBackupId(export.table_name, export.backup_label)
+
+
+def _subject(export: TableExport) -> Subject:
+    return Subject(export.rows_id, export.table_name, export.rows_id)

@@ -1,0 +1,234 @@
+"""Creates and lists imports. Their tables go through the phases of restored tables.
+
+Only the database's actor calls methods that change state; any caller may read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import structlog
+from msgspec import structs
+
+from dynactor.actors.catalog.table_changes import TableChanges
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.table import Table
+from dynactor.actors.transfers.import_rows import ImportedRows
+from dynactor.model.errors import ImportConflictException, LimitExceededException
+from dynactor.model.limits import IMPORTS, TRANSFER_SECONDS, TRANSFER_TOKEN_SECONDS
+from dynactor.model.tables.table import Restoration, TableDefinition
+from dynactor.model.transfers.table_export import transfer_id
+from dynactor.model.transfers.table_import import TableImport
+from dynactor.storage import transfers
+from dynactor.storage.buckets.bucket import Bucket
+from dynactor.storage.buckets.open_buckets import Buckets
+from dynactor.storage.catalog import PartitionHead
+from dynactor.storage.store import Row, View
+
+_MILLISECONDS: Final = 1_000
+_SUFFIX_BYTES: Final = 4
+
+_log = structlog.get_logger("actors")
+
+
+class ImportTable(Message[TableImport], frozen=True):
+    """Import files into a new table.
+
+    The actor fills in the same attributes of ``definition`` as for ``CreateTable``. ``request`` has
+    the members of the request, with their wire names.
+    """
+
+    definition: TableDefinition
+    request: dict[str, Any]
+
+
+class TableImports:
+    """Creates and lists imports. Invariant: every import in memory is durable."""
+
+    def __init__(
+        self,
+        environment: TableEnvironment,
+        tables: Tables,
+        table_changes: TableChanges,
+        buckets: Buckets,
+        log_directory: Bucket | None,
+    ) -> None:
+        self._store = environment.store
+        self._clock = environment.clock
+        self._randomness = environment.randomness
+        self._tables = tables
+        self._table_changes = table_changes
+        self._buckets = buckets
+        self._log_directory = log_directory
+        self._imports: dict[str, TableImport] = {}
+        # The readers of files of imports in progress.
+        self._rows: dict[str, ImportedRows] = {}
+
+    # -- for requests -----------------------------------------------------------------------
+
+    def find(self, import_id: str) -> TableImport | None:
+        """The import with this id, with its present counts; None if it was forgotten."""
+        found = self._imports.get(import_id)
+        return None if found is None or self._is_forgotten(found) else self._present(found)
+
+    @property
+    def imports(self) -> list[TableImport]:
+        """The imports of the last 90 days, the newest first."""
+        return [
+            self._present(self._imports[import_id])
+            for import_id in sorted(self._imports, reverse=True)
+            if not self._is_forgotten(self._imports[import_id])
+        ]
+
+    def _present(self, found: TableImport) -> TableImport:
+        if found.status != "IN_PROGRESS":
+            return found
+        if self._tables.same(found.table_name, found.table_id) is None:
+            return structs.replace(found, status="CANCELLED")
+        rows = self._rows.get(found.import_id)
+        return found if rows is None else structs.replace(found, counts=rows.counts)
+
+    def _is_forgotten(self, found: TableImport) -> bool:
+        since = found.ended_epoch_seconds or found.began_epoch_seconds
+        is_over = self._present(found).status != "IN_PROGRESS"
+        return is_over and self._clock.now_epoch_seconds() - since > TRANSFER_SECONDS
+
+    # -- for the database's actor -------------------------------------------------------------
+
+    async def adopt(self, view: View) -> None:
+        """Load the stored imports, before the phases of their tables are resumed."""
+        self._imports = {each.import_id: each for each in await transfers.load_imports(view)}
+
+    async def begin(self, message: ImportTable) -> TableImport:
+        """Create the table, still empty, unless the request is a repetition.
+
+        Raises:
+            ImportConflictException: the token was used with other parameters.
+            LimitExceededException: too many imports are in progress.
+            ResourceInUseException: the name is in use.
+            StoreError: nothing was changed.
+        """
+        same = self._with_same_token(message)
+        if same is not None:
+            return same
+        if sum(each.status == "IN_PROGRESS" for each in self.imports) >= IMPORTS:
+            raise LimitExceededException(
+                f"Subscriber limit exceeded: Only {IMPORTS} tables can be imported simultaneously"
+            )
+        now = int(self._clock.now_epoch_seconds() * _MILLISECONDS) / _MILLISECONDS
+        import_id = transfer_id(
+            round(now * _MILLISECONDS), self._randomness.randbytes(_SUFFIX_BYTES).hex()
+        )
+        begun: list[TableImport] = []
+
+        def rows(definition: TableDefinition) -> list[Row]:
+            begun.append(
+                TableImport(
+                    import_id,
+                    definition.name,
+                    definition.table_id,
+                    definition.uuid,
+                    message.request,
+                    now,
+                )
+            )
+            return [transfers.import_row(begun[-1])]
+
+        await self._table_changes.create(
+            structs.replace(
+                message.definition,
+                restoration=Restoration("", "", 0, now, import_id=import_id),
+                global_indexes=tuple(
+                    structs.replace(index, status="CREATING", backfilling=False)
+                    for index in message.definition.global_indexes
+                ),
+            ),
+            also=rows,
+        )
+        self._imports[import_id] = begun[-1]
+        return begun[-1]
+
+    def _with_same_token(self, message: ImportTable) -> TableImport | None:
+        token = message.request.get("ClientToken")
+        now = self._clock.now_epoch_seconds()
+        for each in self.imports if token is not None else ():
+            ended = each.ended_epoch_seconds
+            is_valid = ended is None or now - ended < TRANSFER_TOKEN_SECONDS
+            if each.request.get("ClientToken") != token or not is_valid:
+                continue
+            if each.request == message.request:
+                return each
+            raise ImportConflictException(
+                "The client token was used for an import with other parameters"
+            )
+        return None
+
+    # -- for the phases of the table ------------------------------------------------------------
+
+    def reader(self, table: Table) -> ImportedRows:
+        """A new reader of the files of a table's import."""
+        found = self._of(table)
+        rows = self._rows[found.import_id] = ImportedRows(
+            found, table.record, self._store, self._buckets, self._log_directory
+        )
+        return rows
+
+    def heads(self, table: Table) -> dict[int, PartitionHead]:
+        """The counts of the partitions of a table whose items are loaded."""
+        return self._rows[self._of(table).import_id].heads
+
+    def loaded(self, table: Table) -> list[Row]:
+        """The rows to store when all items are loaded."""
+        found = self._of(table)
+        loaded = structs.replace(found, counts=self._rows[found.import_id].counts)
+        return [transfers.import_row(loaded)]
+
+    def completed(self, table: Table) -> TableImport:
+        """The import to store when the table becomes ACTIVE."""
+        return structs.replace(
+            self._present(self._of(table)),
+            status="COMPLETED",
+            ended_epoch_seconds=self._clock.now_epoch_seconds(),
+        )
+
+    def failed(self, table: Table, reason: str) -> TableImport:
+        """The import to store before the table is deleted."""
+        found = self._present(self._of(table))
+        failure = self._rows[found.import_id].failure
+        return structs.replace(
+            found,
+            status="FAILED",
+            ended_epoch_seconds=self._clock.now_epoch_seconds(),
+            failure_code="InternalServerError" if failure is None else failure.code,
+            failure_message=reason,
+        )
+
+    def remember(self, over: TableImport) -> None:
+        """Keep an import that is stored as over."""
+        self._imports[over.import_id] = over
+        self._rows.pop(over.import_id, None)
+        counts = over.counts
+        places = {"table": over.table_name, "import_id": over.import_id}
+        if over.status == "COMPLETED":
+            _log.info(
+                "table_imported",
+                **places,
+                items=counts.imported_items,
+                errors=counts.errors,
+                duplicates=counts.duplicates,
+            )
+        else:
+            _log.error(
+                "table_import_failed",
+                **places,
+                code=over.failure_code,
+                reason=over.failure_message,
+            )
+
+    def _of(self, table: Table) -> TableImport:
+        restoration = table.definition.restoration
+        assert restoration is not None
+        assert restoration.import_id is not None
+        return self._imports[restoration.import_id]

@@ -1,0 +1,186 @@
+"""Exports and imports of tables: look-up by ARN, and their descriptions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from msgspec import Struct, to_builtins
+
+from dynactor.actors.catalog.database import Database
+from dynactor.api.answers.table_description import table_arn, wire_time
+from dynactor.api.requests.shapes import NAME_CHARACTER
+from dynactor.model.errors import (
+    ExportNotFoundException,
+    ImportNotFoundException,
+    ValidationException,
+)
+from dynactor.model.limits import TABLE_NAME_CHARACTERS
+from dynactor.model.transfers.table_export import TableExport
+from dynactor.model.transfers.table_import import TableImport
+
+_FEWEST, _MOST = TABLE_NAME_CHARACTERS
+_ARN: Final = re.compile(
+    r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:"
+    rf"table/({NAME_CHARACTER}{{{_FEWEST},{_MOST}}})/(export|import)/([0-9a-f-]+)\Z",
+    re.ASCII,
+)
+# Members of a request that the description of an import or export repeats.
+_OF_IMPORT: Final = (
+    "ClientToken",
+    "S3BucketSource",
+    "InputFormat",
+    "InputFormatOptions",
+    "TableCreationParameters",
+)
+_OF_EXPORT: Final = (
+    "ClientToken",
+    "S3Bucket",
+    "S3BucketOwner",
+    "S3Prefix",
+    "S3SseAlgorithm",
+    "S3SseKmsKeyId",
+)
+
+
+def given_members(shape: Struct) -> dict[str, Any]:
+    """The members in a request, also in nested structures."""
+    members: dict[str, Any] = _without_none(to_builtins(shape))
+    return members
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_none(each) for name, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_without_none(each) for each in value]
+    return value
+
+
+def export_arn(database: Database, export: TableExport) -> str:
+    """The ARN that the server shows for an export."""
+    return f"{table_arn(database, export.table_name)}/export/{export.export_id}"
+
+
+def find_export(database: Database, arn: str) -> TableExport:
+    """The export with this ARN; account and region are ignored.
+
+    Raises:
+        ValidationException: the text is not an export's ARN.
+        ExportNotFoundException: the export does not exist, or was forgotten.
+    """
+    match = _ARN.match(arn)
+    if match is None or match[2] != "export":
+        raise ValidationException("Invalid ExportArn")
+    export = database.exports.find(match[3])
+    if export is None or export.table_name != match[1]:
+        raise ExportNotFoundException(f"Export not found: {arn}")
+    return export
+
+
+def export_summary(database: Database, export: TableExport) -> dict[str, Any]:
+    """An export as ListExports shows it."""
+    return {
+        "ExportArn": export_arn(database, export),
+        "ExportStatus": export.status,
+        "ExportType": "FULL_EXPORT",
+    }
+
+
+def export_description(database: Database, export: TableExport) -> dict[str, Any]:
+    """The ExportDescription of an export; members that do not apply are left out."""
+    request = export.request
+    description: dict[str, Any] = {
+        "ExportArn": export_arn(database, export),
+        "ExportStatus": export.status,
+        "StartTime": wire_time(export.began_epoch_seconds),
+        "TableArn": table_arn(database, export.table_name),
+        "TableId": export.table_uuid,
+        "ExportTime": wire_time(export.exported_epoch_seconds),
+        **{name: request[name] for name in _OF_EXPORT if name in request},
+        "ExportFormat": request.get("ExportFormat", "DYNAMODB_JSON"),
+        "ExportType": "FULL_EXPORT",
+    }
+    if export.ended_epoch_seconds is not None:
+        description["EndTime"] = wire_time(export.ended_epoch_seconds)
+    if export.status == "COMPLETED":
+        description |= {
+            "ExportManifest": export.manifest_key,
+            "BilledSizeBytes": export.billed_size_bytes,
+            "ItemCount": export.item_count,
+        }
+    if export.failure_code is not None:
+        description |= {
+            "FailureCode": export.failure_code,
+            "FailureMessage": export.failure_message,
+        }
+    return description
+
+
+def import_arn(database: Database, found: TableImport) -> str:
+    """The ARN that the server shows for an import."""
+    return f"{table_arn(database, found.table_name)}/import/{found.import_id}"
+
+
+def find_import(database: Database, arn: str) -> TableImport:
+    """The import with this ARN; account and region are ignored.
+
+    Raises:
+        ValidationException: the text is not an import's ARN.
+        ImportNotFoundException: the import does not exist, or was forgotten.
+    """
+    match = _ARN.match(arn)
+    if match is None or match[2] != "import":
+        raise ValidationException("Invalid ImportArn")
+    found = database.imports.find(match[3])
+    if found is None or found.table_name != match[1]:
+        raise ImportNotFoundException(f"Import not found: {arn}")
+    return found
+
+
+def import_summary(database: Database, found: TableImport) -> dict[str, Any]:
+    """An import as ListImports shows it."""
+    return {
+        "ImportArn": import_arn(database, found),
+        "ImportStatus": found.status,
+        "TableArn": table_arn(database, found.table_name),
+        "S3BucketSource": found.request["S3BucketSource"],
+        "CloudWatchLogGroupArn": _log_group_arn(database),
+        "InputFormat": found.request["InputFormat"],
+        **_times(found),
+    }
+
+
+def import_description(database: Database, found: TableImport) -> dict[str, Any]:
+    """The ImportTableDescription of an import; members that do not apply are left out."""
+    request, counts = found.request, found.counts
+    description: dict[str, Any] = {
+        "ImportArn": import_arn(database, found),
+        "ImportStatus": found.status,
+        "TableArn": table_arn(database, found.table_name),
+        "TableId": found.table_uuid,
+        **{name: request[name] for name in _OF_IMPORT if name in request},
+        "InputCompressionType": request.get("InputCompressionType", "NONE"),
+        "ErrorCount": counts.errors,
+        "CloudWatchLogGroupArn": _log_group_arn(database),
+        "ProcessedSizeBytes": counts.processed_bytes,
+        "ProcessedItemCount": counts.processed_items,
+        "ImportedItemCount": counts.imported_items,
+        **_times(found),
+    }
+    if found.failure_code is not None:
+        description |= {"FailureCode": found.failure_code, "FailureMessage": found.failure_message}
+    return description
+
+
+def _times(found: TableImport) -> dict[str, float]:
+    times = {"StartTime": wire_time(found.began_epoch_seconds)}
+    if found.ended_epoch_seconds is not None:
+        times["EndTime"] = wire_time(found.ended_epoch_seconds)
+    return times
+
+
+def _log_group_arn(database: Database) -> str:
+    """An ARN in the form of AWS's; the errors are in a file."""
+    settings = database.settings
+    return f"arn:aws:logs:{settings.region}:{settings.account_id}:log-group:/aws-dynamodb/imports:*"

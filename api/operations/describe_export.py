@@ -1,0 +1,25 @@
+"""DescribeExport."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from dynactor.api.answers import transfers
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+
+
+class DescribeExportInput(structures.Shape, frozen=True):
+    """The members of DescribeExport."""
+
+    ExportArn: shapes.ExportArn
+
+
+def handle(call: Call[DescribeExportInput]) -> bytes:
+    """Show an export."""
+    export = transfers.find_export(call.database, call.request.ExportArn)
+    description = transfers.export_description(call.database, export)
+    return json.encode({"ExportDescription": description})
+
+
+OPERATION = Operation("DescribeExport", DescribeExportInput, handle)

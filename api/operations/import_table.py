@@ -1,0 +1,62 @@
+"""ImportTable."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from dynactor.api.answers import transfers
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.table_request import (
+    attribute_definitions,
+    given,
+    key_elements,
+    new_global_index,
+    throughput,
+)
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables.table_rules import NewTable, define
+
+
+class ImportTableInput(structures.Shape, frozen=True):
+    """The members of ImportTable."""
+
+    S3BucketSource: structures.S3BucketSourceShape
+    InputFormat: shapes.InputFormat
+    TableCreationParameters: structures.TableCreationParametersShape
+    ClientToken: shapes.ClientToken | None = None
+    InputFormatOptions: structures.InputFormatOptionsShape | None = None
+    InputCompressionType: shapes.InputCompressionType | None = None
+
+
+async def handle(call: Call[ImportTableInput]) -> bytes:
+    """Start an import; the table is ACTIVE once all items and indexes are complete."""
+    request, database = call.request, call.database
+    if request.InputFormat == "ION":
+        raise ValidationException("InputFormat ION is not supported yet")
+    if request.TableCreationParameters.VectorIndexes:
+        raise ValidationException("VectorIndexes are not supported yet")
+    if request.InputFormatOptions is not None and request.InputFormat != "CSV":
+        raise ValidationException("InputFormatOptions can only be given for InputFormat CSV")
+    definition = define(_new_table(request.TableCreationParameters))
+    begun = await database.import_table(definition, transfers.given_members(request))
+    return json.encode({"ImportTableDescription": transfers.import_description(database, begun)})
+
+
+def _new_table(parameters: structures.TableCreationParametersShape) -> NewTable:
+    indexes = parameters.GlobalSecondaryIndexes
+    return NewTable(
+        table_name(parameters.TableName),
+        key_elements(parameters.KeySchema),
+        attribute_definitions(parameters.AttributeDefinitions),
+        None,
+        None if indexes is None else tuple(map(new_global_index, indexes)),
+        billing_mode=parameters.BillingMode,
+        throughput=throughput(parameters.ProvisionedThroughput),
+        sse_specification=given(parameters.SSESpecification),
+        on_demand_throughput=given(parameters.OnDemandThroughput),
+    )
+
+
+OPERATION = Operation("ImportTable", ImportTableInput, handle)

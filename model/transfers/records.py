@@ -1,0 +1,210 @@
+"""Divides the content of a file into records, and decodes each one to an item.
+
+A record that can't be decoded is a fault with its place. The items are not checked here.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+# The largest item takes less than this in any format.
+_RECORD_BYTES: Final = 16 * 1024 * 1024
+_BOM: Final = b"\xef\xbb\xbf"
+_QUOTE: Final = b'"'
+_END: Final = b"\n"
+_EVEN: Final = 2
+
+UNDECODABLE: Final = "InvalidRecord"
+
+
+class BadContent(Exception):
+    """The rest of the file can't be divided into records."""
+
+
+class Record(NamedTuple):
+    """A record: the number of its first line, its text, and its item, not checked yet."""
+
+    line: int
+    text: bytes
+    item: dict[str, Any]
+
+
+class Fault(NamedTuple):
+    """A record that can't be decoded or is no item; ``code`` is for programs."""
+
+    line: int
+    text: bytes
+    code: str
+    message: str
+
+
+Records: TypeAlias = Iterator[Record | Fault]
+
+
+class Format(Protocol):
+    """Decodes the records of one file."""
+
+    def feed(self, data: bytes) -> Records:
+        """The records that end in the next part of the file. Use up each iterator.
+
+        Raises:
+            BadContent: the file can't be divided into records.
+        """
+        ...
+
+    def end(self) -> Records:
+        """The last record, if it has no line end; raises as ``feed``."""
+        ...
+
+
+class JsonLines:
+    """DynamoDB JSON: in each line an object with the member ``Item``. Blank lines are skipped."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._line = 0
+        self._decode = msgspec.json.Decoder().decode
+
+    def feed(self, data: bytes) -> Records:
+        """The records of the lines that end in this part of the file."""
+        *lines, self._rest = (self._rest + data).split(_END)
+        _check_length(self._rest, self._line + len(lines) + 1)
+        return self._records(lines)
+
+    def end(self) -> Records:
+        """The record of the last line."""
+        lines, self._rest = [self._rest], b""
+        return self._records(lines)
+
+    def _records(self, lines: Sequence[bytes]) -> Records:
+        decode = self._decode
+        for line in lines:
+            self._line += 1
+            text = line.removeprefix(_BOM) if self._line == 1 else line
+            if not text or text.isspace():
+                continue
+            try:
+                item = decode(text)["Item"]
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                yield Fault(self._line, text, UNDECODABLE, f"The line is not JSON: {error}")
+                continue
+            except (TypeError, KeyError):
+                item = None
+            if type(item) is dict:
+                yield Record(self._line, text, item)
+            else:
+                message = "The line is not an object with the member Item"
+                yield Fault(self._line, text, UNDECODABLE, message)
+
+
+class Csv:
+    """CSV as in RFC 4180. All attributes are strings, except those with a declared type.
+
+    The first record is the header, unless the header is given. An empty cell is an attribute that
+    the item does not have.
+    """
+
+    def __init__(
+        self, types: Mapping[str, str], delimiter: str, header: Sequence[str] | None
+    ) -> None:
+        self._types = types
+        self._delimiter = delimiter
+        self._header = None if header is None else self._checked(header)
+        self._rest = b""
+        self._line = 0
+        self._is_first = True
+
+    def feed(self, data: bytes) -> Records:
+        """The records that end in this part of the file."""
+        data = self._rest + data
+        if self._is_first and len(data) >= len(_BOM):
+            data = data.removeprefix(_BOM)
+            self._is_first = False
+        end = _last_record_end(data)
+        self._rest = data[end:]
+        _check_length(self._rest, self._line + data.count(_END, 0, end) + 1)
+        return self._records(data[:end])
+
+    def end(self) -> Records:
+        """The last record, if it has no line end."""
+        data, self._rest = self._rest, b""
+        if self._is_first:
+            data = data.removeprefix(_BOM)
+        return self._records(data)
+
+    def _records(self, data: bytes) -> Records:
+        # A byte that is not UTF-8 must spoil its own record only.
+        decoded = data.decode(errors="surrogateescape")
+        lines = [line + "\n" for line in decoded.split("\n")]
+        if decoded.endswith("\n") or not decoded:
+            lines.pop()
+        reader = csv.reader(iter(lines), delimiter=self._delimiter, strict=True)
+        first_line = self._line
+        while True:
+            begin = reader.line_num
+            try:
+                cells = next(reader)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                text = _text(lines, begin, reader.line_num)
+                yield Fault(first_line + begin + 1, text, UNDECODABLE, f"Malformed CSV: {error}")
+                continue
+            if not cells:
+                continue
+            if self._header is None:
+                self._header = self._checked(cells)
+                continue
+            text = _text(lines, begin, reader.line_num)
+            yield self._record(first_line + begin + 1, text, cells)
+        self._line += len(lines)
+
+    def _record(self, line: int, text: bytes, cells: Sequence[str]) -> Record | Fault:
+        assert self._header is not None
+        if len(cells) != len(self._header):
+            message = f"The record has {len(cells)} columns, the header has {len(self._header)}"
+            return Fault(line, text, UNDECODABLE, message)
+        try:
+            "".join(cells).encode()
+        except UnicodeEncodeError:
+            return Fault(line, text, UNDECODABLE, "The record is not UTF-8")
+        types = self._types
+        item = {
+            name: {types.get(name, "S"): cell}
+            for name, cell in zip(self._header, cells, strict=True)
+            if cell
+        }
+        return Record(line, text, item)
+
+    @staticmethod
+    def _checked(header: Sequence[str]) -> Sequence[str]:
+        if len(set(header)) < len(header):
+            raise BadContent("a column name occurs twice in the header")
+        if not all(header):
+            raise BadContent("a column of the header has no name")
+        return header
+
+
+def _check_length(record: bytes, line: int) -> None:
+    if len(record) > _RECORD_BYTES:
+        raise BadContent(f"the record at line {line} has no end within {_RECORD_BYTES:,} bytes")
+
+
+def _last_record_end(data: bytes) -> int:
+    """The place after the last line end that is outside of quotes; 0 if there is none."""
+    quotes = data.count(_QUOTE)
+    end = len(data)
+    while (at := data.rfind(_END, 0, end)) >= 0:
+        quotes -= data.count(_QUOTE, at + 1, end)
+        if quotes % _EVEN == 0:
+            return at + 1
+        end = at
+    return 0
+
+
+def _text(lines: Sequence[str], begin: int, end: int) -> bytes:
+    return "".join(lines[begin:end]).rstrip("\r\n").encode(errors="surrogateescape")

@@ -1,0 +1,66 @@
+"""An export of one table into a bucket."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+ExportPhase: TypeAlias = Literal["COPYING", "WRITING", "COMPLETED", "FAILED"]
+ExportStatus: TypeAlias = Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
+
+_TIME_DIGITS: Final = 14
+
+
+def transfer_id(epoch_milliseconds: int, suffix: str) -> str:
+    """The end of the ARN of an export or import: its time, and 8 hexadecimal digits.
+
+    Source: the examples of the Developer Guide.
+    """
+    return f"{epoch_milliseconds:0{_TIME_DIGITS}}-{suffix}"
+
+
+class TableExport(Struct, frozen=True):
+    """An export's metadata.
+
+    ``request`` has the members of the request, with their wire names. ``backup_label`` and
+    ``rows_id`` name the internal backup from which the files are written. ``starts`` are the first
+    positions of the table's partitions when the export began.
+    """
+
+    export_id: str
+    table_name: str
+    table_uuid: str
+    rows_id: int
+    request: dict[str, Any]
+    began_epoch_seconds: float
+    # The time of the exported state.
+    exported_epoch_seconds: float
+    backup_label: str
+    starts: tuple[bytes, ...]
+    phase: ExportPhase = "COPYING"
+    ended_epoch_seconds: float | None = None
+    item_count: int = 0
+    billed_size_bytes: int = 0
+    failure_code: str | None = None
+    failure_message: str | None = None
+
+    @property
+    def status(self) -> ExportStatus:
+        """The status that clients see."""
+        match self.phase:
+            case "COMPLETED" | "FAILED":
+                return self.phase
+        return "IN_PROGRESS"
+
+    @property
+    def folder(self) -> str:
+        """The prefix of the keys of all objects of the export."""
+        prefix = self.request.get("S3Prefix", "").strip("/")
+        folder = f"AWSDynamoDB/{self.export_id}"
+        return f"{prefix}/{folder}" if prefix else folder
+
+    @property
+    def manifest_key(self) -> str:
+        """The key of the manifest."""
+        return f"{self.folder}/manifest-summary.json"

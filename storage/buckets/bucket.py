@@ -1,0 +1,95 @@
+"""The bucket port: the operations that exports and imports need of a place for objects.
+
+A key is a path with slashes, as in S3. No module above this layer knows whether a bucket is a
+directory or a service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple, Protocol
+
+
+class BucketError(Exception):
+    """A bucket can't be used. ``code`` is the FailureCode of the export or import."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class StoredObject(NamedTuple):
+    """An object of a bucket."""
+
+    key: str
+    size_bytes: int
+
+
+class ObjectWriter(Protocol):
+    """Writes one object, which appears under its key when it is complete."""
+
+    async def write(self, data: bytes) -> None:
+        """Append data.
+
+        Raises:
+            BucketError: the data can't be written.
+        """
+        ...
+
+    async def close(self) -> str:
+        """Complete the object durably; returns its entity tag.
+
+        Raises:
+            BucketError: the object can't be completed, and does not exist.
+        """
+        ...
+
+    async def abort(self) -> None:
+        """Drop the object. Has no effect after ``close``."""
+        ...
+
+
+class Bucket(Protocol):
+    """A place for objects."""
+
+    async def objects(self, prefix: str) -> list[StoredObject]:
+        """The objects whose keys begin with this prefix, sorted by key.
+
+        Raises:
+            BucketError: the bucket can't be read.
+        """
+        ...
+
+    def read(self, key: str) -> AsyncIterator[bytes]:
+        """The content of an object, in parts.
+
+        Raises:
+            BucketError: the object does not exist, or can't be read.
+        """
+        ...
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Write a small object durably, in place of an earlier one.
+
+        Raises:
+            BucketError: the object can't be written.
+        """
+        ...
+
+    async def writer(self, key: str) -> ObjectWriter:
+        """Begin a large object.
+
+        Raises:
+            BucketError: the object can't be written.
+        """
+        ...
+
+
+async def read_whole(bucket: Bucket, key: str) -> bytes:
+    """The content of a small object.
+
+    Raises:
+        BucketError: the object does not exist, or can't be read.
+    """
+    return b"".join([part async for part in bucket.read(key)])

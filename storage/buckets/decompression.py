@@ -1,0 +1,162 @@
+"""Reads an object of a bucket through a decompressor, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterator
+from hashlib import md5
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from dynactor.storage.buckets.bucket import Bucket
+
+Compression: TypeAlias = Literal["GZIP", "ZSTD", "NONE"]
+
+# A container of gzip.
+_GZIP: Final = 31
+_MAGIC: Final[dict[Compression, bytes]] = {"GZIP": b"\x1f\x8b", "ZSTD": b"\x28\xb5\x2f\xfd"}
+# A small file may have a large content, so it is decompressed in pieces.
+_PIECE_BYTES: Final = 1024 * 1024
+# The decompressor of zstd has no limit for a piece, so it gets little data at a time.
+_ZSTD_BYTES: Final = 16 * 1024
+
+
+class BadFile(Exception):
+    """The content of a file is damaged, or not compressed as expected."""
+
+
+class ZstdMissing(Exception):
+    """The package for ZSTD is not installed."""
+
+
+class _Decompressor(Protocol):
+    """Decompresses parts of a file, each to small parts of its content."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]: ...
+
+    def check_end(self) -> None:
+        """Raise ``BadFile`` if the file ends too early."""
+        ...
+
+
+class ReadObject:
+    """Reads one object; ``md5_checksum`` and ``size_bytes`` are of the bytes read so far."""
+
+    def __init__(self, bucket: Bucket, key: str, compression: Compression) -> None:
+        self.size_bytes = 0
+        self._bucket = bucket
+        self._key = key
+        self._compression: Compression = compression
+        self._digest = md5(usedforsecurity=False)
+
+    @property
+    def md5_checksum(self) -> str:
+        """Base64 of the MD5 of the object."""
+        return b64encode(self._digest.digest()).decode()
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The decompressed content.
+
+        Raises:
+            BadFile: the content is damaged, or compressed in another way.
+            BucketError: the object can't be read.
+            ZstdMissing: the package for ZSTD is not installed.
+        """
+        decompressor = _decompressor(self._compression)
+        async for data in self._bucket.read(self._key):
+            if not self.size_bytes:
+                self._check_magic(data)
+            self.size_bytes += len(data)
+            pieces = self._decompressed(decompressor, data)
+            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+                yield piece
+        decompressor.check_end()
+
+    def _check_magic(self, data: bytes) -> None:
+        for compression, magic in _MAGIC.items():
+            if compression != self._compression and data.startswith(magic):
+                raise BadFile(
+                    f"the file is compressed with {compression}, but InputCompressionType is "
+                    f"{self._compression}"
+                )
+
+    def _decompressed(self, decompressor: _Decompressor, data: bytes) -> Iterator[bytes]:
+        self._digest.update(data)
+        yield from decompressor.feed(data)
+
+
+def _decompressor(compression: Compression) -> _Decompressor:
+    if compression == "GZIP":
+        return _Gzip()
+    if compression == "ZSTD":
+        return _Zstd()
+    return _Plain()
+
+
+class _Plain:
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+    def check_end(self) -> None:
+        pass
+
+
+class _Gzip:
+    """A file of gzip may have several members, one after another."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP)
+        self._is_inside = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        piece = b""
+        # After a full piece, the decompressor may hold more content, although it has all data.
+        while data or len(piece) == _PIECE_BYTES:
+            if self._member.eof:
+                self._member = zlib.decompressobj(_GZIP)
+            try:
+                piece = self._member.decompress(data, _PIECE_BYTES)
+            except zlib.error as error:
+                raise BadFile(f"the gzip data is damaged: {error}") from error
+            self._is_inside = not self._member.eof
+            data = self._member.unused_data or self._member.unconsumed_tail
+            if self._member.eof and not data:
+                yield piece
+                return
+            yield piece
+
+    def check_end(self) -> None:
+        if self._is_inside:
+            raise BadFile("the gzip data is truncated")
+
+
+class _Zstd:
+    """A file of zstd may have several frames, one after another."""
+
+    def __init__(self) -> None:
+        try:
+            import zstandard  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise ZstdMissing from None
+        self._library: Any = zstandard
+        self._frame: Any = zstandard.ZstdDecompressor().decompressobj()
+        self._is_inside = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for at in range(0, len(data), _ZSTD_BYTES):
+            rest = data[at : at + _ZSTD_BYTES]
+            while rest:
+                if self._frame.eof:
+                    self._frame = self._library.ZstdDecompressor().decompressobj()
+                try:
+                    piece = self._frame.decompress(rest)
+                except self._library.ZstdError as error:
+                    raise BadFile(f"the zstd data is damaged: {error}") from error
+                self._is_inside = not self._frame.eof
+                rest = self._frame.unused_data if self._frame.eof else b""
+                yield piece
+
+    def check_end(self) -> None:
+        if self._is_inside:
+            raise BadFile("the zstd data is truncated")

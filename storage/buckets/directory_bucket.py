@@ -1,0 +1,157 @@
+"""A bucket in a directory: each object is a file, and each key is its path.
+
+Invariant: no operation reads or writes outside of the directory, also not through a symbolic link.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from hashlib import md5
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from dynactor.storage.buckets.bucket import BucketError, ObjectWriter, StoredObject
+from dynactor.storage.data_directory import sync_directory
+from dynactor.storage.disk_sync import sync_file
+
+_READ_BYTES: Final = 1024 * 1024
+# Files of objects that are not complete. Listings leave them out.
+_UNFINISHED: Final = ".dynactor-unfinished-"
+
+
+class DirectoryBucket:
+    """The objects below a directory. The directory must exist; folders in it are made."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._numbers = count(1)
+
+    async def objects(self, prefix: str) -> list[StoredObject]:
+        """The objects whose keys begin with this prefix, sorted by key; raises as the port."""
+        return await asyncio.to_thread(self._objects, prefix)
+
+    def _objects(self, prefix: str) -> list[StoredObject]:
+        with _reporting():
+            self._check_root()
+            found = []
+            for folder, _, names in os.walk(self._root):
+                for name in names:
+                    path = Path(folder, name)
+                    key = path.relative_to(self._root).as_posix()
+                    is_object = key.startswith(prefix) and not name.startswith(_UNFINISHED)
+                    if is_object and not path.is_symlink():
+                        found.append(StoredObject(key, path.stat().st_size))
+            return sorted(found)
+
+    async def read(self, key: str) -> AsyncIterator[bytes]:
+        """The content of an object, in parts; raises as the port."""
+        file = await asyncio.to_thread(self._open, key)
+        try:
+            while part := await asyncio.to_thread(_read_part, file):
+                yield part
+        finally:
+            file.close()
+
+    def _open(self, key: str) -> BinaryIO:
+        with _reporting():
+            self._check_root()
+            return self._path(key).open("rb")
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Write an object durably, in place of an earlier one; raises as the port."""
+        writer = await self.writer(key)
+        try:
+            await writer.write(data)
+            await writer.close()
+        finally:
+            await writer.abort()
+
+    async def writer(self, key: str) -> ObjectWriter:
+        """Begin an object; raises as the port."""
+        return await asyncio.to_thread(self._begin, key)
+
+    def _begin(self, key: str) -> _FileWriter:
+        with _reporting():
+            self._check_root()
+            path = self._path(key)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = path.parent / f"{_UNFINISHED}{os.getpid()}-{next(self._numbers)}"
+            return _FileWriter(path, unfinished, unfinished.open("xb"))
+
+    def _check_root(self) -> None:
+        if not self._root.is_dir():
+            raise BucketError("S3NoSuchBucket", "The specified bucket does not exist")
+
+    def _path(self, key: str) -> Path:
+        path = self._root / key
+        is_plain = all(part not in ("", ".", "..") for part in key.split("/"))
+        if not is_plain or not path.resolve().is_relative_to(self._root.resolve()):
+            raise BucketError("S3AccessDenied", f"The key {key} is not in the bucket's directory")
+        return path
+
+
+class _FileWriter:
+    """Writes a file under another name, and renames the file when it is complete."""
+
+    def __init__(self, path: Path, unfinished: Path, file: BinaryIO) -> None:
+        self._path = path
+        self._unfinished = unfinished
+        self._file = file
+        self._digest = md5(usedforsecurity=False)
+
+    async def write(self, data: bytes) -> None:
+        await asyncio.to_thread(self._write, data)
+
+    def _write(self, data: bytes) -> None:
+        with _reporting():
+            self._digest.update(data)
+            self._file.write(data)
+
+    async def close(self) -> str:
+        """Complete the file durably; returns the tag of an object that S3 got in one part."""
+        await asyncio.to_thread(self._close)
+        return f"{md5(self._digest.digest(), usedforsecurity=False).hexdigest()}-1"
+
+    def _close(self) -> None:
+        with _reporting():
+            self._file.flush()
+            sync_file(self._file.fileno())
+            self._file.close()
+            self._unfinished.rename(self._path)
+            sync_directory(self._path.parent)
+
+    async def abort(self) -> None:
+        await asyncio.to_thread(self._abort)
+
+    def _abort(self) -> None:
+        # Closing a file on a full disk writes its buffer, and fails again.
+        with _reporting(is_ignored=True):
+            try:
+                self._file.close()
+            finally:
+                self._unfinished.unlink(missing_ok=True)
+
+
+def _read_part(file: BinaryIO) -> bytes:
+    with _reporting():
+        return file.read(_READ_BYTES)
+
+
+@contextmanager
+def _reporting(*, is_ignored: bool = False) -> Iterator[None]:
+    """Report the operating system's errors as errors of the bucket."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if not is_ignored:
+            raise BucketError("S3NoSuchKey", "The specified key does not exist.") from error
+    except PermissionError as error:
+        if not is_ignored:
+            raise BucketError("S3AccessDenied", f"Access Denied: {error}") from error
+    except OSError as error:
+        if not is_ignored:
+            raise BucketError("S3InternalError", str(error)) from error

@@ -1,0 +1,52 @@
+"""The buckets of a server, by the names that requests use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from dynactor.storage.buckets.bucket import Bucket, BucketError
+from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+
+_FILE: Final = "file"
+
+
+class BadBucketUrl(Exception):
+    """A URL does not name a bucket; the message says why."""
+
+
+class Buckets:
+    """Opens buckets by name. A name without a URL is an unknown bucket."""
+
+    def __init__(self, urls: Mapping[str, str]) -> None:
+        self._urls = urls
+        self._open: dict[str, Bucket] = {}
+
+    def named(self, name: str) -> Bucket:
+        """The bucket of this name.
+
+        Raises:
+            BucketError: no bucket has this name.
+        """
+        url = self._urls.get(name)
+        if url is None:
+            raise BucketError("S3NoSuchBucket", "The specified bucket does not exist")
+        if name not in self._open:
+            self._open[name] = open_bucket(url)
+        return self._open[name]
+
+
+def open_bucket(url: str) -> Bucket:
+    """The bucket at a URL; nothing is read yet.
+
+    Raises:
+        BadBucketUrl: the URL does not name a bucket.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == _FILE:
+        if parts.netloc or not parts.path.startswith("/"):
+            raise BadBucketUrl("give an absolute path, as in file:///var/exports")
+        return DirectoryBucket(Path(unquote(parts.path)))
+    raise BadBucketUrl("give file:// and an absolute path")

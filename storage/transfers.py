@@ -1,0 +1,60 @@
+"""The records of exports and imports."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from msgspec import Struct, msgpack
+
+from dynactor.model.transfers.table_export import TableExport
+from dynactor.model.transfers.table_import import TableImport
+from dynactor.storage import key_layout
+from dynactor.storage.store import Row, View
+
+T = TypeVar("T", bound=Struct)
+
+_PAGE_ROWS: Final = 1_000
+_PAGE_BYTES: Final = 4 * 1024 * 1024
+
+_encoder: Final = msgpack.Encoder()
+_export_decoder: Final = msgpack.Decoder(TableExport)
+_import_decoder: Final = msgpack.Decoder(TableImport)
+
+
+def export_key(export_id: str) -> bytes:
+    """The key of an export's record."""
+    return key_layout.EXPORT + export_id.encode()
+
+
+def import_key(import_id: str) -> bytes:
+    """The key of an import's record."""
+    return key_layout.IMPORT + import_id.encode()
+
+
+def export_row(export: TableExport) -> Row:
+    """The row that holds an export's record."""
+    return Row(export_key(export.export_id), _encoder.encode(export))
+
+
+def import_row(table_import: TableImport) -> Row:
+    """The row that holds an import's record."""
+    return Row(import_key(table_import.import_id), _encoder.encode(table_import))
+
+
+async def load_exports(view: View) -> list[TableExport]:
+    """All exports, the oldest first."""
+    return await _load(view, key_layout.EXPORT, _export_decoder)
+
+
+async def load_imports(view: View) -> list[TableImport]:
+    """All imports, the oldest first."""
+    return await _load(view, key_layout.IMPORT, _import_decoder)
+
+
+async def _load(view: View, prefix: bytes, decoder: msgpack.Decoder[T]) -> list[T]:
+    found: list[T] = []
+    start, end = prefix, key_layout.end_of(prefix)
+    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+        found.extend(decoder.decode(row.value) for row in rows)
+        start = rows[-1].key + b"\x00"
+    return found

@@ -1,0 +1,244 @@
+"""An export has the items of one moment, in the layout that DynamoDB documents."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import md5
+from pathlib import Path
+
+import pytest
+from msgspec import json
+
+from tests.support.databases.databases import SetClock
+from tests.support.databases.transferred import (
+    BUCKET,
+    exported_items,
+    item,
+    transferring,
+    unknown_members,
+)
+from tests.support.stores.store import disk_store
+
+DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+
+
+def base64_md5(data: bytes) -> str:
+    return b64encode(md5(data, usedforsecurity=False).digest()).decode()
+
+
+def files_below(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
+
+
+async def test_an_export_has_all_items_and_the_documented_layout(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create(items=60)
+        found = await call.export(S3Prefix="daily/", ClientToken="t")
+        export_id = found["ExportArn"].rpartition("/")[2]
+        folder = f"daily/AWSDynamoDB/{export_id}"
+        root = call.directory / folder
+        assert re.fullmatch(r"\d{14}-[0-9a-f]{8}", export_id)
+        assert found["ExportStatus"] == "COMPLETED"
+        assert found["ExportManifest"] == f"{folder}/manifest-summary.json"
+        assert found["ItemCount"] == 60
+        assert exported_items(call.directory, found) == await call.items("Thread")
+        summary = json.decode((root / "manifest-summary.json").read_bytes())
+        assert re.fullmatch(DATE, summary["endTime"])
+        table_arn = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread"
+        assert summary == {
+            "version": "2020-06-30",
+            "exportArn": found["ExportArn"],
+            "startTime": summary["startTime"],
+            "endTime": summary["endTime"],
+            "tableArn": table_arn,
+            "tableId": found["TableId"],
+            "exportTime": summary["startTime"],
+            "s3Bucket": BUCKET,
+            "s3Prefix": "daily/",
+            "s3SseAlgorithm": "AES256",
+            "s3SseKmsKeyId": None,
+            "manifestFilesS3Key": f"{folder}/manifest-files.json",
+            "billedSizeBytes": found["BilledSizeBytes"],
+            "itemCount": 60,
+            "outputFormat": "DYNAMODB_JSON",
+            "exportType": "FULL_EXPORT",
+        }
+        files = [
+            json.decode(line) for line in (root / "manifest-files.json").read_bytes().splitlines()
+        ]
+        assert sum(each["itemCount"] for each in files) == 60
+        # One file for each of the four partitions.
+        assert len(files) == 4
+        for each in files:
+            assert each.keys() == {"itemCount", "md5Checksum", "etag", "dataFileS3Key"}
+            data = (call.directory / each["dataFileS3Key"]).read_bytes()
+            assert each["md5Checksum"] == base64_md5(data)
+            assert re.fullmatch(rf"{folder}/data/[a-z0-9]{{26}}\.json\.gz", each["dataFileS3Key"])
+        for name in ("manifest-summary", "manifest-files"):
+            data = (root / f"{name}.json").read_bytes()
+            assert (root / f"{name}.md5").read_text() == base64_md5(data)
+        assert sorted(path.name for path in root.iterdir()) == [
+            "_started",
+            "data",
+            "manifest-files.json",
+            "manifest-files.md5",
+            "manifest-summary.json",
+            "manifest-summary.md5",
+        ]
+
+
+async def test_an_empty_table_is_exported_with_a_file_for_each_partition(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create()
+        found = await call.export()
+        assert (found["ItemCount"], found["BilledSizeBytes"]) == (0, 0)
+        data = (call.directory / found["ExportManifest"]).parent / "data"
+        assert len(list(data.iterdir())) == 4
+        assert exported_items(call.directory, found) == []
+
+
+async def test_writes_after_the_answer_are_not_exported(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create(items=20)
+        before = await call.items("Thread")
+        begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+        arn = begun["ExportDescription"]["ExportArn"]
+        assert begun["ExportDescription"]["ExportStatus"] == "IN_PROGRESS"
+        found = await call.exported(arn)
+        await call("PutItem", TableName="Thread", Item=item(99))
+        assert exported_items(call.directory, found) == before
+
+
+@pytest.mark.parametrize(
+    ("bucket", "prefix", "code"),
+    [("unknown", "", "S3NoSuchBucket"), (BUCKET, "../outside", "S3AccessDenied")],
+)
+async def test_an_export_whose_bucket_fails_has_no_manifest(
+    tmp_path: Path, bucket: str, prefix: str, code: str
+) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create(items=3)
+        found = await call.export(S3Bucket=bucket, S3Prefix=prefix)
+        assert (found["ExportStatus"], found["FailureCode"]) == ("FAILED", code)
+        assert "ExportManifest" not in found
+        assert files_below(tmp_path) == []
+        # Its copy of the table is gone, so the table can be deleted.
+        await call("DeleteTable", TableName="Thread")
+
+
+async def test_a_client_token_starts_one_export(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create()
+        first = await call.export(ClientToken="t")
+        again = await call(
+            "ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET, ClientToken="t"
+        )
+        assert again["ExportDescription"] == first
+        refusal = await call.refused(
+            "ExportTableToPointInTime", TableArn="Thread", S3Bucket="other", ClientToken="t"
+        )
+        assert refusal[0] == "ExportConflictException"
+
+
+async def test_a_client_token_is_free_after_8_hours(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await call.create()
+        first = await call.export(ClientToken="t")
+        clock.step(8 * 60 * 60)
+        again = await call.export(ClientToken="t")
+        assert again["ExportArn"] != first["ExportArn"]
+
+
+@pytest.mark.parametrize(("seconds", "is_refused"), [(-6, True), (-1, False), (1, True)])
+async def test_only_the_present_can_be_exported(
+    tmp_path: Path, seconds: int, *, is_refused: bool
+) -> None:
+    clock = SetClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await call.create()
+        wanted = {
+            "TableArn": "Thread",
+            "S3Bucket": BUCKET,
+            "ExportTime": clock.now_epoch_seconds() + seconds,
+        }
+        if is_refused:
+            refusal = await call.refused("ExportTableToPointInTime", **wanted)
+            assert refusal[0] == "InvalidExportTimeException"
+        else:
+            await call.export(ExportTime=wanted["ExportTime"])
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"ExportFormat": "ION"},
+        {"ExportType": "INCREMENTAL_EXPORT"},
+        {"FilterSpecification": {"FilterExpression": "attribute_exists(a)"}},
+    ],
+)
+async def test_unsupported_exports_are_refused(tmp_path: Path, members: dict[str, object]) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create()
+        refusal = await call.refused(
+            "ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET, **members
+        )
+        assert refusal[0] == "ValidationException"
+        assert "not supported yet" in refusal[1]
+
+
+async def test_unknown_tables_and_exports_are_not_found(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        refusal = await call.refused("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+        assert refusal == ("TableNotFoundException", "Table not found: Thread")
+        arn = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread/export/1-a"
+        refusal = await call.refused("DescribeExport", ExportArn=arn)
+        assert refusal[0] == "ExportNotFoundException"
+        refusal = await call.refused("DescribeExport", ExportArn=arn.replace("export", "other_"))
+        assert refusal == ("ValidationException", "Invalid ExportArn")
+
+
+async def test_exports_are_listed_page_by_page_and_forgotten_after_90_days(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await call.create()
+        await call.create("Other")
+        arns = []
+        for name in ("Thread", "Other", "Thread"):
+            arns.append((await call.export(name))["ExportArn"])
+            clock.step(1)
+        first = await call("ListExports", MaxResults=2)
+        second = await call("ListExports", NextToken=first["NextToken"])
+        listed = [
+            each["ExportArn"] for each in first["ExportSummaries"] + second["ExportSummaries"]
+        ]
+        assert listed == sorted(arns, reverse=True, key=lambda arn: arn.rpartition("/")[2])
+        of_thread = await call("ListExports", TableArn="Thread")
+        assert [each["ExportArn"] for each in of_thread["ExportSummaries"]] == [arns[2], arns[0]]
+        assert unknown_members("ListExports", first) == []
+        described = await call("DescribeExport", ExportArn=arns[0])
+        assert unknown_members("DescribeExport", described) == []
+        clock.step(90 * 24 * 60 * 60)
+        assert (await call("ListExports"))["ExportSummaries"] == []
+
+
+async def test_an_export_is_no_backup_for_clients(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create(items=2)
+        await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+        assert (await call("ListBackups"))["BackupSummaries"] == []
+
+
+@pytest.mark.embedded_store("a database is opened again over its files")
+async def test_an_export_continues_after_a_restart(tmp_path: Path) -> None:
+    async with disk_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
+        await call.create(items=5)
+        begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+    async with disk_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
+        found = await call.exported(begun["ExportDescription"]["ExportArn"])
+        assert found["ExportStatus"] == "COMPLETED"
+        assert exported_items(call.directory, found) == await call.items("Thread")
+        # No copy of the table and no unfinished file is left.
+        await call("DeleteTable", TableName="Thread")
+        assert not any(path.name.startswith(".") for path in files_below(call.directory))

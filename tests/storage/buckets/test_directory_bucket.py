@@ -1,0 +1,77 @@
+"""A bucket in a directory has whole objects only, and stays in its directory."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dynactor.storage.buckets.bucket import BucketError, read_whole
+from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+from dynactor.storage.buckets.open_buckets import BadBucketUrl, Buckets, open_bucket
+
+
+async def test_objects_are_listed_by_prefix_and_read(tmp_path: Path) -> None:
+    bucket = DirectoryBucket(tmp_path)
+    for key in ("a/b/2", "a/b/10", "ab", "c"):
+        await bucket.put(key, key.encode())
+    assert [tuple(each) for each in await bucket.objects("a/b/")] == [("a/b/10", 6), ("a/b/2", 5)]
+    # A prefix need not end with a folder, as in S3.
+    assert [each.key for each in await bucket.objects("a")] == ["a/b/10", "a/b/2", "ab"]
+    assert await read_whole(bucket, "a/b/2") == b"a/b/2"
+    await bucket.put("c", b"new")
+    assert await read_whole(bucket, "c") == b"new"
+
+
+async def test_an_object_appears_when_it_is_complete(tmp_path: Path) -> None:
+    bucket = DirectoryBucket(tmp_path)
+    writer = await bucket.writer("a/b")
+    await writer.write(b"12")
+    assert await bucket.objects("") == []
+    await writer.write(b"3")
+    await writer.close()
+    await writer.abort()
+    assert await read_whole(bucket, "a/b") == b"123"
+
+
+async def test_nothing_is_left_of_an_aborted_object(tmp_path: Path) -> None:
+    bucket = DirectoryBucket(tmp_path)
+    writer = await bucket.writer("a")
+    await writer.write(b"12")
+    await writer.abort()
+    assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
+
+
+@pytest.mark.parametrize("key", ["../x", "/x", "a/../../x", "a//b", "", "a/.", "link/x"])
+async def test_no_key_leaves_the_directory(tmp_path: Path, key: str) -> None:
+    root = tmp_path / "root"
+    await asyncio.to_thread(root.mkdir)
+    await asyncio.to_thread((root / "link").symlink_to, tmp_path)
+    bucket = DirectoryBucket(root)
+    with pytest.raises(BucketError) as refusal:
+        await bucket.put(key, b"")
+    assert refusal.value.code == "S3AccessDenied"
+    with pytest.raises(BucketError):
+        await read_whole(bucket, key)
+
+
+async def test_a_missing_object_or_directory_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BucketError) as refusal:
+        await read_whole(DirectoryBucket(tmp_path), "a")
+    assert refusal.value.code == "S3NoSuchKey"
+    for bucket in (DirectoryBucket(tmp_path / "missing"),):
+        for work in (bucket.objects(""), bucket.put("a", b""), read_whole(bucket, "a")):
+            with pytest.raises(BucketError) as refusal:
+                await work
+            assert refusal.value.code == "S3NoSuchBucket"
+
+
+def test_only_urls_of_absolute_paths_are_buckets():
+    for url in ("s3://a", "file://relative/a", "file:a", "/a", ""):
+        with pytest.raises(BadBucketUrl):
+            open_bucket(url)
+    buckets = Buckets({"a": "file:///x%20y"})
+    assert buckets.named("a") is buckets.named("a")
+    with pytest.raises(BucketError):
+        buckets.named("b")
