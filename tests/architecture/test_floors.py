@@ -25,6 +25,7 @@ OPEN_TO_MODEL = frozenset(
         "enum",
         "functools",
         "hashlib",
+        "ipaddress",
         "itertools",
         "math",
         "msgspec",

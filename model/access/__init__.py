@@ -1,0 +1,1 @@
+"""IAM policies: parses policy documents, and decides whether they allow an action."""

@@ -1,0 +1,167 @@
+"""Decides whether policies allow an action: an explicit deny wins, and the default is to deny.
+
+The result does not depend on the order of policies and statements.
+
+Source: IAM User Guide, "Policy evaluation logic" for requests within one account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from dynactor.model.access.policy import Policy, Statement
+from dynactor.model.access.principal import Principal
+from dynactor.model.access.rules import CompiledStatement, Facts, Rule
+
+PolicyType: TypeAlias = Literal["identity-based", "resource-based", "session"]
+
+# Pairs of action and resource whose rules are cached for each caller.
+_CACHED_PAIRS: Final = 2048
+
+
+class Denial(Struct, frozen=True):
+    """The reason of a denial: an explicit deny in a type of policy, or no policy that allows."""
+
+    policy_type: PolicyType
+    is_explicit: bool
+
+
+def denial_text(arn: str, action: str, resource: str, denial: Denial) -> str:
+    """AWS's message for a denied action."""
+    text = f"User: {arn} is not authorized to perform: {action} on resource: {resource} "
+    if denial.is_explicit:
+        article = "an" if denial.policy_type == "identity-based" else "a"
+        return f"{text}with an explicit deny in {article} {denial.policy_type} policy"
+    return f"{text}because no {denial.policy_type} policy allows the {action} action"
+
+
+class _Rules(NamedTuple):
+    """The rules for one action and resource."""
+
+    denies: tuple[Rule, ...]
+    allows: tuple[Rule, ...]
+    # Whether an allow has no conditions.
+    is_always_allowed: bool
+
+    def is_denied(self, facts: Facts) -> bool:
+        """Whether a rule denies."""
+        return any(rule.holds(facts) for rule in self.denies)
+
+    def is_allowed(self, facts: Facts) -> bool:
+        """Whether a rule allows; the denies are tested elsewhere."""
+        return self.is_always_allowed or any(rule.holds(facts) for rule in self.allows)
+
+
+class Grants:
+    """The policies of one caller.
+
+    The policies of a session restrict the policies of its role or user. None without a session
+    policy.
+    """
+
+    def __init__(
+        self,
+        principal: Principal,
+        identity: Sequence[Policy],
+        session: Sequence[Policy] | None = None,
+    ) -> None:
+        self.principal = principal
+        self.identity = _PolicySet(principal, identity)
+        self.session = None if session is None else _PolicySet(principal, session)
+
+    def denial(
+        self, action: str, resource: str, facts: Facts, resource_policy: Policy | None = None
+    ) -> Denial | None:
+        """The reason why an action on a resource is denied; None if it is allowed."""
+        identity = self.identity.rules(action, resource)
+        if resource_policy is not None or self.session is not None:
+            return self._denial_of_all(action, resource, facts, identity, resource_policy)
+        if identity.denies and identity.is_denied(facts):
+            return Denial("identity-based", is_explicit=True)
+        if identity.is_allowed(facts):
+            return None
+        return Denial("identity-based", is_explicit=False)
+
+    def _denial_of_all(
+        self,
+        action: str,
+        resource: str,
+        facts: Facts,
+        identity: _Rules,
+        resource_policy: Policy | None,
+    ) -> Denial | None:
+        attached = _attached(self.principal, resource_policy)
+        of_resource = _rules(attached, action, resource)
+        session = None if self.session is None else self.session.rules(action, resource)
+        if identity.is_denied(facts):
+            return Denial("identity-based", is_explicit=True)
+        if of_resource.is_denied(facts):
+            return Denial("resource-based", is_explicit=True)
+        if session is not None and session.is_denied(facts):
+            return Denial("session", is_explicit=True)
+        if session is not None and not session.is_allowed(facts):
+            # A resource policy that names the session itself is not restricted by its policy.
+            of_session = [one for one in attached if self.principal.arn in one.statement.principals]
+            if _rules(of_session, action, resource).is_allowed(facts):
+                return None
+            return Denial("session", is_explicit=False)
+        if identity.is_allowed(facts) or of_resource.is_allowed(facts):
+            return None
+        return Denial("identity-based", is_explicit=False)
+
+
+class _PolicySet:
+    """The policies of one type of one caller."""
+
+    def __init__(self, principal: Principal, policies: Sequence[Policy]) -> None:
+        self.statements = [
+            (policy, CompiledStatement(statement, principal))
+            for policy in policies
+            for statement in policy.statements
+        ]
+        self._cache: dict[tuple[str, str], _Rules] = {}
+
+    def rules(self, action: str, resource: str) -> _Rules:
+        """The rules for an action and a resource."""
+        found = self._cache.get((action, resource))
+        if found is None:
+            if len(self._cache) >= _CACHED_PAIRS:
+                # Callers choose the names of resources, so the cache has a limit.
+                self._cache.clear()
+            found = _rules([one for _, one in self.statements], action, resource)
+            self._cache[action, resource] = found
+        return found
+
+
+def _rules(statements: Sequence[CompiledStatement], action: str, resource: str) -> _Rules:
+    found = [rule for one in statements if (rule := one.rule(action, resource)) is not None]
+    allows = tuple(rule for rule in found if rule.statement.effect == "Allow")
+    return _Rules(
+        tuple(rule for rule in found if rule.statement.effect == "Deny"),
+        allows,
+        any(not rule.tests for rule in allows),
+    )
+
+
+def _attached(principal: Principal, policy: Policy | None) -> list[CompiledStatement]:
+    """The statements of a resource policy that name a caller."""
+    return [
+        CompiledStatement(statement, principal)
+        for statement in (() if policy is None else policy.statements)
+        if names(statement, principal)
+    ]
+
+
+def names(statement: Statement, principal: Principal) -> bool:
+    """Whether the Principal of a statement names a caller.
+
+    An account as Principal leaves the decision to the policies of its users. So its Allow allows
+    nothing by itself, and its Deny denies.
+    """
+    wanted = {"*", principal.arn, principal.principal_arn}
+    if statement.effect == "Deny":
+        wanted |= {principal.account, f"arn:aws:iam::{principal.account}:root"}
+    return not wanted.isdisjoint(statement.principals)

@@ -1,0 +1,175 @@
+"""Statements compiled for one caller: the caller's variables have their values, texts are patterns.
+
+Source: IAM User Guide, "IAM JSON policy elements: Condition operators" and "Set operators for
+multi-value context keys".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from dynactor.model.access.operators import Operator
+from dynactor.model.access.policy import Condition, Statement
+from dynactor.model.access.principal import Principal, is_of_caller
+from dynactor.model.access.templates import Matcher, Template, arn_pattern, text_pattern
+
+
+class UnknownFact(Exception):
+    """A fact can't be derived from the request, for example because its table does not exist.
+
+    A statement that asks for the fact denies, and does not allow.
+    """
+
+
+class Facts(Protocol):
+    """The condition keys of one request and action."""
+
+    def values(self, key: str) -> Sequence[str] | None:
+        """The values of a key, in lower case; None if the request has no such key.
+
+        Raises:
+            UnknownFact: the values can't be derived.
+        """
+        ...
+
+
+Test: TypeAlias = Callable[[Facts], bool]
+
+
+class Rule:
+    """A statement that is about one action and resource, with the tests of its conditions."""
+
+    def __init__(self, statement: Statement, tests: Sequence[tuple[str, Test]]) -> None:
+        self.statement = statement
+        # Each test with the words of the condition.
+        self.tests = tests
+        self._tests = [test for _, test in tests]
+        self._is_deny = statement.effect == "Deny"
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether all conditions hold. An unknown fact makes a Deny hold, and an Allow not."""
+        is_unknown = False
+        for test in self._tests:
+            try:
+                if not test(facts):
+                    return False
+            except UnknownFact:
+                is_unknown = True
+        return self._is_deny if is_unknown else True
+
+
+class CompiledStatement:
+    """A statement for one caller."""
+
+    def __init__(self, statement: Statement, principal: Principal) -> None:
+        self.statement = statement
+        self._actions = [text_pattern(action) for action in statement.actions]
+        bound = [_bound(resource, principal) for resource in statement.resources]
+        self._resources = [
+            arn_pattern(one) for one in bound if one is not None and not one.variables
+        ]
+        # Resources with variables whose values depend on the request.
+        self._open_resources = [one for one in bound if one is not None and one.variables]
+        self._tests = [
+            (
+                f"{condition.operator.name} {condition.shown_key}",
+                _test(statement, condition, _bound_values(condition, principal)),
+            )
+            for condition in statement.conditions
+        ]
+
+    def names_action(self, action: str) -> bool:
+        """Whether the statement is about an action."""
+        lower = action.lower()
+        return any(matches(lower) for matches in self._actions) != self.statement.not_actions
+
+    def rule(self, action: str, resource: str) -> Rule | None:
+        """The rule for an action and a resource; None if the statement is not about them."""
+        if not self.names_action(action):
+            return None
+        negated = self.statement.not_resources
+        if any(matches(resource) for matches in self._resources):
+            return None if negated else Rule(self.statement, self._tests)
+        if not self._open_resources:
+            return Rule(self.statement, self._tests) if negated else None
+
+        def names_resource(facts: Facts) -> bool:
+            filled = [one.with_values(facts.values) for one in self._open_resources]
+            found = any(arn_pattern(one)(resource) for one in filled if one is not None)
+            return found != negated
+
+        return Rule(self.statement, [("Resource", names_resource), *self._tests])
+
+
+def _bound(template: Template, principal: Principal) -> Template | None:
+    """A template with the variables of the caller; None if one has no value: it matches nothing."""
+    return template.with_values(principal.values, is_of_caller)
+
+
+def _bound_values(condition: Condition, principal: Principal) -> list[Template]:
+    bound = [_bound(value, principal) for value in condition.values]
+    return [value for value in bound if value is not None]
+
+
+def _test(statement: Statement, condition: Condition, values: list[Template]) -> Test:
+    operator, key = condition.operator, condition.key
+    if operator.family == "Null":
+        wants_absent = operator.matcher(values)
+        return lambda facts: bool(wants_absent("true" if not facts.values(key) else "false"))
+    accepts = _accepts(operator, values)
+    if_absent = _holds_if_absent(operator)
+    holds_for = _quantifier(operator, is_deny=statement.effect == "Deny")
+
+    def test(facts: Facts) -> bool:
+        given = facts.values(key)
+        if not given:
+            return if_absent
+        return holds_for(accepts(facts), given)
+
+    return test
+
+
+def _holds_if_absent(operator: Operator) -> bool:
+    """Whether a condition holds if the request does not have its key."""
+    match operator.qualifier:
+        case "ForAllValues":
+            return True
+        case "ForAnyValue":
+            return operator.if_exists
+    return operator.if_exists or operator.negated
+
+
+def _quantifier(
+    operator: Operator, *, is_deny: bool
+) -> Callable[[Callable[[str], bool], Sequence[str]], bool]:
+    """How the results for several values are combined.
+
+    Without a qualifier, one value decides. If a request has several, each may deny, and all must
+    allow.
+    """
+    is_any = operator.qualifier == "ForAnyValue" or (not operator.qualifier and is_deny)
+    if is_any:
+        return lambda accepts, given: any(map(accepts, given))
+    return lambda accepts, given: all(map(accepts, given))
+
+
+def _accepts(
+    operator: Operator, values: list[Template]
+) -> Callable[[Facts], Callable[[str], bool]]:
+    """The function that accepts a value of the request, which may depend on the request."""
+    if not any(value.variables for value in values):
+        accepts = _negated(operator, operator.matcher(values))
+        return lambda _: accepts
+
+    def accepts_of(facts: Facts) -> Callable[[str], bool]:
+        filled = [value.with_values(facts.values) for value in values]
+        return _negated(operator, operator.matcher([one for one in filled if one is not None]))
+
+    return accepts_of
+
+
+def _negated(operator: Operator, matches: Matcher) -> Callable[[str], bool]:
+    if operator.negated:
+        return lambda given: not matches(given)
+    return lambda given: bool(matches(given))
