@@ -10,6 +10,8 @@
 #   make test-prometheus            test the dashboard and alerts with a real Prometheus
 #   make test-npm, test-maven, test-go   run the guide's tests in other languages
 #   make test-pythons               run most tests on the machine's other Pythons 3.11 to 3.13
+#   make test-console               test the console's pages in Chromium (npm)
+#   make console                    bundle the console's modules of others from npm
 #   make docs                       build the documentation's site in build/site
 #   make pages                      generate docs/CONFIGURATION.md from the options
 #   make dist                       build and check the wheel and the sdist in dist/
@@ -40,7 +42,7 @@ WORKERS ?= 2
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test docs pages kafka test-kafka test-store crash-store histories-store test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test docs pages kafka test-kafka test-store crash-store histories-store test-prometheus test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -89,6 +91,14 @@ test-prometheus: $(VENV)/.develops
 # The tests' broker for manual tests, until Ctrl-C. Needs Java 17 and Maven, like test-kafka.
 kafka: $(VENV)/.develops
 	@exec $(BIN)/python -m tests.support.kafka
+
+# The pages of the console: their types, and what they do in the distribution's Chromium.
+test-console: $(VENV)/.browses
+	$(BIN)/pytest tests/console $(ARGS)
+
+# The modules of others in api/console/vendor, with the versions of vendor.json there.
+console: $(VENV)/.develops
+	@$(BIN)/python -m tests.console.vendoring
 
 # The guide's examples in other languages, and their SDKs' retries. Each tool fetches its packages once.
 test-npm test-maven test-go: $(VENV)/.develops
@@ -227,6 +237,10 @@ $(VENV)/.stores: $(VENV)/.develops pyproject.toml constraints.txt
 
 $(VENV)/.documents: $(VENV)/.develops
 	@$(INSTALL) --group docs
+	@touch $@
+
+$(VENV)/.browses: $(VENV)/.develops pyproject.toml constraints.txt
+	@$(INSTALL) --group console
 	@touch $@
 
 $(VENV)/.loads: $(VENV)/.runs pyproject.toml constraints.txt

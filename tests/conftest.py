@@ -34,6 +34,8 @@ hypothesis.settings.load_profile("ours")
 
 # Folders whose tests need other programs, and the message of a run that skips them.
 _NEEDING_TOOLS = {
+    Path(__file__).parent / "console": "tests/console: needs Chromium and npm; run it by make "
+    "test-console",
     Path(__file__).parent / "kafka": "tests/kafka: needs a Kafka broker; run it by make "
     "test-kafka, which starts one with Java 17 and Maven, or uses that of "
     "DYNACTOR_TEST_KAFKA=host:port",

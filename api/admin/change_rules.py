@@ -2,7 +2,8 @@
 
 Every caller may read. A change needs three things:
 
-- a caller on the same machine, or the secret of ``--admin-secret-file``;
+- a caller on the same machine, the secret of ``--admin-secret-file``, or a page of the console
+  that has signed in with this secret;
 - the header ``X-Dynactor-Admin: 1``, which a web page can't send without a preflight request;
 - no ``Origin`` header, or the listener's own.
 """
@@ -29,11 +30,17 @@ class Refusal(NamedTuple):
 
 
 def change_refusal(
-    method: str, headers: Mapping[str, str], peer: str | None, secret: str | None
+    method: str,
+    headers: Mapping[str, str],
+    peer: str | None,
+    secret: str | None,
+    *,
+    is_signed_in: bool = False,
 ) -> Refusal | None:
     """The refusal of a request that would change something; None if it is allowed.
 
-    ``peer`` is the caller's IP address, ``secret`` the secret that other machines must send.
+    ``peer`` is the caller's IP address, ``secret`` the secret that other machines must send, unless
+    they have signed in at the console.
     """
     if method in _READING:
         return None
@@ -42,7 +49,7 @@ def change_refusal(
     origin = headers.get("Origin")
     if origin is not None and origin.partition("://")[2] != headers.get("Host", ""):
         return _forbidden(f"Pages of {origin} may not change this server")
-    if _is_local(peer):
+    if is_signed_in or is_local(peer):
         return None
     if secret is None:
         return _forbidden(
@@ -62,7 +69,8 @@ def _forbidden(message: str) -> Refusal:
     return Refusal(HTTPStatus.FORBIDDEN, message)
 
 
-def _is_local(peer: str | None) -> bool:
+def is_local(peer: str | None) -> bool:
+    """Whether a caller with this IP address is on the same machine."""
     if peer is None:
         return False
     address = ip_address(peer.partition("%")[0])

@@ -2,7 +2,8 @@
 
 It listens on loopback by default. Its paths are ``/metrics`` (for Prometheus), ``/health``,
 ``/ready``, ``/clock`` (the virtual clock), ``/replays`` (to Kafka), ``/insights`` (the use of keys)
-and ``/backups``. Test suites use ``/reset``, ``/settings``, ``/snapshots`` and ``/faults``.
+and ``/backups``. Test suites use ``/reset``, ``/settings``, ``/snapshots`` and ``/faults``. ``/``
+is the console.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from dynactor.api.admin.reset_routes import (
     SNAPSHOTS_PATH,
     SuiteControls,
 )
+from dynactor.api.console.routes import Abilities, Console, ConsoleMode
+from dynactor.api.console.sign_in import SignIn
 from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.browser_access import Access, host_refusal
 from dynactor.api.http.protocol import Protocol
@@ -70,6 +73,12 @@ class Administered(NamedTuple):
     faults: FaultInjector | None = None
     # Other machines need this secret for changes.
     secret: str | None = None
+    # None: there is no console.
+    console: ConsoleMode | None = None
+    # Clients of the API need access keys.
+    checks_keys: bool = False
+    # The address of the API.
+    endpoint: str = ""
 
 
 @asynccontextmanager
@@ -106,6 +115,7 @@ class _Admin:
         self._faults, self._secret = administered.faults, administered.secret
         self._loop_lag = loop_lag
         self._access = access
+        self._console = _console(administered)
 
     @property
     def _database(self) -> Database:
@@ -128,7 +138,16 @@ class _Admin:
                 HTTPStatus.FORBIDDEN,
                 host_refusal(host),
             )
-        refusal = change_refusal(request.method, request.headers, request.remote, self._secret)
+        console = self._console
+        refusal = change_refusal(
+            request.method,
+            request.headers,
+            request.remote,
+            self._secret,
+            is_signed_in=console is not None and console.may_use(request),
+        )
+        if console is not None and console.serves(request.path):
+            return await console.answer(request, refusal, self._database_for)
         if refusal is not None:
             return fault(*refusal)
         controls = self._suite_controls
@@ -177,6 +196,22 @@ class _Admin:
         return web.Response(
             body=body, headers={"Content-Type": content_type, "Server": SERVER_NAME}
         )
+
+
+def _console(administered: Administered) -> Console | None:
+    if administered.console is None:
+        return None
+    controls = administered.suite_controls
+    return Console(
+        administered.protocol,
+        administered.endpoint,
+        SignIn(administered.secret, checks_keys=administered.checks_keys),
+        administered.console,
+        Abilities(
+            faults=administered.faults is not None,
+            reset=controls is not None and controls.can_reset,
+        ),
+    )
 
 
 def _text(status: HTTPStatus, text: str) -> web.Response:

@@ -102,7 +102,7 @@ class SuiteControls:
     def __init__(self, host: DatabaseHost, *, can_reset: bool) -> None:
         """``can_reset``: the server's data may be deleted."""
         self._host = host
-        self._can_reset = can_reset
+        self.can_reset = can_reset
 
     @staticmethod
     def serves(path: str) -> bool:
@@ -111,7 +111,7 @@ class SuiteControls:
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer a request for one of these paths."""
-        if not self._can_reset:
+        if not self.can_reset:
             return fault(
                 HTTPStatus.FORBIDDEN,
                 "This would change or delete data on disk: start the server with --in-memory, or "

@@ -62,6 +62,7 @@ _TEST_TIMES: Final = Group(
     sort_key=11,
 )
 
+Console: TypeAlias = Literal["full", "read-only"]
 Regions: TypeAlias = Literal["shared", "apart"]
 Compat: TypeAlias = Literal["dynamodb-local"]
 
@@ -131,6 +132,12 @@ class ServeOptions:
 
     no_admin: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
     """Do not open the admin port."""
+
+    console: Annotated[Console, Parameter(group=_PROCESS)] = "full"
+    """Web pages on the admin port that show the tables. read-only: they can't change anything."""
+
+    no_console: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
+    """Do not serve the console."""
 
     admin_secret_file: Annotated[Path | None, Parameter(group=_PROCESS)] = None
     """File with the secret for changes over the admin port from other machines. Callers on the same
@@ -480,6 +487,11 @@ class ServeOptions:
     def transaction_steps_delay(self) -> IndexLag:
         """The delay between the steps of a transaction."""
         return transaction_steps_delay(self.transaction_delay)
+
+    @property
+    def console_mode(self) -> Console | None:
+        """The mode of the console; None if there is no console."""
+        return None if self.no_console or self.no_admin else self.console
 
     @property
     def store_kind(self) -> StoreKind:

@@ -26,7 +26,7 @@ from dynactor.api.faults.faulty_operation import with_faults
 from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.request_log import RequestLog
-from dynactor.api.http.server import CannotListen, listen, listens_everywhere, serving
+from dynactor.api.http.server import CannotListen, listen, listens_everywhere, serving, url
 from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.http.signature import Signatures
@@ -64,6 +64,8 @@ class RunningServer(Struct, frozen=True):
     endpoint: str
     is_everywhere: bool
     admin_endpoint: str | None
+    # Whether the admin endpoint has the console.
+    has_console: bool
     # None: the server uses real time.
     clock: ClockState | None
     # The certificate that clients must trust, if the server has made one.
@@ -177,6 +179,9 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                             controls,
                             faults,
                             options.admin_secret,
+                            options.console_mode,
+                            checks_keys=keys is not None,
+                            endpoint=url(listener, certificate),
                         ),
                         options.admin_access,
                         admin,
@@ -192,6 +197,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 endpoint,
                 listens_everywhere(listener),
                 admin_endpoint,
+                options.console_mode is not None,
                 None if clock_control is None else clock_control.state,
                 None if opened is None else opened.authority,
                 watches,

@@ -143,6 +143,7 @@ def _announce(running: RunningServer, options: ServeOptions) -> None:
     sys.stdout.write(
         f"Listening on {endpoint}{everywhere}\n"
         + (f"Metrics on {admin}{METRICS_PATH}\n" if admin else "")
+        + (f"Console on {admin}/\n" if admin and running.has_console else "")
         + (_of_authority(running.authority) if running.authority else "")
         + (_of_clock(running.clock) if running.clock else "")
         + f"Data in {place}\n"

@@ -100,8 +100,10 @@ class TableFigures(Struct, frozen=True):
     mailboxes: Mailboxes
 
 
-async def table_figures(database: Database) -> TableFigures:
-    """Read the figures of all tables, at most ``TABLES_A_TURN`` in one turn of the event loop.
+async def table_figures(database: Database, tables: Sequence[Table] | None = None) -> TableFigures:
+    """Read the figures of tables, at most ``TABLES_A_TURN`` in one turn of the event loop.
+
+    None stands for all tables.
 
     Raises:
         StoreError: the store can't be read.
@@ -114,7 +116,7 @@ async def table_figures(database: Database) -> TableFigures:
     partitions: list[_PartitionState] = []
     mailboxes = Mailboxes()
     mailboxes.add_database(database)
-    for number, table in enumerate(list(database.tables), 1):
+    for number, table in enumerate(list(database.tables if tables is None else tables), 1):
         names.append(table.definition.name)
         indexes += await _index_states(database, table)
         destinations += await _destination_states(database, table)

@@ -72,7 +72,8 @@ def test_the_admin_port_accepts_the_same_host_names_as_the_main_port():
         assert ask(port, "/metrics", method="HEAD", host="db.test").status == 200
         assert ask(port, "/metrics", host="db.example").status == 403
         assert ask(port, "/metrics", method="POST").status == 405
-        assert ask(port, "/").status == 404
+        assert ask(port, "/").status == 200
+        assert ask(port, "/nothing").status == 404
 
 
 def test_the_admin_port_of_an_open_server_is_not_open():

@@ -67,13 +67,14 @@ def test_the_server_prints_its_address_its_data_directory_and_a_command_to_paste
     command = [sys.executable, "-m", "dynactor", "serve", "--port", "0", "--data-dir", str(data)]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = [process.stdout.readline() for _ in range(5)]
+        said = [process.stdout.readline() for _ in range(6)]
         process.terminate()
     endpoint = said[0].removeprefix("Listening on ").strip()
     assert endpoint.startswith("http://127.0.0.1:")
     assert said[1].startswith("Metrics on http://127.0.0.1:")
-    assert said[2] == f"Data in {data}\n"
-    assert f'boto3.resource("dynamodb", endpoint_url="{endpoint}"' in said[4]
+    assert said[2].startswith("Console on http://127.0.0.1:")
+    assert said[3] == f"Data in {data}\n"
+    assert f'boto3.resource("dynamodb", endpoint_url="{endpoint}"' in said[5]
     assert process.returncode == 0
 
 

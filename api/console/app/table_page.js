@@ -1,0 +1,111 @@
+// The page of one table, with a tab for each view of it.
+
+import { html } from "../vendor/preact.js";
+import { dynamodb } from "./api.js";
+import { count, size } from "./format.js";
+import { Items } from "./items.js";
+import { link } from "./route.js";
+import { Badge, Problem, useLoaded } from "./ui.js";
+
+/** @typedef {import("./api.js").Json} Json */
+
+/**
+ * A place to read from: the table itself (empty name) or one of its indexes.
+ * @typedef {{name: string, partition: string[], sort: string[]}} Source
+ */
+
+/**
+ * The definition of a table in the form that the views use.
+ * @typedef {{
+ *   name: string, description: Json, keys: string[], types: Record<string, string>,
+ *   sources: Source[],
+ * }} TableFacts
+ */
+
+/**
+ * @param {Json} description
+ * @returns {TableFacts}
+ */
+function factsOf(description) {
+  const source = (/** @type {string} */ name, /** @type {Json[]} */ schema) => ({
+    name,
+    partition: names(schema, "HASH"),
+    sort: names(schema, "RANGE"),
+  });
+  const indexes = [
+    ...(description["LocalSecondaryIndexes"] ?? []),
+    ...(description["GlobalSecondaryIndexes"] ?? []),
+  ];
+  const schema = /** @type {Json[]} */ (description["KeySchema"]);
+  return {
+    name: description["TableName"],
+    description,
+    keys: schema.map((key) => key["AttributeName"]),
+    types: Object.fromEntries(
+      description["AttributeDefinitions"].map((/** @type {Json} */ each) => [
+        each["AttributeName"],
+        each["AttributeType"],
+      ]),
+    ),
+    sources: [
+      source("", schema),
+      ...indexes.map((index) => source(index["IndexName"], index["KeySchema"])),
+    ],
+  };
+}
+
+/**
+ * @param {Json[]} schema
+ * @param {string} kind
+ */
+const names = (schema, kind) =>
+  schema.filter((key) => key["KeyType"] === kind).map((key) => key["AttributeName"]);
+
+const TABS = /** @type {const} */ ([["items", "Items"]]);
+
+/**
+ * @param {{server: import("./main.js").Server, route: import("./route.js").Route}} properties
+ */
+export function TablePage({ server, route }) {
+  const [, name = "", tab = "items"] = route.path;
+  const { data, error, reload } = useLoaded(
+    async (signal) =>
+      factsOf((await dynamodb("DescribeTable", { TableName: name }, { signal })).data["Table"]),
+    [name],
+  );
+  const description = data?.description ?? {};
+  return html`<nav class="crumbs" aria-label="Path">
+      <a href=${link(["tables"])}>Tables</a> <span aria-hidden="true">/</span>
+    </nav>
+    <div class="title-row">
+      <h1>${name}</h1>
+      ${data &&
+      html`<${Badge} state=${description["TableStatus"]} />
+        <span class="sub"
+          >${count(description["ItemCount"])} items, ${size(description["TableSizeBytes"])}</span
+        >`}
+    </div>
+    <nav class="tabs" aria-label="Views of the table">
+      ${TABS.map(
+        ([key, title]) =>
+          html`<a
+            key=${key}
+            href=${link(["table", name, key])}
+            aria-current=${tab === key ? "page" : undefined}
+            >${title}</a
+          >`,
+      )}
+    </nav>
+    <${Problem} error=${error} />
+    ${data && html`<${Tab} tab=${tab} table=${data} server=${server} route=${route} reload=${reload} />`}`;
+}
+
+/**
+ * @param {{
+ *   tab: string, table: TableFacts, server: import("./main.js").Server,
+ *   route: import("./route.js").Route, reload: () => void,
+ * }} properties
+ */
+function Tab({ table, server, route }) {
+  return html`<${Items} table=${table} server=${server} query=${route.query} />`;
+}

@@ -1,0 +1,247 @@
+// The parts that several pages use.
+
+import { html, useCallback, useEffect, useRef, useState } from "../vendor/preact.js";
+import { RequestError } from "./api.js";
+import { count, rate } from "./format.js";
+import { TYPES, cut, typeOf } from "./values.js";
+
+/** @typedef {import("../vendor/preact.js").Child} Child */
+/** @typedef {import("../vendor/preact.js").VNode} VNode */
+
+/**
+ * Load data when the inputs change.
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T>} load
+ * @param {readonly unknown[]} inputs
+ * @returns {{data: T | null, error: unknown, isLoading: boolean, reload: () => void}}
+ */
+export function useLoaded(load, inputs) {
+  const [state, setState] = useState(
+    /** @type {() => {data: T | null, error: unknown, isLoading: boolean}} */ (
+      () => ({ data: null, error: null, isLoading: true })
+    ),
+  );
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const abort = new AbortController();
+    setState((before) => ({ ...before, isLoading: true }));
+    load(abort.signal).then(
+      (data) => abort.signal.aborted || setState({ data, error: null, isLoading: false }),
+      (error) => abort.signal.aborted || setState({ data: null, error, isLoading: false }),
+    );
+    return () => abort.abort();
+  }, [...inputs, turn]);
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  return { ...state, reload };
+}
+
+/**
+ * Repeat work while the page is visible.
+ * @param {() => void} work
+ * @param {number} seconds
+ */
+export function useRepeated(work, seconds) {
+  const latest = useRef(work);
+  latest.current = work;
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || latest.current(), seconds * 1000);
+    return () => clearInterval(timer);
+  }, [seconds]);
+}
+
+/** @param {{error: unknown}} properties */
+export function Problem({ error }) {
+  if (!error) return null;
+  const code = error instanceof RequestError ? error.code : "";
+  const message = error instanceof Error ? error.message : String(error);
+  return html`<div class="problem" role="alert">
+    ${code && html`<strong>${code}</strong>`} <span>${message}</span>
+  </div>`;
+}
+
+/** @param {{title: string, children?: Child}} properties */
+export function Empty({ title, children }) {
+  return html`<div class="empty">
+    <p class="empty-title">${title}</p>
+    ${children}
+  </div>`;
+}
+
+const GOOD = ["ACTIVE", "ENABLED", "PUBLISHING", "AVAILABLE"];
+const BAD = ["BROKEN", "ENABLE_FAILED", "DELETING", "problem"];
+
+/** @param {{state: string, note?: string}} properties */
+export function Badge({ state, note = "" }) {
+  const kind = GOOD.includes(state) ? "good" : BAD.includes(state) ? "bad" : "busy";
+  return html`<span class="badge ${kind}">${state}${note && ` ${note}`}</span>`;
+}
+
+/** @param {{value: import("./values.js").AttributeValue | null | undefined}} properties */
+export function Value({ value }) {
+  if (!value) return html`<span class="none" aria-label="no value">–</span>`;
+  const type = typeOf(value);
+  return html`<span class="value type-${type}">
+    <abbr class="type" title=${TYPES[type] ?? type}>${type}</abbr><span>${cut(value)}</span>
+  </span>`;
+}
+
+/**
+ * A dialog over the page. Escape closes it, and the focus stays in it.
+ * @param {{title: string, onClose: () => void, wide?: boolean, children?: Child}} properties
+ */
+export function Dialog({ title, onClose, wide = false, children }) {
+  const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  const cancel = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    onClose();
+  };
+  return html`<dialog
+    ref=${element}
+    class=${wide ? "wide" : ""}
+    aria-labelledby="dialog-title"
+    onCancel=${cancel}
+  >
+    <header>
+      <h2 id="dialog-title">${title}</h2>
+      <button type="button" class="plain" aria-label="Close" onClick=${onClose}>✕</button>
+    </header>
+    <div class="dialog-body">${children}</div>
+  </dialog>`;
+}
+
+/** @param {{text: string, label?: string}} properties */
+export function Copy({ text, label = "Copy" }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
+  };
+  return html`<button type="button" class="small" onClick=${copy}>
+    ${isCopied ? "Copied" : label}
+  </button>`;
+}
+
+/** @param {{text: string, label: string}} properties */
+export function Code({ text, label }) {
+  return html`<figure class="code">
+    <figcaption>${label} <${Copy} text=${text} /></figcaption>
+    <pre tabindex="0" role="region" aria-label=${label}>${text}</pre>
+  </figure>`;
+}
+
+/** @param {{label: string, hint?: string, children?: Child}} properties */
+export function Field({ label, hint = "", children }) {
+  return html`<label class="field">
+    <span class="label">${label}</span>
+    ${children} ${hint && html`<span class="hint">${hint}</span>`}
+  </label>`;
+}
+
+/**
+ * @param {{
+ *   label: string, value: string, onChange: (value: string) => void,
+ *   options: readonly (string | readonly [string, string])[], hidden?: boolean,
+ * }} properties
+ */
+export function Choice({ label, value, options, onChange, hidden = false }) {
+  const select = html`<select
+    aria-label=${hidden ? label : undefined}
+    value=${value}
+    onChange=${(/** @type {any} */ event) => onChange(event.target.value)}
+  >
+    ${options.map((option) => {
+      const [key, text] = typeof option === "string" ? [option, option] : option;
+      return html`<option key=${key} value=${key} selected=${key === value}>${text}</option>`;
+    })}
+  </select>`;
+  return hidden ? select : html`<${Field} label=${label}>${select}<//>`;
+}
+
+/**
+ * @param {{
+ *   label: string, value: string, onInput: (value: string) => void, hidden?: boolean,
+ *   placeholder?: string, hint?: string, type?: string, list?: string, required?: boolean,
+ * }} properties
+ */
+export function Input(properties) {
+  const { label, value, onInput, hidden = false, hint = "", ...others } = properties;
+  const input = html`<input
+    ...${others}
+    aria-label=${hidden ? label : undefined}
+    value=${value}
+    autocomplete="off"
+    spellcheck=${false}
+    onInput=${(/** @type {any} */ event) => onInput(event.target.value)}
+  />`;
+  return hidden ? input : html`<${Field} label=${label} hint=${hint}>${input}<//>`;
+}
+
+/** The consumed capacity and the explanation of an answer.
+ * @param {{explanation: import("./api.js").Json | null}} properties
+ */
+export function Explanation({ explanation }) {
+  if (!explanation) return null;
+  const tables = explanation["Tables"] ?? [];
+  return html`<details class="explanation">
+    <summary>
+      <strong>${count(explanation["CapacityUnits"])} capacity units</strong>
+      <span> · why, and what would be cheaper</span>
+    </summary>
+    <ul>
+      ${tables.map(
+        (/** @type {any} */ table) =>
+          html`${(table.Reads ?? []).map(
+            (/** @type {any} */ read) => html`<li>${readText(read)}</li>`,
+          )}
+          ${(table.Writes ?? []).map(
+            (/** @type {any} */ write) => html`<li>${writeText(write)}</li>`,
+          )}`,
+      )}
+    </ul>
+    ${(explanation["Cheaper"] ?? []).map(
+      (/** @type {any} */ advice) =>
+        html`<p class="cheaper">
+          <strong>Cheaper:</strong> ${advice.Advice}${advice.Saves
+            ? ` Saves ${rate(advice.Saves)} units.`
+            : ""}
+          <span class="rule"> ${advice.Rule}</span>
+        </p>`,
+    )}
+    ${!(explanation["Cheaper"] ?? []).length && html`<p class="hint">Nothing cheaper is known.</p>`}
+  </details>`;
+}
+
+/** @param {any} read */
+function readText(read) {
+  const where = read.Index ? ` of index ${read.Index}` : "";
+  const kind = read.Consistent ? "strongly consistent" : "eventually consistent";
+  const evaluated =
+    read.Evaluated === undefined
+      ? ""
+      : ` It read ${count(read.Evaluated)} items and returned ${count(read.Returned ?? 0)}.`;
+  const fetched = read.Fetched
+    ? ` ${count(read.Fetched.Items)} items were fetched from the table: ${count(read.Fetched.Units)} units.`
+    : "";
+  const blocks = `${count(read.Blocks)} × 4 KB`;
+  return (
+    `${read.Read}${where}: ${count(read.Bytes)} bytes, rounded to ${blocks}, ${kind}: ` +
+    `${count(read.Units)} units.${evaluated}${fetched}`
+  );
+}
+
+/** @param {any} write */
+function writeText(write) {
+  const indexes = (write.Indexes ?? []).map(
+    (/** @type {any} */ index) => ` Index ${index.Index} (${index.Change}): ${index.Units} units.`,
+  );
+  return (
+    `${write.Write}: ${count(write.Bytes)} bytes, rounded up to ${count(write.Units)} × 1 KB: ` +
+    `${count(write.Units)} units.${indexes.join("")}`
+  );
+}

@@ -1,0 +1,243 @@
+// Attribute values: text, comparison, and DynamoDB's JSON. A number is always text.
+
+/** @typedef {Record<string, any>} AttributeValue */
+/** @typedef {Record<string, AttributeValue>} Item */
+
+/** Characters of a cell of a table. */
+export const CELL_CHARACTERS = 200;
+
+const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/;
+
+/** The types of values with their names. */
+export const TYPES = /** @type {Record<string, string>} */ ({
+  S: "String",
+  N: "Number",
+  B: "Binary",
+  BOOL: "Boolean",
+  NULL: "Null",
+  M: "Map",
+  L: "List",
+  SS: "String set",
+  NS: "Number set",
+  BS: "Binary set",
+});
+
+/** @param {AttributeValue} value */
+export const typeOf = (value) => Object.keys(value)[0] ?? "";
+
+/**
+ * A value as short text.
+ * @param {AttributeValue} value
+ * @returns {string}
+ */
+export function shown(value) {
+  const type = typeOf(value);
+  const content = value[type];
+  switch (type) {
+    case "S":
+    case "N":
+      return content;
+    case "B":
+      return hex(content);
+    case "BOOL":
+      return String(content);
+    case "NULL":
+      return "null";
+    case "SS":
+    case "NS":
+      return `{${content.join(", ")}}`;
+    case "BS":
+      return `{${content.map(hex).join(", ")}}`;
+    case "L":
+      return `[${content.map(shown).join(", ")}]`;
+    default:
+      return `{${Object.entries(content)
+        .map(([name, each]) => `${name}: ${shown(/** @type {AttributeValue} */ (each))}`)
+        .join(", ")}}`;
+  }
+}
+
+/** @param {AttributeValue} value */
+export function cut(value) {
+  const text = shown(value);
+  return text.length > CELL_CHARACTERS ? `${text.slice(0, CELL_CHARACTERS)}…` : text;
+}
+
+/** @param {string} base64 */
+function hex(base64) {
+  const bytes = atob(base64.slice(0, 4 * Math.ceil(CELL_CHARACTERS / 6)));
+  return `0x${[...bytes].map((each) => each.charCodeAt(0).toString(16).padStart(2, "0")).join("")}`;
+}
+
+/**
+ * Parse the text of an item in DynamoDB's JSON.
+ * @param {string} text
+ * @returns {Item}
+ */
+export function parseItem(text) {
+  const item = JSON.parse(text);
+  if (typeof item !== "object" || item === null || Array.isArray(item)) {
+    throw new SyntaxError("An item is a JSON object of attributes");
+  }
+  for (const [name, value] of Object.entries(item)) check(name, value);
+  return item;
+}
+
+/**
+ * @param {string} path
+ * @param {any} value
+ */
+function check(path, value) {
+  const types = value && typeof value === "object" && !Array.isArray(value) && Object.keys(value);
+  if (!types || types.length !== 1 || !(types[0] in TYPES)) {
+    throw new SyntaxError(`${path} needs one type, such as {"S": "text"} or {"N": "1"}`);
+  }
+  const type = types[0];
+  const content = value[type];
+  const numbers = type === "N" ? [content] : type === "NS" ? content : [];
+  for (const number of numbers) {
+    if (typeof number !== "string" || !NUMBER.test(number)) {
+      throw new SyntaxError(`${path}: write a number as text, such as {"N": "12.5"}`);
+    }
+  }
+  if (type === "M") {
+    for (const [name, each] of Object.entries(content)) check(`${path}.${name}`, each);
+  }
+  if (type === "L") {
+    content.forEach((/** @type {any} */ each, /** @type {number} */ at) =>
+      check(`${path}[${at}]`, each),
+    );
+  }
+}
+
+/**
+ * Make a value of a type from the text of an input.
+ * @param {string} type
+ * @param {string} text
+ * @returns {AttributeValue}
+ */
+export function valueOf(type, text) {
+  if (type === "BOOL") return { BOOL: text === "true" };
+  if (type === "NULL") return { NULL: true };
+  if (type === "B") return { B: text };
+  if (type === "N" && !NUMBER.test(text.trim())) throw new SyntaxError(`${text} is not a number`);
+  return type === "N" ? { N: text.trim() } : { S: text };
+}
+
+const LINE_CHARACTERS = 76;
+
+/**
+ * JSON with a line for each value that fits on one.
+ * @param {any} value
+ * @param {string} [margin]
+ * @returns {string}
+ */
+export function pretty(value, margin = "") {
+  const line = JSON.stringify(value);
+  const isItem = margin === "";
+  if (value === null || typeof value !== "object") return line;
+  if (!isItem && line.length + margin.length <= LINE_CHARACTERS) return spaced(value);
+  const inner = `${margin}  `;
+  if (Array.isArray(value)) {
+    const parts = value.map((each) => inner + pretty(each, inner));
+    return parts.length ? `[\n${parts.join(",\n")}\n${margin}]` : "[]";
+  }
+  const parts = Object.entries(value).map(
+    ([name, each]) => `${inner}${JSON.stringify(name)}: ${pretty(each, inner)}`,
+  );
+  return parts.length ? `{\n${parts.join(",\n")}\n${margin}}` : "{}";
+}
+
+/**
+ * @param {any} value
+ * @returns {string}
+ */
+function spaced(value) {
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(spaced).join(", ")}]`;
+  const parts = Object.entries(value).map(
+    ([name, each]) => `${JSON.stringify(name)}: ${spaced(each)}`,
+  );
+  return `{${parts.join(", ")}}`;
+}
+
+/**
+ * The JSON of a value with sorted names and set members, so that equal values have equal texts.
+ * @param {any} value
+ * @returns {string}
+ */
+export function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value && typeof value === "object") {
+    return `{${Object.keys(value)
+      .sort()
+      .map((name) => {
+        const content = value[name];
+        const isSet = ["SS", "NS", "BS"].includes(name) && Array.isArray(content);
+        return `${JSON.stringify(name)}:${canonical(isSet ? [...content].sort() : content)}`;
+      })
+      .join(",")}}`;
+  }
+  return JSON.stringify(value);
+}
+
+/** @typedef {{name: string, before: AttributeValue | null, after: AttributeValue | null}} Change */
+
+/**
+ * The attributes that differ between two items.
+ * @param {Item | null | undefined} before
+ * @param {Item | null | undefined} after
+ * @returns {Change[]}
+ */
+export function changes(before, after) {
+  const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
+  return [...names].sort().flatMap((name) => {
+    const [old, now] = [before?.[name] ?? null, after?.[name] ?? null];
+    return old && now && canonical(old) === canonical(now)
+      ? []
+      : [{ name, before: old, after: now }];
+  });
+}
+
+/**
+ * The expression that is true for an item as it was shown.
+ * @param {Item} item
+ * @param {Item} [next] the item to write; its new attributes must not exist yet
+ */
+export function unchanged(item, next = {}) {
+  /** @type {Record<string, string>} */
+  const names = {};
+  /** @type {Item} */
+  const values = {};
+  /** @type {string[]} */
+  const terms = [];
+  // An expression has at most 300 operators and 4 KB.
+  Object.entries(item)
+    .slice(0, MOST_TERMS)
+    .forEach(([name, value], at) => {
+      names[`#a${at}`] = name;
+      values[`:a${at}`] = value;
+      terms.push(`#a${at}=:a${at}`);
+    });
+  Object.keys(next)
+    .filter((name) => !(name in item))
+    .slice(0, MOST_TERMS - terms.length)
+    .forEach((name, at) => {
+      names[`#n${at}`] = name;
+      terms.push(`attribute_not_exists(#n${at})`);
+    });
+  return {
+    ConditionExpression: terms.join(" AND "),
+    ExpressionAttributeNames: names,
+    ...(Object.keys(values).length ? { ExpressionAttributeValues: values } : {}),
+  };
+}
+const MOST_TERMS = 100;
+
+/**
+ * @param {Item} item
+ * @param {string[]} names
+ * @returns {Item}
+ */
+export const keyOf = (item, names) =>
+  Object.fromEntries(names.flatMap((name) => (item[name] ? [[name, item[name]]] : [])));

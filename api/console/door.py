@@ -1,0 +1,74 @@
+"""DynamoDB's operations for the pages, by the protocol of the main port."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from aiohttp import web
+from multidict import CIMultiDict
+
+from dynactor.api.admin.region_parameters import KEY_ID_PARAMETER, REGION_PARAMETER
+from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
+from dynactor.api.console.files import HEADERS
+from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
+
+_TARGET_HEADER: Final = "X-Amz-Target"
+_KEY_ID: Final = "console"
+_READING: Final = ("BatchGet", "Describe", "Get", "List", "Query", "Scan", "TransactGet")
+_STATEMENT: Final = "ExecuteStatement"
+
+
+class _Statement(msgspec.Struct, frozen=True):
+    """The member of ExecuteStatement that says whether it reads."""
+
+    Statement: str = ""
+
+
+async def perform(protocol: Protocol, request: web.BaseRequest) -> web.Response:
+    """Answer an operation of DynamoDB."""
+    key_id = request.query.get(KEY_ID_PARAMETER) or _KEY_ID
+    region = request.query.get(REGION_PARAMETER) or protocol.database.settings.region
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    asked = Request(
+        target=headers.get(_TARGET_HEADER.lower(), ""),
+        content_type=JSON_1_0,
+        # The scope of the credential names the tables of a server with separate regions.
+        authorization=f"AWS4-HMAC-SHA256 Credential={key_id}/20120810/{region}/dynamodb/"
+        "aws4_request",
+        query="",
+        host=headers.get("host", ""),
+        content_encoding="",
+        accept_encoding=headers.get("accept-encoding", ""),
+        body=await request.read(),
+        explain=headers.get(REQUEST_HEADER.lower(), ""),
+        headers=headers,
+        is_signed_in=True,
+    )
+    answer = protocol.answer(asked)
+    return _response(answer if isinstance(answer, Answer) else await answer)
+
+
+def reads_only(target: str, body: bytes) -> bool:
+    """Whether an operation changes nothing."""
+    operation = target.partition(".")[2]
+    if operation == _STATEMENT:
+        try:
+            statement = msgspec.json.decode(body, type=_Statement).Statement
+        except msgspec.MsgspecError:
+            # The operation refuses such a body.
+            return True
+        return statement.lstrip()[:6].upper() == "SELECT"
+    return operation.startswith(_READING)
+
+
+def _response(answer: Answer) -> web.Response:
+    headers = CIMultiDict(HEADERS)
+    headers["Content-Type"] = answer.content_type
+    headers["x-amzn-RequestId"] = answer.request_id
+    if answer.explanation:
+        headers[RESPONSE_HEADER] = answer.explanation
+    if answer.content_encoding:
+        headers["Content-Encoding"] = answer.content_encoding
+    return web.Response(status=HTTPStatus(answer.status), body=answer.body, headers=headers)

@@ -1,0 +1,191 @@
+"""The paths of the console: ``/`` is the page, ``/console/...`` its files and its requests.
+
+``POST /console/dynamodb`` performs an operation of DynamoDB, ``GET /console/tables`` lists the
+tables. Each of these needs the token of the page (``sign_in.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from dynactor import __version__
+from dynactor.actors.catalog.database import Database
+from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
+from dynactor.api.admin.change_rules import Refusal
+from dynactor.api.console import door
+from dynactor.api.console.files import FILES_PATH, HEADERS, PageFiles
+from dynactor.api.console.overview import overview
+from dynactor.api.console.sign_in import SignIn
+from dynactor.api.http.protocol import Protocol
+from dynactor.storage.store import StoreError
+
+ConsoleMode: TypeAlias = Literal["full", "read-only"]
+
+PAGE_PATH: Final = "/"
+_SIGN_IN_PATH: Final = "/console/sign-in"
+_SIGN_OUT_PATH: Final = "/console/sign-out"
+_DOOR_PATH: Final = "/console/dynamodb"
+_TABLES_PATH: Final = "/console/tables"
+_SERVER_PATH: Final = "/console/server"
+
+
+class Secret(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a request to sign in."""
+
+    secret: str
+
+
+class ServerFacts(Struct, frozen=True):
+    """The parts of the server that the pages can show and change."""
+
+    version: str
+    # The address of the API.
+    endpoint: str
+    region: str
+    # The regions, and the access keys in them, that have tables of their own.
+    regions: list[str]
+    access_key_ids: list[str]
+    is_read_only: bool
+    has_session: bool
+    has_virtual_clock: bool
+    allows_faults: bool
+    allows_reset: bool
+
+
+class Abilities(Struct, frozen=True):
+    """The parts of the admin port that the options of the server allow."""
+
+    faults: bool
+    reset: bool
+
+
+class Console:
+    """Answers the requests of the pages."""
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        endpoint: str,
+        sign_in: SignIn,
+        mode: ConsoleMode,
+        abilities: Abilities,
+    ) -> None:
+        """``endpoint`` is the address of the API."""
+        self._protocol = protocol
+        self._endpoint = endpoint
+        self._sign_in = sign_in
+        self._is_read_only = mode == "read-only"
+        self._abilities = abilities
+        self._files = PageFiles()
+
+    @staticmethod
+    def serves(path: str) -> bool:
+        """Whether this module serves a path."""
+        return path == PAGE_PATH or path.startswith(FILES_PATH)
+
+    def may_use(self, request: web.BaseRequest) -> bool:
+        """Whether a page that has signed in sends a request that it may send."""
+        is_change = not self.serves(request.path)
+        return self._sign_in.allows(request) and not (self._is_read_only and is_change)
+
+    async def answer(
+        self,
+        request: web.BaseRequest,
+        change_refusal: Refusal | None,
+        database_for: Callable[[Mapping[str, str]], Database | None],
+    ) -> web.StreamResponse:
+        """Answer a request; ``change_refusal`` is the admin port's, for a caller of any kind."""
+        path = request.path
+        refusal = self._sign_in.refusal(request.remote)
+        if refusal is not None:
+            return _refused(refusal)
+        if path == PAGE_PATH:
+            if request.method not in ("GET", "HEAD"):
+                return other_method(path, "GET, HEAD")
+            session = self._sign_in.session(request)
+            return self._files.index("" if session is None else self._sign_in.token(session))
+        if request.method in ("GET", "HEAD"):
+            file = self._files.answer(request)
+            if file is not None:
+                return file
+        if path == _SIGN_IN_PATH:
+            return await self._begin_session(request)
+        if not self._sign_in.allows(request):
+            return fault(HTTPStatus.UNAUTHORIZED, "Sign in at the console's page")
+        if path == _SIGN_OUT_PATH:
+            if request.method != "POST":
+                return other_method(path, "POST")
+            return self._sign_in.sign_out(request)
+        if path == _DOOR_PATH:
+            return await self._perform(request, change_refusal)
+        if path == _SERVER_PATH:
+            return _page_answer(self._facts(request))
+        if path == _TABLES_PATH:
+            database = database_for(request.query)
+            if database is None:
+                return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
+            try:
+                return _page_answer(await overview(database))
+            except StoreError as error:
+                return fault(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
+        return fault(HTTPStatus.NOT_FOUND, f"The console has no path {path}")
+
+    async def _begin_session(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method != "POST":
+            return other_method(request.path, "POST")
+        wrong_type = other_type(request)
+        if wrong_type is not None:
+            return wrong_type
+        try:
+            given = msgspec.json.decode(await request.read(), type=Secret)
+        except msgspec.MsgspecError as error:
+            return fault(HTTPStatus.BAD_REQUEST, str(error))
+        done = self._sign_in.sign_in(request, given.secret)
+        return _refused(done) if isinstance(done, Refusal) else done
+
+    async def _perform(
+        self, request: web.BaseRequest, change_refusal: Refusal | None
+    ) -> web.StreamResponse:
+        if request.method != "POST":
+            return other_method(request.path, "POST")
+        if change_refusal is not None:
+            return _refused(change_refusal)
+        target = request.headers.get("X-Amz-Target", "")
+        if self._is_read_only and not door.reads_only(target, await request.read()):
+            return fault(HTTPStatus.FORBIDDEN, "The console of this server is read-only")
+        return await door.perform(self._protocol, request)
+
+    def _facts(self, request: web.BaseRequest) -> ServerFacts:
+        databases = self._protocol.databases
+        names = [] if databases is None else list(databases.by_namespace)
+        return ServerFacts(
+            __version__,
+            self._endpoint,
+            self._protocol.database.settings.region,
+            sorted({name.region for name in names}),
+            sorted({name.access_key_id for name in names if name.access_key_id}),
+            self._is_read_only,
+            bool(self._sign_in.session(request)),
+            self._protocol.database.clock_control is not None,
+            self._abilities.faults and not self._is_read_only,
+            self._abilities.reset and not self._is_read_only,
+        )
+
+
+def _page_answer(content: object) -> web.Response:
+    response = json_answer(HTTPStatus.OK, content)
+    response.headers.update(HEADERS)
+    response.enable_compression()
+    return response
+
+
+def _refused(refusal: Refusal) -> web.Response:
+    response = fault(*refusal)
+    response.headers.update(HEADERS)
+    return response

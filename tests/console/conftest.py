@@ -1,0 +1,79 @@
+"""A server with data, and pages of its console in Chromium."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+from tests.support.servers.admin import admin_port
+from tests.support.servers.server import Server, running_server
+
+_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+_DEADLINE_MILLISECONDS = 20_000
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Chromium has no sandbox for root, and the pages are ours.
+        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    options = ("--admin-port", "0", "--virtual-clock", "2026-11-23T12:00:00Z", "--allow-faults")
+    with running_server(*options) as server:
+        yield server
+
+
+class Console:
+    """A page of the console; whatever the browser reports on it is a failure."""
+
+    def __init__(self, page: Page, server: Server) -> None:
+        self.page = page
+        self.server = server
+        self.reports: list[str] = []
+        page.set_default_timeout(_DEADLINE_MILLISECONDS)
+        page.on("pageerror", lambda error: self.reports.append(str(error)))
+        page.on("console", self._report)
+
+    def open(self, path: str) -> Page:
+        """Open a view by its address."""
+        self.page.goto("about:blank")
+        self.page.goto(f"http://localhost:{admin_port(self.server)}/#/{path}")
+        self.page.get_by_role("heading", level=1).wait_for()
+        return self.page
+
+    def _report(self, message: ConsoleMessage) -> None:
+        # Chromium reports each answer of status 400 or higher; tests cause some.
+        if "Failed to load resource" not in message.text:
+            self.reports.append(message.text)
+
+
+@contextmanager
+def _console(browser: Browser, server: Server, **options: object) -> Iterator[Console]:
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
+    console = Console(context.new_page(), server)
+    yield console
+    context.close()
+    assert console.reports == []
+
+
+@pytest.fixture
+def console(browser: Browser, server: Server) -> Iterator[Console]:
+    with _console(browser, server) as console:
+        yield console
+
+
+@pytest.fixture
+def narrow_console(browser: Browser, server: Server) -> Iterator[Console]:
+    with _console(
+        browser, server, viewport={"width": 380, "height": 800}, color_scheme="dark"
+    ) as console:
+        yield console

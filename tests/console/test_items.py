@@ -1,0 +1,165 @@
+"""Tables and items in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.conftest import Console
+from tests.support.clients.clients import boto3_client
+from tests.support.servers.server import Server
+
+SCRIPT = '<img src=x onerror="document.title=`hacked`"><script>alert(1)</script>'
+LONG_NUMBER = "0.12345678901234567890123456789012345678"
+
+
+@pytest.fixture(scope="module")
+def client(server: Server) -> Iterator[Any]:
+    with closing(boto3_client(server.endpoint)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module", autouse=True)
+def orders(client: Any) -> None:
+    client.create_table(
+        TableName="orders",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[
+            {"AttributeName": name, "AttributeType": "S"}
+            for name in ("customer", "order_id", "status")
+        ],
+        KeySchema=[
+            {"AttributeName": "customer", "KeyType": "HASH"},
+            {"AttributeName": "order_id", "KeyType": "RANGE"},
+        ],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "by-status",
+                "KeySchema": [{"AttributeName": "status", "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+    )
+    for number in range(60):
+        client.put_item(
+            TableName="orders",
+            Item={
+                "customer": {"S": f"customer-{number % 3}"},
+                "order_id": {"S": f"{number:03}"},
+                "status": {"S": "OPEN" if number % 2 else "PAID"},
+                "total": {"N": LONG_NUMBER},
+                "note": {"S": SCRIPT},
+            },
+        )
+
+
+def item(client: Any, order_id: str) -> dict[str, Any] | None:
+    key = {"customer": {"S": f"customer-{int(order_id) % 3}"}, "order_id": {"S": order_id}}
+    found: dict[str, Any] | None = client.get_item(TableName="orders", Key=key).get("Item")
+    return found
+
+
+def open_item(page: Page, order_id: str) -> None:
+    page.get_by_label("customer =").fill(f"customer-{int(order_id) % 3}")
+    page.get_by_label("Value of order_id").fill(order_id)
+    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name=f"Open customer-{int(order_id) % 3}, {order_id}").click()
+
+
+def test_the_list_of_tables_leads_to_the_items_of_a_customer(console: Console):
+    page = console.open("tables")
+    row = page.get_by_role("row", name="orders")
+    expect(row).to_contain_text("ACTIVE")
+    expect(row).to_contain_text("60")
+    expect(row).to_contain_text("by-status")
+    page.get_by_role("link", name="orders", exact=True).click()
+    page.get_by_role("radio", name="Query").check()
+    page.get_by_label("customer =").fill("customer-1")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("status")).to_contain_text("20 items of 20 read")
+    page.get_by_text("capacity units").click()
+    expect(page.locator(".explanation")).to_contain_text("rounded to")
+    # The address has the whole view.
+    page.reload()
+    expect(page.get_by_role("status")).to_contain_text("20 items of 20 read")
+    page.go_back()
+    expect(page.get_by_role("status")).to_contain_text("50 items of 50 read")
+
+
+def test_pages_follow_the_last_evaluated_key(console: Console):
+    page = console.open("table/orders/items")
+    expect(page.get_by_role("status")).to_contain_text("50 items")
+    page.get_by_role("button", name="Next page").click()
+    expect(page.get_by_role("status")).to_contain_text("10 items")
+    page.get_by_role("button", name="Previous page").click()
+    expect(page.get_by_role("status")).to_contain_text("50 items")
+
+
+def test_a_filter_and_an_index_are_applied(console: Console):
+    page = console.open("table/orders/items?mode=query")
+    page.get_by_label("From").select_option("by-status")
+    page.get_by_label("status =").fill("OPEN")
+    page.get_by_role("button", name="Add a filter").click()
+    page.get_by_label("Attribute").fill("order_id")
+    page.get_by_label("Condition").select_option("between")
+    page.get_by_label("Value", exact=True).fill("010")
+    page.get_by_label("Upper bound").fill("019")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("status")).to_contain_text("5 items of 30 read")
+
+
+def test_values_are_shown_and_never_run(console: Console):
+    page = console.open("table/orders/items")
+    expect(page.get_by_text(SCRIPT).first).to_be_visible()
+    assert page.locator("td img").count() == 0
+    assert page.title() == "items · orders · dynactor"
+
+
+def test_an_item_is_saved_only_as_it_was_shown(console: Console, client: Any):
+    page = console.open("table/orders/items?mode=query")
+    open_item(page, "007")
+    text = page.get_by_label("DynamoDB JSON")
+    shown = text.input_value()
+    # A number keeps all of its digits.
+    assert LONG_NUMBER in shown
+    text.fill(shown.replace('"OPEN"', '"SHIPPED"'))
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    changed = item(client, "007")
+    assert changed is not None
+    assert changed["status"] == {"S": "SHIPPED"}
+    assert changed["total"] == {"N": LONG_NUMBER}
+
+    open_item(page, "007")
+    expect(text).to_have_value(shown.replace('"OPEN"', '"SHIPPED"'))
+    # Another client changes the item.
+    client.put_item(TableName="orders", Item={**changed, "status": {"S": "LOST"}})
+    text.fill(shown)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was written")
+    expect(page.get_by_role("alert")).to_contain_text("LOST")
+    assert item(client, "007") == {**changed, "status": {"S": "LOST"}}
+
+
+def test_items_are_deleted_after_a_question(console: Console, client: Any):
+    page = console.open("table/orders/items?mode=query")
+    open_item(page, "008")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    assert item(client, "008") is not None
+    page.get_by_role("button", name="Delete the item").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert item(client, "008") is None
+    page.get_by_label("Value of order_id").fill("")
+    page.get_by_role("button", name="Run").click()
+    for order_id in ("011", "014"):
+        page.get_by_label(f"Choose customer-2, {order_id}").check()
+    page.get_by_role("button", name="Delete 2 items").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("dialog")).to_contain_text("2 items deleted")
+    assert item(client, "011") is None
+    assert item(client, "014") is None
+    assert item(client, "017") is not None
