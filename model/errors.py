@@ -232,6 +232,18 @@ class BackupInUseException(DynamoDBError):
     """The table backup is being created or restored."""
 
 
+class ContinuousBackupsUnavailableException(DynamoDBError):
+    """The table is being created, so its recovery can't be changed yet."""
+
+
+class PointInTimeRecoveryUnavailableException(DynamoDBError):
+    """The table has no point-in-time recovery."""
+
+
+class InvalidRestoreTimeException(DynamoDBError):
+    """The table can't be restored to this time."""
+
+
 class ExportNotFoundException(DynamoDBError):
     """The export does not exist, or ended more than 90 days ago."""
 

@@ -50,6 +50,9 @@ BUCKET_PREFIX_CHARACTERS: Final = 1024  # <= (botocore's service model)
 CSV_HEADERS: Final = 255  # <= in HeaderList (botocore's service model)
 CSV_HEADER_CHARACTERS: Final = 65_536  # <= (botocore's service model)
 RECOVERY_DAYS: Final = 35  # the longest retention of continuous backups
+DAY_SECONDS: Final = 24 * 60 * 60
+# Backups of deleted tables ("Point-in-time backups for DynamoDB").
+SYSTEM_BACKUP_SECONDS: Final = 35 * DAY_SECONDS
 SCAN_TOTAL_SEGMENTS: Final = 1_000_000  # <=
 
 # Expressions ("Limits in DynamoDB expressions").

@@ -147,6 +147,11 @@ def table_range(table_id: int) -> tuple[bytes, bytes]:
     return row_prefix(table_id), row_prefix(table_id + 1)
 
 
+def range_without_items(table_id: int) -> tuple[bytes, bytes]:
+    """The rows of a table that are not its items; the end is exclusive."""
+    return row_prefix(table_id, TABLE_INDEX_ID + 1), row_prefix(table_id + 1)
+
+
 def kind_of(row_key: bytes) -> RowKind:
     """The kind of a row."""
     if row_key[:1] == _TABLE_RECORD:

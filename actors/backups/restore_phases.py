@@ -1,6 +1,7 @@
-"""Creates tables from backups and imports, phase by phase.
+"""Creates tables from backups, past states and imports, phase by phase.
 
-A table that is being restored is CREATING until it is complete. First its partitions put the
+A table that is being restored is CREATING until it is complete. For a restore to a point in time,
+an internal backup of the source's past state is made first. Then the table's partitions put the
 backup's items, with the entries of local indexes; these puts are not recorded as changes. The items
 of an import are loaded without the partitions (``actors/transfers/import_rows.py``). Then its
 global indexes are filled like added indexes, all at once. After a crash each phase continues from
@@ -19,6 +20,7 @@ from typing import Any
 import structlog
 from msgspec import structs
 
+from dynactor.actors.backups.point_in_time import RecoverySwitch
 from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.backups.table_restore import RestoredItems
 from dynactor.actors.catalog import definition_commit
@@ -67,6 +69,14 @@ class RestoreTable(Message[TableState], frozen=True):
     arn: str
 
 
+class RestoreTableToTime(Message[TableState], frozen=True):
+    """Create a table from another one as it was at a time, None for the latest restorable time."""
+
+    definition: TableDefinition
+    source_name: str
+    epoch_seconds: float | None
+
+
 class _Filling:
     """The scan that fills a table; ``failure`` says why the backup or import can't be read."""
 
@@ -109,6 +119,7 @@ class RestorePhases:
         *,
         table_changes: TableChanges,
         backups: TableBackups,
+        recovery: RecoverySwitch,
         imports: TableImports,
         destinations: DestinationPhases,
         drop: Callable[[Table, Sequence[Row]], Awaitable[None]],
@@ -125,12 +136,14 @@ class RestorePhases:
         self._tables = tables
         self._table_changes = table_changes
         self._backups = backups
+        self._recovery = recovery
         self._imports = imports
         self._destinations = destinations
         self._drop = drop
         self.machine = PhaseMachine(
             "restore",
             {
+                "COPYING": Phase(("ITEMS", GONE), self._wait_for_copy, leave=self._end_copy),
                 "ITEMS": Phase(("INDEXES", "DONE", GONE), self._fill, leave=self._end_items),
                 "INDEXES": Phase(("DONE",), self._wait_for_indexes, leave=self._end),
                 "DONE": Phase(),
@@ -155,30 +168,80 @@ class RestorePhases:
             LimitExceededException: too many tables are being restored.
             StoreError: nothing was changed.
         """
-        name = message.definition.name
-        if (taken := self._tables.get(name)) is not None:
-            if taken.definition.status in ("CREATING", "DELETING"):
-                raise TableInUseException(in_use(taken.definition).message)
-            raise TableAlreadyExistsException(f"Table already exists: {name}")
+        self._check_name(message.definition.name)
         backup = self._backups.find(message.backup_id)
         if backup is None:
             raise BackupNotFoundException(f"Backup not found: {message.arn}")
         if backup.status == "CREATING":
             raise BackupInUseException(f"Backup is being created: {message.arn}")
+        self._check_limit()
+        restoration = Restoration(
+            backup.definition.name, backup.label, backup.rows_id, self._clock.now_epoch_seconds()
+        )
+        return await self._create(message.definition, restoration)
+
+    async def begin_to_time(self, message: RestoreTableToTime) -> TableState:
+        """Create the table, still empty, and start the copy of its source's past state.
+
+        Raises:
+            TableAlreadyExistsException, TableInUseException: the name is in use, or the source is
+                being created.
+            TableNotFoundException, PointInTimeRecoveryUnavailableException: the source is missing,
+                or can't be restored.
+            InvalidRestoreTimeException: the time is not in the source's window.
+            LimitExceededException: too many tables are being restored.
+            StoreError: nothing was changed.
+        """
+        past = await self._recovery.past_state(message.source_name, message.epoch_seconds)
+        self._check_name(message.definition.name)
+        self._check_limit()
+        source = self._tables[message.source_name]
+        now = self._clock.now_epoch_seconds()
+        backup = await self._backups.create_internal(source, past=past)
+        restoration = Restoration(
+            message.source_name,
+            backup.label,
+            backup.rows_id,
+            now,
+            "COPYING",
+            restored_to_epoch_seconds=now if past is None else message.epoch_seconds,
+        )
+        try:
+            return await self._create(message.definition, restoration)
+        except (StoreError, DynamoDBError):
+            await self._backups.abandon(backup.backup_id)
+            raise
+
+    def _check_name(self, name: str) -> None:
+        if (taken := self._tables.get(name)) is not None:
+            if taken.definition.status in ("CREATING", "DELETING"):
+                raise TableInUseException(in_use(taken.definition).message)
+            raise TableAlreadyExistsException(f"Table already exists: {name}")
+
+    def _check_limit(self) -> None:
         if sum(_is_restoring(table) for table in self._tables.values()) >= RESTORES:
             raise LimitExceededException(
                 f"Subscriber limit exceeded: Only {RESTORES} tables can be restored simultaneously"
             )
-        restoration = Restoration(
-            backup.definition.name, backup.label, backup.rows_id, self._clock.now_epoch_seconds()
-        )
+
+    async def _create(self, definition: TableDefinition, restoration: Restoration) -> TableState:
         indexes = tuple(
             structs.replace(index, status="CREATING", backfilling=False)
-            for index in message.definition.global_indexes
+            for index in definition.global_indexes
         )
         return await self._table_changes.create(
-            structs.replace(message.definition, restoration=restoration, global_indexes=indexes)
+            structs.replace(definition, restoration=restoration, global_indexes=indexes)
         )
+
+    @property
+    def used_rows_ids(self) -> set[int]:
+        """The rows of the backups that tables still need."""
+        restorations = (table.definition.restoration for table in self._tables.values())
+        return {
+            each.backup_rows_id
+            for each in restorations
+            if each is not None and each.phase in ("COPYING", "ITEMS")
+        }
 
     def check_indexes(self, table: Table) -> None:
         """End the phase INDEXES if all indexes of the table are ACTIVE."""
@@ -199,20 +262,35 @@ class RestorePhases:
             self._refused.add(table_id)
             raise
 
-    def is_stuck(self, table: Table) -> bool:
-        """Whether the restore of a table is stuck, so that the table may be deleted.
+    def may_be_canceled(self, table: Table) -> bool:
+        """Whether a table may be deleted while it is being restored.
 
-        The disk is full, or the actor that fills the table or an index was abandoned.
+        It is restored to a point in time, or its restore is stuck: the disk is full, or the actor
+        that fills the table or an index was abandoned.
         """
         table_id = table.definition.table_id
-        if table.definition.restore_phase == "DONE":
+        restoration = table.definition.restoration
+        if restoration is None or restoration.phase == "DONE":
             return False
+        if restoration.restored_to_epoch_seconds is not None:
+            return True
         filling = self._fillings.get(table_id)
         return (
             table_id in self._refused
             or (filling is not None and (filling.scan.is_refused or filling.scan.mailbox.closed))
             or any(actors.is_stuck for actors in table.followers.indexes.values())
         )
+
+    async def delete_copy(self, definition: TableDefinition) -> None:
+        """Delete the internal backup of a restore to a point in time, if there is one.
+
+        Raises:
+            StoreError: the next start deletes it.
+        """
+        restoration = definition.restoration
+        if restoration is not None and restoration.restored_to_epoch_seconds is not None:
+            source, label = restoration.source_table, restoration.backup_label
+            await self._backups.abandon(TableBackupId(source, label))
 
     async def forget(self, table: Table) -> None:
         """Stop restoring a table, until it is resumed."""
@@ -227,6 +305,21 @@ class RestorePhases:
             await self._supervisor.stop(filling.scan)
 
     # -- phases -----------------------------------------------------------------------------
+
+    async def _wait_for_copy(self, table: Table, over: Callable[[], None]) -> None:
+        self._backups.when_over(_backup_id(table), over)
+
+    async def _end_copy(self, table: Table) -> str | None:
+        if self._backups.find_internal(_backup_id(table)) is None:
+            _log.error(
+                "table_not_restored",
+                table=table.definition.name,
+                reason="the source can't be copied",
+            )
+            await self._drop(table, ())
+            return GONE
+        await definition_commit.store(self._owner, table, _in_phase(table.definition, "ITEMS"))
+        return "ITEMS"
 
     async def _fill(self, table: Table, over: Callable[[], None]) -> None:
         pacing = Pacing(self._tables.consumed_units)
@@ -251,8 +344,11 @@ class RestorePhases:
         await self._stop_filling(table)
         if definition.global_indexes:
             await self._begin_indexes(table)
-            return "INDEXES"
-        return await self._end(table)
+            phase = "INDEXES"
+        else:
+            phase = await self._end(table)
+        await self.delete_copy(definition)
+        return phase
 
     async def _stop_filling(self, table: Table) -> None:
         filling = self._fillings.pop(table.definition.table_id, None)
@@ -316,6 +412,12 @@ class RestorePhases:
         else:
             self._imports.remember(imported)
         return "DONE"
+
+
+def _backup_id(table: Table) -> TableBackupId:
+    restoration = table.definition.restoration
+    assert restoration is not None
+    return TableBackupId(restoration.source_table, restoration.backup_label)
 
 
 def _is_restoring(table: Table) -> bool:

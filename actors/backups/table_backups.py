@@ -13,8 +13,8 @@ Only the database's actor calls methods that change state; any caller may read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import structlog
 from msgspec import structs
@@ -70,6 +70,13 @@ class DeleteTableBackup(Message[TableBackup], frozen=True):
     arn: str
 
 
+class PastState(NamedTuple):
+    """A time, and the positions of a table's logs at that time, by partition number."""
+
+    epoch_us: int
+    positions: Mapping[int, int]
+
+
 class _KeptLogs:
     """Keeps a table's logs for a backup. The copy reads them from the store."""
 
@@ -101,6 +108,7 @@ class _Copy:
             ended=self._end,
             failed=self._fail,
             pacing=pacing,
+            state_epoch_us=backup.state_epoch_us,
         )
 
     def _end(self) -> None:
@@ -167,8 +175,8 @@ class TableBackups:
 
     # -- for the database's actor -------------------------------------------------------------
 
-    async def adopt(self, view: View) -> None:
-        """Load the stored backups, at start and after a crash; continue those that are CREATING."""
+    async def load(self, view: View) -> None:
+        """Load the stored backups, at start and after a crash, before the tables are resumed."""
         self._backups = {each.backup_id: each for each in await table_backups.load(view)}
         # Keep the copies of backups that are still CREATING. If the actor crashed when a copy
         # ended, the items need not be copied again.
@@ -178,7 +186,11 @@ class TableBackups:
             if (backup := self._backups.get(backup_id)) and backup.status == "CREATING"
         }
         self.machine.forget()
-        for backup in self._backups.values():
+        self._when_over.clear()
+
+    async def resume(self) -> None:
+        """Continue the backups that are CREATING, after the tables are resumed."""
+        for backup in list(self._backups.values()):
             await self.machine.resume(_subject(backup))
 
     async def create(self, message: CreateTableBackup) -> TableBackup:
@@ -196,20 +208,85 @@ class TableBackups:
         if definition.status in ("CREATING", "DELETING"):
             raise TableInUseException(in_use(definition).message)
         backup = await self._new_backup(message.name, table)
-        await self._begin(table, backup, ())
+        await self._begin(table, backup)
         return backup
 
     async def create_internal(
-        self, table: Table, also: Callable[[TableBackup], Sequence[Row]]
+        self,
+        table: Table,
+        also: Callable[[TableBackup], Sequence[Row]] = lambda _: (),
+        past: PastState | None = None,
     ) -> TableBackup:
         """Start a backup that clients don't see, and store other rows in the same commit.
+
+        With ``past`` it is a backup of the table as it was at an earlier time.
 
         Raises:
             StoreError: nothing was changed.
         """
-        backup = structs.replace(await self._new_backup("", table), is_internal=True)
-        await self._begin(table, backup, also(backup))
+        backup = structs.replace(
+            await self._new_backup("", table),
+            is_internal=True,
+            state_epoch_us=None if past is None else past.epoch_us,
+        )
+        await self._begin(table, backup, also(backup), past)
         return backup
+
+    async def last_state(self, table: Table) -> TableBackup:
+        """The backup that keeps the items of a table with point-in-time recovery at its deletion.
+
+        The backup takes over the table's rows, so nothing is copied.
+        """
+        name = f"{table.definition.name}$DeletedTableBackup"
+        return structs.replace(
+            await self._new_backup(name, table),
+            rows_id=table.definition.table_id,
+            status="AVAILABLE",
+            is_system=True,
+        )
+
+    def remember(self, backup: TableBackup) -> None:
+        """Keep a backup that was stored with the deletion of its table."""
+        self._backups[backup.backup_id] = backup
+
+    async def expire(self, now_epoch_seconds: float) -> None:
+        """Delete backups that are past their time.
+
+        Raises:
+            StoreError: the others are still there.
+        """
+        for backup in list(self._backups.values()):
+            expires = backup.expires_epoch_seconds
+            is_read = any(
+                _is_restoring(table.definition, backup) for table in self._tables.values()
+            )
+            if expires is not None and expires <= now_epoch_seconds and not is_read:
+                await self._delete_rows(backup)
+
+    async def delete_unused(self, used_rows_ids: Collection[int]) -> None:
+        """Delete the backups that clients don't see, and that nothing uses.
+
+        Raises:
+            StoreError: the others are still there.
+        """
+        for backup in list(self._backups.values()):
+            if backup.is_internal and backup.rows_id not in used_rows_ids:
+                await self.abandon(backup.backup_id)
+
+    async def abandon(self, backup_id: TableBackupId) -> None:
+        """Delete a backup that clients don't see, in any state.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        backup = self._backups.get(backup_id)
+        if backup is None:
+            return
+        copy = self._copies.pop(backup_id, None)
+        if copy is not None:
+            await self._supervisor.stop(copy.actor)
+        self._when_over.pop(backup_id, None)
+        await self._delete_rows(backup)
 
     def find_internal(self, backup_id: TableBackupId) -> TableBackup | None:
         """A backup that clients don't see; None if it has failed."""
@@ -275,9 +352,16 @@ class TableBackups:
 
     # -- parts ------------------------------------------------------------------------------
 
-    async def _begin(self, table: Table, backup: TableBackup, also: Sequence[Row]) -> None:
+    async def _begin(
+        self,
+        table: Table,
+        backup: TableBackup,
+        also: Sequence[Row] = (),
+        past: PastState | None = None,
+    ) -> None:
         head = structs.replace(self._owner.head, next_table_id=backup.rows_id + 1)
-        await self._record(table, backup, head=head, puts=[table_backups.row(backup), *also])
+        puts = [table_backups.row(backup), *also]
+        await self._record(table, backup, head=head, puts=puts, past=past)
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
 
@@ -397,8 +481,11 @@ class TableBackups:
         *,
         head: CatalogHead | None = None,
         puts: Sequence[tuple[bytes, bytes]] = (),
+        past: PastState | None = None,
     ) -> None:
         """Record a table's changes from now on, and store the positions of a backup, in one commit.
+
+        ``past`` has earlier positions, from which on the logs are kept.
 
         Raises:
             StoreError: nothing was changed, or the outcome is ``Unknown``.
@@ -406,9 +493,10 @@ class TableBackups:
         subscriber = _subscriber(backup)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            positions = counters if past is None else past.positions
             return Stored(
-                record,
-                puts=[*puts, *first_checkpoints(subscriber, counters)],
+                definition_commit.with_follower(record, subscriber, positions),
+                puts=[*puts, *first_checkpoints(subscriber, positions)],
                 catalog_head=head,
             )
 
@@ -464,7 +552,7 @@ def _is_restoring(definition: TableDefinition, backup: TableBackup) -> bool:
     restoration = definition.restoration
     return (
         restoration is not None
-        and restoration.phase == "ITEMS"
+        and restoration.phase in ("COPYING", "ITEMS")
         and restoration.backup_rows_id == backup.rows_id
     )
 

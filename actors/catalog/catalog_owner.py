@@ -82,9 +82,16 @@ class CatalogOwner:
         self._records[name] = value
 
     async def delete(
-        self, record: TableRecord, *, puts: Sequence[tuple[bytes, bytes]], logs: Sequence[int]
+        self,
+        record: TableRecord,
+        *,
+        puts: Sequence[tuple[bytes, bytes]],
+        logs: Sequence[int],
+        keeps_items: bool = False,
     ) -> None:
         """Delete a table with all its rows, and the rows of these logs.
+
+        With ``keeps_items`` the rows of the items stay, without those of indexes.
 
         Raises:
             StoreError: see the store's ``commit``.
@@ -99,7 +106,7 @@ class CatalogOwner:
             key_layout.trim_range(table_id),
         ]
         discards = [
-            key_layout.table_range(table_id),
+            (key_layout.range_without_items if keeps_items else key_layout.table_range)(table_id),
             key_layout.expiry_range(table_id),
             *map(key_layout.change_range, logs),
         ]

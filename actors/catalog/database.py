@@ -9,7 +9,8 @@ from typing import Any
 import anyio
 from msgspec import structs
 
-from dynactor.actors.backups.restore_phases import RestoreTable
+from dynactor.actors.backups.point_in_time import UpdateRecovery
+from dynactor.actors.backups.restore_phases import RestoreTable, RestoreTableToTime
 from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup
 from dynactor.actors.catalog.catalog_upgrade import upgrade
 from dynactor.actors.catalog.contributor_insights import SwitchedInsights, UpdateContributorInsights
@@ -251,6 +252,27 @@ class Database:
             LimitExceededException: too many tables are being restored.
         """
         return await self._ask(RestoreTable(definition, backup_id, arn))
+
+    async def restore_table_to_time(self, message: RestoreTableToTime) -> TableState:
+        """Create a table from another one as it was; it is ACTIVE once it is complete.
+
+        Raises:
+            TableAlreadyExistsException, TableInUseException: the name is in use.
+            TableNotFoundException, PointInTimeRecoveryUnavailableException: the source is missing,
+                or can't be restored.
+            InvalidRestoreTimeException: the time is not in the source's window.
+            LimitExceededException: too many tables are being restored.
+        """
+        return await self._ask(message)
+
+    async def update_recovery(self, message: UpdateRecovery) -> None:
+        """Enable or disable a table's point-in-time recovery, or change its period.
+
+        Raises:
+            TableNotFoundException: no such table.
+            ContinuousBackupsUnavailableException: the table is being created.
+        """
+        await self._ask(message)
 
     async def export_table(self, table_name: str, request: dict[str, Any]) -> TableExport:
         """Start an export of a table; it will contain all writes that were answered before.

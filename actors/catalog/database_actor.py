@@ -16,7 +16,12 @@ from typing import Any, Final
 import structlog
 from msgspec import structs
 
-from dynactor.actors.backups.restore_phases import RestorePhases, RestoreTable
+from dynactor.actors.backups.point_in_time import RecoverySwitch, UpdateRecovery
+from dynactor.actors.backups.restore_phases import (
+    RestorePhases,
+    RestoreTable,
+    RestoreTableToTime,
+)
 from dynactor.actors.backups.table_backups import (
     CreateTableBackup,
     DeleteTableBackup,
@@ -79,7 +84,7 @@ from dynactor.model.errors import (
 from dynactor.model.tables.table import StreamingDestination
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.tables.table_rules import check_deletable
-from dynactor.storage import catalog
+from dynactor.storage import catalog, table_backups
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import Catalog
@@ -164,6 +169,7 @@ class DatabaseActor:
         self._table_backups = TableBackups(
             self._owner, environment, tables, self._space, self._tell_later
         )
+        self._recovery = RecoverySwitch(self._owner, environment, tables)
         buckets = Buckets(settings.buckets)
         logs = settings.import_log_directory
         self._imports = TableImports(
@@ -179,6 +185,7 @@ class DatabaseActor:
             tables,
             table_changes=self._table_changes,
             backups=self._table_backups,
+            recovery=self._recovery,
             imports=self._imports,
             destinations=self._destinations,
             drop=self._drop_unfinished,
@@ -190,6 +197,7 @@ class DatabaseActor:
             tables,
             self._table_backups,
             buckets,
+            recovery=self._recovery,
             table_arns=settings.table_arns,
             tell=self._tell_later,
         )
@@ -319,6 +327,7 @@ class DatabaseActor:
         self._table_machine.forget()
         await self._streams.load(self._store.latest)
         await self._imports.adopt(self._store.latest)
+        await self._table_backups.load(self._store.latest)
         known = {record.definition.name for record in loaded.tables}
         for name in self._tables.keys() - known:
             del self._tables[name]
@@ -337,7 +346,7 @@ class DatabaseActor:
             if topic is not None:
                 self.tell(EnableDestination(record.definition.name, topic))
         self._check_destinations_later()
-        await self._table_backups.adopt(self._store.latest)
+        await self._table_backups.resume()
         await self._exports.adopt(self._store.latest)
         await self._space.resume()
 
@@ -434,7 +443,11 @@ class DatabaseActor:
             case UpdateContributorInsights():
                 return await self._insights.update(self._tables.named(message.table_name), message)
             case KeepStreams():
-                await self._log_trimmer.keep(self._clock.now_epoch_seconds())
+                now = self._clock.now_epoch_seconds()
+                await self._log_trimmer.keep(now)
+                await self._table_backups.expire(now)
+                used = self._restores.used_rows_ids | self._exports.used_rows_ids
+                await self._table_backups.delete_unused(used)
                 return None
             case SplitPartition():
                 return await self._splits.split(self._tables.settled(message.name), message)
@@ -485,6 +498,14 @@ class DatabaseActor:
                 state = await self._restores.begin(message)
                 await self._begin(self._tables[message.definition.name])
                 return state
+            case RestoreTableToTime():
+                state = await self._restores.begin_to_time(message)
+                await self._begin(self._tables[message.definition.name])
+                return state
+            case UpdateRecovery():
+                table = await self._recovery.update(message)
+                await self._resume_parts(table)
+                return None
         raise AssertionError(message)
 
     async def _update(self, message: UpdateTable) -> TableState:
@@ -525,7 +546,7 @@ class DatabaseActor:
     async def _delete(self, name: str) -> TableState:
         table = self._tables.named(name)
         definition = table.definition
-        if self._restores.is_stuck(table):
+        if self._restores.may_be_canceled(table):
             return await self._give_up_restoring(table)
         check_deletable(definition)
         self._table_backups.check_deletable(table)
@@ -542,9 +563,16 @@ class DatabaseActor:
         await self._drop(table, (await state_of(table)).size_bytes)
 
     async def _drop(self, table: Table, size_bytes: int, also: Sequence[Row] = ()) -> None:
-        """Delete a table; its followers continue if the store refuses."""
+        """Delete a table; its followers continue if the store refuses.
+
+        The items of a table with point-in-time recovery stay, in a backup.
+        """
+        kept: TableBackup | None = None
+        if table.definition.point_in_time_recovery is not None:
+            kept = await self._table_backups.last_state(table)
+            also = [*also, Row(*table_backups.row(kept))]
         try:
-            await self._table_changes.drop(table, size_bytes, also)
+            await self._table_changes.drop(table, size_bytes, also, keeps_items=kept is not None)
         except Unknown:
             raise
         except StoreError:
@@ -552,6 +580,8 @@ class DatabaseActor:
             self._forget_phases(table.definition.table_id)
             await self._resume_parts(table)
             raise
+        if kept is not None:
+            self._table_backups.remember(kept)
         self._forget_phases(table.definition.table_id)
         self._table_machine.forget(table.definition.table_id)
 
@@ -563,6 +593,7 @@ class DatabaseActor:
         state = await state_of(table)
         await self._restores.forget(table)
         await self._drop(table, state.size_bytes, also)
+        await self._restores.delete_copy(table.definition)
         return structs.replace(
             state, definition=structs.replace(state.definition, status="DELETING")
         )

@@ -8,8 +8,10 @@ from __future__ import annotations
 from dynactor.actors.catalog.space_reclaim import SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.streams import StreamRegistry
 from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.derived.table_snapshot import TRANSACTION_US
 from dynactor.actors.splitting.splits import Splitter
 from dynactor.actors.table.table import Table
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 
 
@@ -52,9 +54,19 @@ class LogTrimmer:
     async def _trim(
         self, table: Table, now_epoch_seconds: float, *, gives_back: bool = False
     ) -> None:
+        recovery = table.definition.point_in_time_recovery
+        oldest = None
+        if recovery is not None:
+            earliest = recovery.earliest_epoch_seconds(now_epoch_seconds)
+            # A past state also needs the changes of transactions a moment before it.
+            oldest = round(earliest * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
         floors = await table.followers.floors()
         for feed in await table.followers.feeds():
             floor = floors[feed.partition_number]
+            if oldest is not None:
+                floor = min(
+                    floor, await self._streams.aged(feed, table.definition.table_id, oldest)
+                )
             log = key_layout.change_range(feed.partition_number)
             await self._streams.trim(
                 feed,

@@ -283,7 +283,10 @@ class StreamRegistry:
         (stored,) = await self._store.latest.load([key])
         trimmed = change_log.decode_trim(stored).counter
         if self._shows(feed.partition_number):
-            floor = min(floor, await self._aged(feed.partition_number, trimmed, now))
+            retention_seconds = self._settings.retention_seconds
+            oldest_us = int((now - retention_seconds) * MICROSECONDS_PER_SECOND)
+            aged, _ = await self._aged(feed.partition_number, trimmed, oldest_us)
+            floor = min(floor, aged)
         if floor <= trimmed:
             return
         time_us = await change_log.time_us(self._store.latest, feed.partition_number, floor)
@@ -324,9 +327,18 @@ class StreamRegistry:
                 self.remember(stream)
             raise
 
-    async def _aged(self, partition_number: int, after: int, now: float) -> int:
-        """The counter up to which records are older than the retention."""
-        oldest_us = int((now - self._settings.retention_seconds) * MICROSECONDS_PER_SECOND)
+    async def aged(self, feed: ChangeFeed, table_id: int, oldest_us: int) -> int:
+        """The counter up to which a log has no records after a time."""
+        (stored,) = await self._store.latest.load(
+            [key_layout.trim(table_id, feed.partition_number)]
+        )
+        trimmed = change_log.decode_trim(stored).counter
+        aged, is_whole = await self._aged(feed.partition_number, trimmed, oldest_us)
+        # The last changes may not be recorded.
+        return feed.tail if is_whole else aged
+
+    async def _aged(self, partition_number: int, after: int, oldest_us: int) -> tuple[int, bool]:
+        """The counter up to which records are not after a time, and whether no other is there."""
         aged = after
         # Read one record first: if it is younger than the retention, all others are, too.
         max_records = 1
@@ -341,10 +353,10 @@ class StreamRegistry:
             max_records = _PAGE_ROWS
             for record in records:
                 if record.commit_time_us > oldest_us:
-                    return aged
+                    return aged, False
                 aged = record.sequence_number.counter
             if not records:
-                return aged
+                return aged, True
 
     async def _replace(self, stream: Stream) -> None:
         await self._owner.change(puts=[stream_row(stream)])

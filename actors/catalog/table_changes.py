@@ -150,10 +150,18 @@ class TableChanges:
                 await table.followers.stop_index(index.definition.index_id)
         return structs.replace(answered, definition=new)
 
-    async def drop(self, table: Table, size_bytes: int, also: Sequence[Row] = ()) -> None:
+    async def drop(
+        self,
+        table: Table,
+        size_bytes: int,
+        also: Sequence[Row] = (),
+        *,
+        keeps_items: bool = False,
+    ) -> None:
         """Delete a table with all its rows, once its last write is answered.
 
-        ``also`` are other rows to store in the same commit.
+        ``also`` are other rows to store in the same commit. With ``keeps_items`` the rows of the
+        items stay.
 
         The stream remains readable for a day, so the logs are kept.
 
@@ -173,7 +181,7 @@ class TableChanges:
         stream = self._streams.disabled(record.definition, tails, self._clock.now_epoch_seconds())
         puts = [*also, *([stream_row(stream)] if stream else ())]
         rows = key_layout.table_range(record.definition.table_id)
-        is_large = size_bytes >= LARGE_BYTES
+        is_large = size_bytes >= LARGE_BYTES and not keeps_items
         if is_large:
             puts.append(reclaim_row(rows))
         try:
@@ -181,6 +189,7 @@ class TableChanges:
                 table.record,
                 puts=puts,
                 logs=[number for number in tails if not self._streams.shows([number])],
+                keeps_items=keeps_items,
             )
         except Unknown:
             # The rows of the table may be deleted, so the table must not accept writes.

@@ -14,7 +14,7 @@ from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.derived.sink import SnapshotSink
 from dynactor.actors.derived.stored_checkpoint import StoredCheckpoint, encode_position
-from dynactor.actors.derived.table_snapshot import TableSnapshot
+from dynactor.actors.derived.table_snapshot import TableSnapshot, torn_transactions
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.tables.table import TableDefinition
 from dynactor.storage import key_layout
@@ -62,11 +62,13 @@ class TableCopy:
         ended: Callable[[], None],
         failed: Callable[[str], None],
         pacing: Pacing,
+        state_epoch_us: int | None = None,
     ) -> None:
         """``failed`` gets the reason if the table can't be read or the copy can't be stored.
 
         ``cursor_key`` is the key of the head of the copy's commits. The copy rests while requests
-        use the server.
+        use the server. With ``state_epoch_us`` the positions are those of the last changes at this
+        time, and transactions are whole.
         """
         self.name = name
         self.mailbox = Mailbox(1)
@@ -78,6 +80,7 @@ class TableCopy:
         self._ended = ended
         self._failed = failed
         self._pacing = pacing
+        self._state_epoch_us = state_epoch_us
         self._checkpoint = StoredCheckpoint(store, cursor_key, name)
         self._commits = 0
 
@@ -104,7 +107,11 @@ class TableCopy:
         """Copy the table from the beginning; False if the copy was stopped first."""
         definition = self._definition
         positions = await stored_positions(self._store.latest, self._subscriber)
-        snapshot = TableSnapshot(self._store, definition.table_id, positions)
+        earlier: frozenset[int] = frozenset()
+        if self._state_epoch_us is not None:
+            view = self._store.durable()
+            earlier = await torn_transactions(view, positions, self._state_epoch_us)
+        snapshot = TableSnapshot(self._store, definition.table_id, positions, earlier)
         await self._checkpoint.load()
         await self._commit(range_deletes=[self._sink.target])
         self._sink.start()

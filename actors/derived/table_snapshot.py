@@ -9,22 +9,27 @@ recorded from the positions on.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.scan import read_page
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import Row, Store, View
-from dynactor.streams import change_log, sequence_number
+from dynactor.streams import change_log, log_bounds, sequence_number
+from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.log_bounds import LogReach
 
 # Small, because a request waits while records are decoded.
 _RECORDS: Final = 128
 _RECORDS_BYTES: Final = 256 * 1024
+# Maximum time between the changes of one transaction.
+TRANSACTION_US: Final = 10 * MICROSECONDS_PER_SECOND
 
 
 class KnownLogs(Protocol):
@@ -40,9 +45,17 @@ class KnownLogs(Protocol):
 class TableSnapshot:
     """The items of a table that have not changed since the logs had these positions."""
 
-    def __init__(self, store: Store, table_id: int, positions: dict[int, Checkpoint]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        table_id: int,
+        positions: dict[int, Checkpoint],
+        earlier: frozenset[int] = frozenset(),
+    ) -> None:
+        """``earlier``: versions after the positions that count as versions before them."""
         # The positions of the logs, by partition number, also of ended logs.
         self.positions = positions
+        self._earlier = earlier
         self._store = store
         self._prefix = key_layout.row_prefix(table_id)
 
@@ -122,7 +135,9 @@ class TableSnapshot:
                 yield [
                     Row(keys.encode(schema, record.key), codec.encode(record.old))
                     for record in records
-                    if record.old is not None and self._is_unchanged(record.old.version)
+                    if record.old is not None
+                    and self._is_unchanged(record.old.version)
+                    and record.sequence_number.packed() not in self._earlier
                 ]
 
     def _start_of(self, partition_number: int) -> int | None:
@@ -139,8 +154,47 @@ class TableSnapshot:
         if position is None:
             # A log without a position was deleted before the snapshot if its number is lower than
             # another's. Otherwise it began later, because numbers rise.
-            return number.partition_number < max(self.positions)
-        return number.counter <= position.counter
+            is_before = number.partition_number < max(self.positions)
+        else:
+            is_before = number.counter <= position.counter
+        return is_before or version in self._earlier
+
+
+async def torn_transactions(
+    view: View, positions: Mapping[int, Checkpoint], time_us: int
+) -> frozenset[int]:
+    """The versions of changes after a time whose transaction has another change before it.
+
+    The partitions of a transaction read the clock one after another. ``positions`` are those of
+    the last changes at this time, by partition number.
+
+    Raises:
+        StoreError: a log can't be read.
+    """
+    before: set[bytes] = set()
+    after: dict[int, bytes] = {}
+    for number, position in positions.items():
+        reach = LogReach(number, 0, position.counter, None)
+        start = await log_bounds.position_at(view, reach, time_us - TRANSACTION_US)
+        async for record in _records(view, number, start):
+            if record.commit_time_us > time_us + TRANSACTION_US:
+                break
+            if record.transaction is None:
+                continue
+            if record.sequence_number.counter <= position.counter:
+                before.add(record.transaction.transaction_id)
+            else:
+                after[record.sequence_number.packed()] = record.transaction.transaction_id
+    return frozenset(version for version, id_ in after.items() if id_ in before)
+
+
+async def _records(view: View, number: int, after: int) -> AsyncIterator[ChangeRecord]:
+    while records := await change_log.read(
+        view, number, after, max_records=_RECORDS, max_bytes=_RECORDS_BYTES
+    ):
+        for record in records:
+            yield record
+        after = records[-1].sequence_number.counter
 
 
 async def _record(view: View, table_name: str) -> TableRecord:

@@ -11,7 +11,8 @@ from typing import Any, Final
 import structlog
 from msgspec import structs
 
-from dynactor.actors.backups.table_backups import TableBackups
+from dynactor.actors.backups.point_in_time import RecoverySwitch
+from dynactor.actors.backups.table_backups import PastState, TableBackups
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.phases import Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.tables import Tables
@@ -19,15 +20,19 @@ from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.export_files import ExportFiles
 from dynactor.model.errors import (
     ExportConflictException,
     InvalidExportTimeException,
+    InvalidRestoreTimeException,
     LimitExceededException,
+    PointInTimeRecoveryUnavailableException,
     TableNotFoundException,
 )
 from dynactor.model.limits import EXPORTS, TRANSFER_SECONDS, TRANSFER_TOKEN_SECONDS
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.transfers.table_export import TableExport, transfer_id
 from dynactor.storage import key_layout, transfers
 from dynactor.storage.buckets.open_buckets import Buckets
@@ -89,6 +94,7 @@ class TableExports:
         backups: TableBackups,
         buckets: Buckets,
         *,
+        recovery: RecoverySwitch,
         table_arns: str,
         tell: Callable[[float, Message[Any]], None],
     ) -> None:
@@ -99,6 +105,7 @@ class TableExports:
         self._randomness = environment.randomness
         self._tables = tables
         self._backups = backups
+        self._recovery = recovery
         self._buckets = buckets
         self._table_arns = table_arns
         self.machine = PhaseMachine(
@@ -152,7 +159,8 @@ class TableExports:
         Raises:
             TableNotFoundException: no such table, or it is being made or deleted.
             ExportConflictException: the token was used with other parameters.
-            InvalidExportTimeException: the time is not the present.
+            InvalidExportTimeException, PointInTimeRecoveryUnavailableException: the table can't be
+                exported as it was at this time.
             LimitExceededException: too many exports are in progress.
             StoreError: nothing was changed.
         """
@@ -162,12 +170,14 @@ class TableExports:
         table = self._tables.get(message.table_name)
         if table is None or table.definition.status in ("CREATING", "DELETING"):
             raise TableNotFoundException(f"Table not found: {message.table_name}")
-        self._check_time(message.request.get("ExportTime"))
+        wanted = message.request.get("ExportTime")
+        past = None if wanted is None else await self._past_state(table, wanted)
         if sum(export.status == "IN_PROGRESS" for export in self._exports.values()) >= EXPORTS:
             raise LimitExceededException(
                 f"Subscriber limit exceeded: Only {EXPORTS} tables can be exported simultaneously"
             )
         now = int(self._clock.now_epoch_seconds() * _MILLISECONDS) / _MILLISECONDS
+        exported = now if past is None else past.epoch_us / MICROSECONDS_PER_SECOND
         starts = tuple(partition.start for partition in table.record.partitions)
         export_id = transfer_id(
             round(now * _MILLISECONDS), self._randomness.randbytes(_SUFFIX_BYTES).hex()
@@ -181,28 +191,39 @@ class TableExports:
                 backup.rows_id,
                 message.request,
                 now,
-                now,
+                exported,
                 backup.label,
                 starts,
             )
 
         backup = await self._backups.create_internal(
-            table, lambda backup: [transfers.export_row(export_of(backup))]
+            table, lambda backup: [transfers.export_row(export_of(backup))], past
         )
         export = self._exports[export_id] = export_of(backup)
         await self.machine.resume(_subject(export))
         return export
 
-    def _check_time(self, wanted: float | None) -> None:
+    async def _past_state(self, table: Table, wanted_epoch_seconds: float) -> PastState | None:
+        """The state at a time in the recovery window; None for the present.
+
+        Without point-in-time recovery the time must be the present.
+        """
         now = self._clock.now_epoch_seconds()
-        if wanted is None or now - _PAST_SECONDS <= wanted <= now:
-            return
-        if wanted > now:
+        if wanted_epoch_seconds > now:
             raise InvalidExportTimeException("The specified ExportTime is in the future")
-        raise InvalidExportTimeException(
-            "The specified ExportTime is outside of the point in time recovery window: only the "
-            "present state of a table can be exported"
-        )
+        name = table.definition.name
+        if table.definition.point_in_time_recovery is None:
+            if now - _PAST_SECONDS <= wanted_epoch_seconds:
+                return None
+            raise PointInTimeRecoveryUnavailableException(
+                f"Point in time recovery is not enabled for table '{name}'"
+            )
+        try:
+            return await self._recovery.past_state(name, wanted_epoch_seconds)
+        except InvalidRestoreTimeException:
+            raise InvalidExportTimeException(
+                "The specified ExportTime is outside of the point in time recovery window"
+            ) from None
 
     def _with_same_token(self, message: ExportTable) -> TableExport | None:
         token = message.request.get("ClientToken")
@@ -218,6 +239,11 @@ class TableExports:
                 "The client token was used for an export with other parameters"
             )
         return None
+
+    @property
+    def used_rows_ids(self) -> set[int]:
+        """The rows of the backups that exports in progress still need."""
+        return {each.rows_id for each in self._exports.values() if each.status == "IN_PROGRESS"}
 
     async def close(self) -> None:
         """Stop writing files; the next start begins them again."""

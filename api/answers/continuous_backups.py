@@ -1,31 +1,55 @@
-"""The description of a table's continuous backups, which are not implemented."""
+"""The description of a table's continuous backups."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from msgspec import json
 
 from dynactor.actors.catalog.database import Database
-from dynactor.api.requests.table_arn import table_name
+from dynactor.actors.table.table import Table
+from dynactor.api.answers.table_description import wire_time
 from dynactor.model.errors import ResourceNotFoundException, TableNotFoundException
+from dynactor.model.tables.table import PointInTimeRecovery
 
 
-async def describe(database: Database, table: str) -> bytes:
-    """Show point-in-time recovery as disabled, because it is not implemented.
+def source_table(database: Database, name: str) -> Table:
+    """The table with this name, in any state.
 
     Raises:
-        ValidationException: ``table`` is neither a name nor a table's ARN.
         TableNotFoundException: the table does not exist.
     """
-    name = table_name(table)
     try:
-        await database.describe(name)
+        return database.table_in_any_state(name)
     except ResourceNotFoundException:
         raise TableNotFoundException(f"Table not found: {name}") from None
+
+
+def describe(database: Database, name: str) -> bytes:
+    """Show the window of times to which a table can be restored.
+
+    Raises:
+        TableNotFoundException: the table does not exist.
+    """
+    recovery = source_table(database, name).definition.point_in_time_recovery
     return json.encode(
         {
             "ContinuousBackupsDescription": {
                 "ContinuousBackupsStatus": "ENABLED",
-                "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
+                "PointInTimeRecoveryDescription": _description(
+                    recovery, database.clock.now_epoch_seconds()
+                ),
             }
         }
     )
+
+
+def _description(recovery: PointInTimeRecovery | None, now: float) -> dict[str, Any]:
+    if recovery is None:
+        return {"PointInTimeRecoveryStatus": "DISABLED"}
+    return {
+        "PointInTimeRecoveryStatus": "ENABLED",
+        "RecoveryPeriodInDays": recovery.period_days,
+        "EarliestRestorableDateTime": wire_time(recovery.earliest_epoch_seconds(now)),
+        "LatestRestorableDateTime": wire_time(now),
+    }

@@ -56,13 +56,15 @@ def find(database: Database, arn: str) -> TableBackup:
 
 def details(database: Database, backup: TableBackup, status: str | None = None) -> dict[str, Any]:
     """The BackupDetails of a backup; the size is known once the backup is complete."""
+    expires = backup.expires_epoch_seconds
     return {
         "BackupArn": backup_arn(database, backup.backup_id),
         "BackupName": backup.name,
         "BackupSizeBytes": 0 if backup.status == "CREATING" else backup.size_bytes,
         "BackupStatus": status or backup.status,
-        "BackupType": "USER",
+        "BackupType": "SYSTEM" if backup.is_system else "USER",
         "BackupCreationDateTime": wire_time(backup.created_epoch_seconds),
+        **({} if expires is None else {"BackupExpiryDateTime": wire_time(expires)}),
     }
 
 

@@ -264,11 +264,16 @@ def _restore_summary(database: Database, definition: TableDefinition) -> dict[st
     if restoration is None or restoration.import_id is not None:
         return {}
     source = TableBackupId(restoration.source_table, restoration.backup_label)
+    restored_to = restoration.restored_to_epoch_seconds
     return {
         "RestoreSummary": {
-            "SourceBackupArn": backup_arn(database, source),
+            **(
+                {} if restored_to is not None else {"SourceBackupArn": backup_arn(database, source)}
+            ),
             "SourceTableArn": table_arn(database, source.table_name),
-            "RestoreDateTime": wire_time(restoration.began_epoch_seconds),
+            "RestoreDateTime": wire_time(
+                restoration.began_epoch_seconds if restored_to is None else restored_to
+            ),
             "RestoreInProgress": restoration.phase != "DONE",
         }
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynactor.api.answers import continuous_backups
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
 
 
 class DescribeContinuousBackupsInput(structures.Shape, frozen=True):
@@ -13,9 +14,9 @@ class DescribeContinuousBackupsInput(structures.Shape, frozen=True):
     TableName: shapes.ControlTableName
 
 
-async def handle(call: Call[DescribeContinuousBackupsInput]) -> bytes:
-    """Show point-in-time recovery as disabled, because it is not implemented."""
-    return await continuous_backups.describe(call.database, call.request.TableName)
+def handle(call: Call[DescribeContinuousBackupsInput]) -> bytes:
+    """Show the window of times to which a table can be restored."""
+    return continuous_backups.describe(call.database, table_name(call.request.TableName))
 
 
 OPERATION = Operation("DescribeContinuousBackups", DescribeContinuousBackupsInput, handle)

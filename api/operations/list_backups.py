@@ -47,14 +47,13 @@ def handle(call: Call[ListBackupsInput]) -> bytes:
 
 def _matching(request: ListBackupsInput, backups: Sequence[TableBackup]) -> list[TableBackup]:
     name = None if request.TableName is None else table_name(request.TableName)
-    # All backups here have the type USER.
-    if request.BackupType in ("SYSTEM", "AWS_BACKUP"):
-        return []
+    kind = request.BackupType or "USER"
     lower, upper = request.TimeRangeLowerBound, request.TimeRangeUpperBound
     return [
         backup
         for backup in backups
-        if (name is None or backup.definition.name == name)
+        if kind in ("ALL", "SYSTEM" if backup.is_system else "USER")
+        and (name is None or backup.definition.name == name)
         and (lower is None or backup.created_epoch_seconds >= lower)
         and (upper is None or backup.created_epoch_seconds < upper)
     ]

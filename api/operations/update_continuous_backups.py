@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dynactor.actors.backups.point_in_time import UpdateRecovery
 from dynactor.api.answers import continuous_backups
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.model.errors import ValidationException
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.limits import RECOVERY_DAYS
 
 
 class UpdateContinuousBackupsInput(structures.Shape, frozen=True):
@@ -16,15 +18,13 @@ class UpdateContinuousBackupsInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
-    """Accept a request to disable point-in-time recovery, which is always disabled.
-
-    Enabling it is refused, because users would rely on a recovery that does not exist.
-    """
-    request = call.request
-    answer = await continuous_backups.describe(call.database, request.TableName)
-    if request.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled:
-        raise ValidationException("Point-in-time recovery is not supported yet")
-    return answer
+    """Enable or disable point-in-time recovery, or change its period."""
+    name, wanted = table_name(call.request.TableName), call.request.PointInTimeRecoverySpecification
+    period_days = None
+    if wanted.PointInTimeRecoveryEnabled:
+        period_days = wanted.RecoveryPeriodInDays or RECOVERY_DAYS
+    await call.database.update_recovery(UpdateRecovery(name, period_days))
+    return continuous_backups.describe(call.database, name)
 
 
 OPERATION = Operation("UpdateContinuousBackups", UpdateContinuousBackupsInput, handle)

@@ -30,12 +30,13 @@ _OF_BACKUPS: Final = frozenset(
         "ExportTableToPointInTime",
         "ListBackups",
         "RestoreTableFromBackup",
+        "RestoreTableToPointInTime",
         "UpdateContinuousBackups",
     }
 )
 _STREAM_MEMBERS: Final = frozenset({"StreamArn", "ExclusiveStartStreamArn", "ShardIterator"})
 _BACKUP_MEMBERS: Final = frozenset({"BackupArn", "ExclusiveStartBackupArn"})
-_TABLE_MEMBERS: Final = ("TableName", "TableArn", "TargetTableName")
+_TABLE_MEMBERS: Final = ("TableName", "TableArn", "SourceTableArn", "TargetTableName")
 _EXPORT_MEMBER: Final = "ExportArn"
 _IMPORT_MEMBER: Final = "ImportArn"
 _MEMBERS: Final = (

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.limits import DAY_SECONDS, RECOVERY_DAYS
 
 BillingMode: TypeAlias = Literal["PROVISIONED", "PAY_PER_REQUEST"]
 TableStatus: TypeAlias = Literal["CREATING", "UPDATING", "ACTIVE", "DELETING"]
@@ -20,8 +21,9 @@ DestinationStatus: TypeAlias = Literal[
 ]
 CreationTimePrecision: TypeAlias = Literal["MILLISECOND", "MICROSECOND"]
 StreamViewType: TypeAlias = Literal["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"]
-# The phases of a restored table: its items first, then its global indexes' entries.
-RestorePhase: TypeAlias = Literal["ITEMS", "INDEXES", "DONE"]
+# The phases of a restored table: a copy of its source first, if it is restored to a point in time;
+# then its items, and then its global indexes' entries.
+RestorePhase: TypeAlias = Literal["COPYING", "ITEMS", "INDEXES", "DONE"]
 ContributorInsightsMode: TypeAlias = Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
 
 TABLE_INDEX_ID = 0
@@ -127,11 +129,29 @@ class StreamingDestination(Struct, frozen=True):
         return self.status in ("ENABLING", "ACTIVE", "UPDATING")
 
 
+class PointInTimeRecovery(Struct, frozen=True):
+    """The window of times to which a table can be restored.
+
+    Changes are recorded since ``since_epoch_seconds``, in the log of each partition after its
+    position; a partition without a position began later.
+    """
+
+    since_epoch_seconds: float
+    positions: dict[int, int]
+    period_days: int = RECOVERY_DAYS
+
+    def earliest_epoch_seconds(self, now_epoch_seconds: float) -> float:
+        """The beginning of the window, which ends now."""
+        period_seconds = self.period_days * DAY_SECONDS
+        return max(self.since_epoch_seconds, now_epoch_seconds - period_seconds)
+
+
 class Restoration(Struct, frozen=True):
     """The backup or import that a table was filled from, and the progress.
 
     ``backup_label`` and ``source_table`` name the backup, which may be deleted afterwards; its
-    items are stored under ``backup_rows_id``. With an ``import_id`` there is no backup.
+    items are stored under ``backup_rows_id``. With an ``import_id`` there is no backup. With
+    ``restored_to_epoch_seconds`` the backup is an internal one, of the source at that time.
     """
 
     source_table: str
@@ -140,6 +160,7 @@ class Restoration(Struct, frozen=True):
     began_epoch_seconds: float
     phase: RestorePhase = "ITEMS"
     import_id: str | None = None
+    restored_to_epoch_seconds: float | None = None
 
 
 class TableDefinition(Struct, frozen=True):
@@ -193,6 +214,8 @@ class TableDefinition(Struct, frozen=True):
     contributor_insights: ContributorInsights | None = None
     # None if the table was neither restored from a backup nor imported.
     restoration: Restoration | None = None
+    # None while it is disabled.
+    point_in_time_recovery: PointInTimeRecovery | None = None
 
     @property
     def indexes(self) -> list[IndexDefinition]:
@@ -205,13 +228,14 @@ class TableDefinition(Struct, frozen=True):
 
         The items that a restore puts add none, because they are the table's initial content.
         """
-        return self.restore_phase != "ITEMS" and (
+        return self.restore_phase not in ("COPYING", "ITEMS") and (
             bool(self.global_indexes)
             or (self.stream is not None and self.stream.enabled)
             or (self.time_to_live is not None and self.time_to_live.deletes)
             or any(destination.publishes for destination in self.destinations)
             or self.is_replayed
             or self.is_backed_up
+            or self.point_in_time_recovery is not None
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.limits import SYSTEM_BACKUP_SECONDS
 from dynactor.model.tables.table import TableDefinition
 
 # A deleted backup no longer exists; only the answer of its deletion shows DELETED.
@@ -52,8 +53,19 @@ class TableBackup(Struct, frozen=True):
     item_count: int
     size_bytes: int
     status: TableBackupStatus = "CREATING"
-    # Made for an export; clients don't see the backup.
+    # Made for an export or for a restore to a point in time; clients don't see the backup.
     is_internal: bool = False
+    # The time whose state the backup has, if that is not the time of the request.
+    state_epoch_us: int | None = None
+    # A deleted table's items, if it had point-in-time recovery.
+    is_system: bool = False
+
+    @property
+    def expires_epoch_seconds(self) -> float | None:
+        """When the backup is deleted; None if it is kept."""
+        if not self.is_system:
+            return None
+        return self.created_epoch_seconds + SYSTEM_BACKUP_SECONDS
 
     @property
     def backup_id(self) -> TableBackupId:

@@ -20,6 +20,10 @@ _NAMING: Final = frozenset({"TableName", "TableArn", "PartiQLStatement"})
 _ELEMENT: Final = "[]"
 _OF_TABLE: Final = "{}"
 Request = dict[str, Any]
+# Required members beside the path to a site.
+_BESIDE: Final[dict[str, Request]] = {
+    "ImportTable": {"S3BucketSource": {"S3Bucket": "a-bucket"}, "InputFormat": "CSV"}
+}
 
 
 class Site(NamedTuple):
@@ -48,7 +52,7 @@ class Site(NamedTuple):
     def enclosed(self, table: str, *parts: Request) -> Request:
         """A request with these structures at the site; a site in a list may have several."""
         request: Request = _enclosed(self.path, table, parts)
-        return request
+        return (_BESIDE.get(self.operation, {}) | request) if self.path else request
 
 
 def _enclosed(path: tuple[str, ...], table: str, parts: tuple[Request, ...]) -> Any:

@@ -80,6 +80,8 @@ _MEMBERS: Final[dict[str, Any]] = {
 # Members that an operation needs, although the service model does not mark them as required.
 _ASIDE: Final[dict[str, Request]] = {
     "CreateTable": definition("pk:S", name=TABLE),
+    "ImportTable.TableCreationParameters": definition("pk:S", name=TABLE),
+    "ExportTableToPointInTime": {"TableArn": TABLE, "S3Bucket": "a-bucket"},
     "UpdateTable": {"BillingMode": "PAY_PER_REQUEST"},
     "UpdateKinesisStreamingDestination": {
         "UpdateKinesisStreamingConfiguration": {
@@ -101,7 +103,7 @@ def base(site: Site) -> Request:
 
 def _required(site: Site) -> Request:
     required = {name: _MEMBERS[name] for name in site.required & _MEMBERS.keys()}
-    return _ASIDE.get(site.operation, {}) | required
+    return _ASIDE.get(site.name, {}) | required
 
 
 def legacy_base(site: Site) -> Request:

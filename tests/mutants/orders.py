@@ -582,14 +582,16 @@ ORDERS: Final = (
         "backup is copied before it is stored",
         "actors/backups/table_backups.py",
         """\
-        await self._record(table, backup, head=head, puts=[table_backups.row(backup), *also])
+        puts = [table_backups.row(backup), *also]
+        await self._record(table, backup, head=head, puts=puts, past=past)
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
 """,
         """\
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
-        await self._record(table, backup, head=head, puts=[table_backups.row(backup), *also])
+        puts = [table_backups.row(backup), *also]
+        await self._record(table, backup, head=head, puts=puts, past=past)
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [

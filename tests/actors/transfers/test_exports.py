@@ -151,9 +151,16 @@ async def test_a_client_token_is_free_after_8_hours(tmp_path: Path) -> None:
         assert again["ExportArn"] != first["ExportArn"]
 
 
-@pytest.mark.parametrize(("seconds", "is_refused"), [(-6, True), (-1, False), (1, True)])
-async def test_only_the_present_can_be_exported(
-    tmp_path: Path, seconds: int, *, is_refused: bool
+@pytest.mark.parametrize(
+    ("seconds", "error"),
+    [
+        (-6, "PointInTimeRecoveryUnavailableException"),
+        (-1, None),
+        (1, "InvalidExportTimeException"),
+    ],
+)
+async def test_only_the_present_of_a_table_without_recovery_can_be_exported(
+    tmp_path: Path, seconds: int, error: str | None
 ) -> None:
     clock = SetClock()
     async with transferring(tmp_path / "b", clock=clock) as call:
@@ -163,11 +170,41 @@ async def test_only_the_present_can_be_exported(
             "S3Bucket": BUCKET,
             "ExportTime": clock.now_epoch_seconds() + seconds,
         }
-        if is_refused:
+        if error is not None:
             refusal = await call.refused("ExportTableToPointInTime", **wanted)
-            assert refusal[0] == "InvalidExportTimeException"
+            assert refusal[0] == error
         else:
             await call.export(ExportTime=wanted["ExportTime"])
+
+
+async def test_a_table_with_recovery_is_exported_as_it_was(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await call.create(items=10)
+        recovery = {"PointInTimeRecoveryEnabled": True}
+        await call(
+            "UpdateContinuousBackups",
+            TableName="Thread",
+            PointInTimeRecoverySpecification=recovery,
+        )
+        enabled_at = clock.now_epoch_seconds()
+        before = await call.items("Thread")
+        clock.step(3_600)
+        for number in range(5, 15):
+            key = {name: item(number)[name] for name in ("pk", "n")}
+            await call("DeleteItem", TableName="Thread", Key=key)
+            await call("PutItem", TableName="Thread", Item=item(number + 100))
+        found = await call.export(ExportTime=enabled_at)
+        assert found["ExportTime"] == pytest.approx(enabled_at)
+        assert exported_items(call.directory, found) == before
+        clock.step(1)
+        refusal = await call.refused(
+            "ExportTableToPointInTime",
+            TableArn="Thread",
+            S3Bucket=BUCKET,
+            ExportTime=enabled_at - 1,
+        )
+        assert refusal[0] == "InvalidExportTimeException"
 
 
 @pytest.mark.parametrize(

@@ -61,13 +61,6 @@ def test_continuous_backups_can_be_disabled(wire: WireClient, simple: str):
     assert answer == wire("DescribeContinuousBackups", {"TableName": simple})
 
 
-@pytest.mark.ours_alone("AWS takes backups")
-def test_continuous_backups_cannot_be_enabled(wire: WireClient, simple: str):
-    on = {"TableName": simple, "PointInTimeRecoverySpecification": recovery(enabled=True)}
-    refusal = wire.refused("UpdateContinuousBackups", on)
-    assert refusal == ("ValidationException", "Point-in-time recovery is not supported yet")
-
-
 @differs_from_dynamodb_local("it knows no backups")
 @pytest.mark.parametrize("days", [0, 36])
 def test_backups_are_kept_for_1_to_35_days(wire: WireClient, simple: str, days: int):
@@ -180,8 +173,8 @@ IMPLEMENTED = frozenset({
     "GetResourcePolicy", "ImportTable", "ListBackups",
     "ListContributorInsights", "ListExports", "ListGlobalTables", "ListImports", "ListTables",
     "ListTagsOfResource", "PutItem", "Query",
-    "RestoreTableFromBackup", "Scan", "TagResource", "TransactGetItems", "TransactWriteItems",
-    "UntagResource",
+    "RestoreTableFromBackup", "RestoreTableToPointInTime", "Scan", "TagResource",
+    "TransactGetItems", "TransactWriteItems", "UntagResource",
     "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateItem",
     "UpdateKinesisStreamingDestination", "UpdateTable", "UpdateTimeToLive",
 })  # fmt: skip

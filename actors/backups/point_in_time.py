@@ -1,0 +1,160 @@
+"""Point-in-time recovery: a table can be restored to any time of its window.
+
+While it is enabled, each write of the table adds a change record with the item before the change.
+``log_trimming`` keeps the logs until their changes are older than the window. The state at a time
+is the present items, with the old images of those that changed since. The logs are written for
+streams and indexes anyway, so nothing else is stored, and nothing can fall behind.
+
+Only the database's actor calls methods that change state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import structs
+
+from dynactor.actors.backups.table_backups import PastState
+from dynactor.actors.catalog import definition_commit
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import (
+    ContinuousBackupsUnavailableException,
+    InvalidRestoreTimeException,
+    PointInTimeRecoveryUnavailableException,
+    TableNotFoundException,
+)
+from dynactor.model.tables.table import PointInTimeRecovery
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
+from dynactor.storage.catalog import TableRecord
+from dynactor.storage.store import View
+from dynactor.streams import log_bounds
+
+# Times on the wire are rounded to milliseconds.
+_ROUNDING_SECONDS = 0.001
+
+
+class UpdateRecovery(Message[None], frozen=True):
+    """Enable or disable point-in-time recovery, or change its period; None disables it."""
+
+    table_name: str
+    period_days: int | None
+
+
+class RecoverySwitch:
+    """Switches point-in-time recovery of tables, and finds their past states."""
+
+    def __init__(self, owner: CatalogOwner, environment: TableEnvironment, tables: Tables) -> None:
+        self._owner = owner
+        self._store = environment.store
+        self._clock = environment.clock
+        self._tables = tables
+
+    async def update(self, message: UpdateRecovery) -> Table:
+        """Enable or disable the recovery, durably. A shorter window never becomes longer again.
+
+        Raises:
+            TableNotFoundException: no such table.
+            ContinuousBackupsUnavailableException: the table is being created.
+            StoreError: nothing was changed, or the outcome is ``Unknown``.
+        """
+        table = self._table(message.table_name)
+        definition = table.definition
+        if definition.status == "CREATING":
+            raise ContinuousBackupsUnavailableException(
+                f"Backups are being enabled for the table: {definition.name}. Please retry later"
+            )
+        recovery = definition.point_in_time_recovery
+        if message.period_days is None:
+            if recovery is not None:
+                disabled = structs.replace(definition, point_in_time_recovery=None)
+                await definition_commit.redefine(self._owner, table, disabled)
+        elif recovery is None:
+            await self._enable(table, message.period_days)
+        elif recovery.period_days != message.period_days:
+            now = self._clock.now_epoch_seconds()
+            changed = structs.replace(
+                recovery,
+                period_days=message.period_days,
+                since_epoch_seconds=recovery.earliest_epoch_seconds(now),
+            )
+            await definition_commit.store(
+                self._owner, table, structs.replace(definition, point_in_time_recovery=changed)
+            )
+        return table
+
+    async def _enable(self, table: Table, period_days: int) -> None:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            # All changes up to these counters were made before now, and all others are recorded.
+            recovery = PointInTimeRecovery(
+                self._clock.now_epoch_seconds(), dict(counters), period_days
+            )
+            definition = structs.replace(record.definition, point_in_time_recovery=recovery)
+            return Stored(structs.replace(record, definition=definition))
+
+        await definition_commit.redefine(self._owner, table, table.definition, storing)
+
+    async def past_state(self, source: str, wanted_epoch_seconds: float | None) -> PastState | None:
+        """The state of a table at a time; None for the latest restorable time.
+
+        Raises:
+            TableNotFoundException: no such table.
+            PointInTimeRecoveryUnavailableException: its recovery is not enabled.
+            InvalidRestoreTimeException: the time is not in the window.
+            StoreError: a log can't be read.
+        """
+        table = self._table(source)
+        recovery = table.definition.point_in_time_recovery
+        if recovery is None:
+            raise PointInTimeRecoveryUnavailableException(
+                f"Point in time recovery is not enabled for table '{source}'"
+            )
+        if wanted_epoch_seconds is None:
+            return None
+        check_in_window(recovery, wanted_epoch_seconds, self._clock)
+        epoch_us = round(wanted_epoch_seconds * MICROSECONDS_PER_SECOND)
+        view = self._store.durable()
+        return PastState(epoch_us, await positions_at(view, table.record, recovery, epoch_us))
+
+    def _table(self, name: str) -> Table:
+        table = self._tables.get(name)
+        if table is None or table.definition.status == "DELETING":
+            raise TableNotFoundException(f"Table not found: {name}")
+        return table
+
+
+def check_in_window(recovery: PointInTimeRecovery, epoch_seconds: float, clock: Clock) -> None:
+    """Refuse a time outside of the window.
+
+    Raises:
+        InvalidRestoreTimeException: the time is too early, or in the future.
+    """
+    now = clock.now_epoch_seconds()
+    earliest = recovery.earliest_epoch_seconds(now)
+    if not earliest - _ROUNDING_SECONDS < epoch_seconds < now + _ROUNDING_SECONDS:
+        raise InvalidRestoreTimeException(
+            "An invalid restore time was specified. RestoreDateTime must be between "
+            "EarliestRestorableDateTime and LatestRestorableDateTime."
+        )
+
+
+async def positions_at(
+    view: View, record: TableRecord, recovery: PointInTimeRecovery, epoch_us: int
+) -> dict[int, int]:
+    """The counter of the last change at a time, in each log of a table, by partition number.
+
+    Raises:
+        StoreError: a log can't be read.
+    """
+    positions = {}
+    for log in await log_bounds.reaches(view, record, epoch_us):
+        number = log.partition_number
+        found = await log_bounds.position_at(view, log, epoch_us + 1)
+        # Changes before the recovery was enabled may not be in the log.
+        positions[number] = max(found, recovery.positions.get(number, 0))
+    return positions

@@ -1,0 +1,56 @@
+"""RestoreTableToPointInTime."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from dynactor.actors.backups.restore_phases import RestoreTableToTime
+from dynactor.api.answers import continuous_backups
+from dynactor.api.answers.table_description import table_description
+from dynactor.api.requests import shapes
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.restore_request import RestoreShape, restore_overrides
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables.restore_rules import restored
+
+
+class RestoreTableToPointInTimeInput(RestoreShape, frozen=True, kw_only=True):
+    """The members of RestoreTableToPointInTime."""
+
+    SourceTableArn: shapes.ControlTableName | None = None
+    SourceTableName: shapes.PlainTableName | None = None
+    UseLatestRestorableTime: bool | None = None
+    RestoreDateTime: shapes.Timestamp | None = None
+
+
+async def handle(call: Call[RestoreTableToPointInTimeInput]) -> bytes:
+    """Start to restore a table; it becomes ACTIVE when it is complete."""
+    request, database = call.request, call.database
+    name = _source(request)
+    if (request.RestoreDateTime is None) != bool(request.UseLatestRestorableTime):
+        raise ValidationException(
+            "Exactly one of RestoreDateTime and UseLatestRestorableTime must be specified"
+        )
+    source = continuous_backups.source_table(database, name)
+    definition = restored(source.definition, request.TargetTableName, restore_overrides(request))
+    state = await database.restore_table_to_time(
+        RestoreTableToTime(definition, name, request.RestoreDateTime)
+    )
+    return json.encode({"TableDescription": table_description(database, state)})
+
+
+def _source(request: RestoreTableToPointInTimeInput) -> str:
+    names = {
+        table_name(each)
+        for each in (request.SourceTableArn, request.SourceTableName)
+        if each is not None
+    }
+    if len(names) != 1:
+        raise ValidationException(
+            "Exactly one of SourceTableName and SourceTableArn must be specified"
+        )
+    return names.pop()
+
+
+OPERATION = Operation("RestoreTableToPointInTime", RestoreTableToPointInTimeInput, handle)
