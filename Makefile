@@ -93,8 +93,9 @@ kafka: $(VENV)/.develops
 	@exec $(BIN)/python -m tests.support.kafka
 
 # The pages of the console: their types, and what they do in the distribution's Chromium.
+CONSOLE_TESTS ?= tests/console
 test-console: $(VENV)/.browses
-	$(BIN)/pytest tests/console $(ARGS)
+	$(BIN)/pytest $(CONSOLE_TESTS) $(ARGS)
 
 # The modules of others in api/console/vendor, with the versions of vendor.json there.
 console: $(VENV)/.develops

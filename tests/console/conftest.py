@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
+from tests.support.clients.clients import boto3_client
 from tests.support.servers.admin import admin_port
 from tests.support.servers.server import Server, running_server
 
@@ -77,3 +78,32 @@ def narrow_console(browser: Browser, server: Server) -> Iterator[Console]:
         browser, server, viewport={"width": 380, "height": 800}, color_scheme="dark"
     ) as console:
         yield console
+
+
+@pytest.fixture(scope="session")
+def songs_table(server: Server) -> None:
+    """A table with an index, a stream and a few items."""
+    with closing(boto3_client(server.endpoint)) as client:
+        client.create_table(
+            TableName="songs",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[
+                {"AttributeName": name, "AttributeType": "S"}
+                for name in ("artist", "song", "label")
+            ],
+            KeySchema=[
+                {"AttributeName": "artist", "KeyType": "HASH"},
+                {"AttributeName": "song", "KeyType": "RANGE"},
+            ],
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "by-label",
+                    "KeySchema": [{"AttributeName": "label", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+            ],
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+        )
+        for number in range(5):
+            item = {"artist": {"S": "Björk"}, "song": {"S": str(number)}, "label": {"S": "OLI"}}
+            client.put_item(TableName="songs", Item=item)

@@ -4,6 +4,8 @@ import { html, render, useEffect, useState } from "../vendor/preact.js";
 import { admin, place, token } from "./api.js";
 import { currentRoute, link } from "./route.js";
 import { Choice, Input, Problem } from "./ui.js";
+import { PartiQL } from "./partiql.js";
+import { NewTable } from "./table_form.js";
 import { Tables } from "./tables.js";
 import { TablePage } from "./table_page.js";
 
@@ -21,12 +23,19 @@ function View({ server, route }) {
   switch (page) {
     case "table":
       return html`<${TablePage} key=${name} server=${server} route=${route} />`;
+    case "partiql":
+      return html`<${PartiQL} server=${server} query=${route.query} />`;
+    case "new":
+      return html`<${NewTable} server=${server} query=${route.query} />`;
     default:
       return html`<${Tables} server=${server} />`;
   }
 }
 
-const PAGES = /** @type {const} */ ([["tables", "Tables"]]);
+const PAGES = /** @type {const} */ ([
+  ["tables", "Tables"],
+  ["partiql", "PartiQL"],
+]);
 
 const THEMES = /** @type {const} */ (["auto", "light", "dark"]);
 

@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { dynamodb } from "./api.js";
+import { Definition } from "./definition.js";
 import { count, size } from "./format.js";
 import { Items } from "./items.js";
 import { link } from "./route.js";
@@ -61,7 +62,10 @@ function factsOf(description) {
 const names = (schema, kind) =>
   schema.filter((key) => key["KeyType"] === kind).map((key) => key["AttributeName"]);
 
-const TABS = /** @type {const} */ ([["items", "Items"]]);
+const TABS = /** @type {const} */ ([
+  ["items", "Items"],
+  ["definition", "Definition"],
+]);
 
 /**
  * @param {{server: import("./main.js").Server, route: import("./route.js").Route}} properties
@@ -106,6 +110,9 @@ export function TablePage({ server, route }) {
  *   route: import("./route.js").Route, reload: () => void,
  * }} properties
  */
-function Tab({ table, server, route }) {
+function Tab({ tab, table, server, route, reload }) {
+  if (tab === "definition") {
+    return html`<${Definition} table=${table} server=${server} reload=${reload} />`;
+  }
   return html`<${Items} table=${table} server=${server} query=${route.query} />`;
 }

@@ -84,6 +84,8 @@ export function Tables({ server }) {
   const tables = overview.tables.filter((table) =>
     table.name.toLowerCase().includes(filter.toLowerCase()),
   );
+  const make =
+    !server.is_read_only && html`<a class="button main" href=${link(["new"])}>Make a table</a>`;
   return html`<div class="title-row">
       <h1>Tables <small>${count(overview.tables.length)}</small></h1>
       ${overview.tables.length > 0 &&
@@ -95,12 +97,13 @@ export function Tables({ server }) {
         value=${filter}
         onInput=${setFilter}
       />`}
+      ${make}
     </div>
     <${Problem} error=${error} />
     ${overview.tables.length
       ? html`<${List} tables=${tables} overview=${overview} before=${before} />`
       : html`<${Empty} title="There are no tables yet">
-          <p>Make one with a client of <code>${server.endpoint}</code>.</p>
+          <p>Make one here, or point a client at <code>${server.endpoint}</code>.</p>
         <//>`}`;
 }
 

@@ -68,11 +68,13 @@ export function Empty({ title, children }) {
 }
 
 const GOOD = ["ACTIVE", "ENABLED", "PUBLISHING", "AVAILABLE"];
+const OFF = ["DISABLED", "off"];
 const BAD = ["BROKEN", "ENABLE_FAILED", "DELETING", "problem"];
 
 /** @param {{state: string, note?: string}} properties */
 export function Badge({ state, note = "" }) {
-  const kind = GOOD.includes(state) ? "good" : BAD.includes(state) ? "bad" : "busy";
+  const kinds = { good: GOOD, bad: BAD, off: OFF };
+  const kind = Object.entries(kinds).find(([, states]) => states.includes(state))?.[0] ?? "busy";
   return html`<span class="badge ${kind}">${state}${note && ` ${note}`}</span>`;
 }
 

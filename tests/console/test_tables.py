@@ -1,0 +1,80 @@
+"""Tables are made, changed and deleted in the browser; statements are completed and run."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.console.conftest import Console
+from tests.support.clients.clients import boto3_client
+from tests.support.servers.server import Server
+
+
+def described(server: Server, name: str) -> dict[str, Any]:
+    with closing(boto3_client(server.endpoint)) as client:
+        table: dict[str, Any] = client.describe_table(TableName=name)["Table"]
+        return table
+
+
+def shown_request(page: Page, operation: str) -> Any:
+    return json.loads(page.get_by_role("region", name=f"{operation} as JSON").inner_text())
+
+
+def test_a_table_is_made_changed_and_deleted(console: Console, server: Server):
+    page = console.open("tables")
+    page.get_by_role("link", name="Make a table").click()
+    page.get_by_label("Name", exact=True).fill("films")
+    page.get_by_label("Partition key", exact=True).fill("title")
+    page.get_by_label("Sort key, if any").fill("year")
+    page.get_by_label("Type of the sort key").select_option("N")
+    page.get_by_role("button", name="Add an index").click()
+    page.get_by_label("Name of the index").fill("by-year")
+    page.get_by_label("Partition key", exact=True).nth(1).fill("year")
+    page.get_by_label("Type of the partition key").nth(1).select_option("N")
+    request = shown_request(page, "CreateTable")
+    expect(page.get_by_role("region", name="AWS CLI")).to_contain_text("aws dynamodb create-table")
+    page.get_by_role("button", name="Make the table").click()
+    expect(page.get_by_role("row", name="by-year")).to_contain_text("ACTIVE")
+    made = described(server, "films")
+    assert made["KeySchema"] == request["KeySchema"]
+    assert made["GlobalSecondaryIndexes"][0]["IndexName"] == "by-year"
+
+    page.get_by_role("button", name="Add a global index").click()
+    page.get_by_label("Name of the index").fill("by-studio")
+    page.get_by_label("Partition key", exact=True).fill("studio")
+    page.get_by_role("button", name="Add the index").click()
+    expect(page.get_by_role("row", name="by-studio")).to_contain_text("ACTIVE")
+
+    page.get_by_role("button", name="Delete the table").click()
+    last = page.get_by_role("dialog").get_by_role("button", name="Delete the table")
+    expect(last).to_be_disabled()
+    page.get_by_label("Type films to delete it").fill("films")
+    last.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Tables")
+    expect(page.get_by_role("link", name="films", exact=True)).to_have_count(0)
+
+
+def test_a_statement_is_completed_with_the_keyboard_and_run(console: Console, server: Server):
+    with closing(boto3_client(server.endpoint)) as client:
+        client.create_table(
+            TableName="planets",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "name", "KeyType": "HASH"}],
+        )
+        client.put_item(TableName="planets", Item={"name": {"S": "Mars"}})
+    page = console.open("partiql")
+    text = page.get_by_label("Statement", exact=True).last
+    text.press_sequentially("SELECT * FROM plan")
+    page.get_by_role("button", name='"planets"').wait_for()
+    text.press("Control+Space")
+    expect(text).to_have_value('SELECT * FROM "planets"')
+    text.press("Control+Enter")
+    expect(page.get_by_role("status")).to_contain_text("1 item,")
+    expect(page.get_by_role("cell", name="Mars")).to_be_visible()
+    text.fill("SELECT FROM")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert")).to_contain_text("ValidationException")
