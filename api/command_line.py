@@ -64,6 +64,15 @@ _COMMANDS: Final = {
         the end all rows of both are read and compared. The exit code is 0 after a copy, else 1.
         """,
     ),
+    "mirror": (
+        "commands.transfers.mirror_command:mirror",
+        """Copy a live table to another endpoint, and follow its changes.
+
+        An endpoint is AWS, this server or a similar one. To continue an interrupted mirror, repeat
+        the command. A signal ends it. The exit code is 0 after a signal or if the copy has caught
+        up, 1 if --verify has found differences, and 2 after an error.
+        """,
+    ),
     "doctor": (
         "commands.doctor:doctor",
         """Write a report for support requests: versions, limits, metrics and sizes of files.

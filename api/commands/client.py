@@ -36,7 +36,8 @@ _UNSIGNED: Final = (
     "AWS4-HMAC-SHA256 Credential={}/20260101/{}/dynamodb/aws4_request, SignedHeaders=host, "
     "Signature=none"
 )
-_TRANSIENT: Final = frozenset(
+# Types of errors after which the same request may succeed.
+TRANSIENT: Final = frozenset(
     {
         "InternalServerError",
         "ProvisionedThroughputExceededException",
@@ -53,6 +54,8 @@ _ASKS_TO_SIGN: Final = frozenset(
         "UnrecognizedClientException",
     }
 )
+# These operations succeed with an empty body.
+_UNANSWERED: Final = frozenset({"TagResource", "UntagResource"})
 _ATTEMPTS: Final = 8
 _FIRST_PAUSE_SECONDS: Final = 0.05
 
@@ -85,7 +88,9 @@ class Client:
         self._session_token = environment.get("AWS_SESSION_TOKEN")
         self._scope = caller_scope(region, environment)
 
-    async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    async def call(
+        self, operation: str, request: dict[str, Any], service: str = DYNAMODB
+    ) -> dict[str, Any]:
         """The answer to a request; retries transient errors, such as throttling.
 
         Raises:
@@ -95,26 +100,28 @@ class Client:
         pause_seconds = _FIRST_PAUSE_SECONDS
         for _ in range(_ATTEMPTS - 1):
             try:
-                return await self._call_once(operation, request)
+                return await self._call_once(operation, request, service)
             except RequestFailed as error:
-                if error.error_type not in _TRANSIENT:
+                if error.error_type not in TRANSIENT:
                     raise
             await anyio.sleep(pause_seconds)
             pause_seconds *= 2
-        return await self._call_once(operation, request)
+        return await self._call_once(operation, request, service)
 
-    async def _call_once(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    async def _call_once(
+        self, operation: str, request: dict[str, Any], service: str
+    ) -> dict[str, Any]:
         body = _encode(request)
         with _reaching(self._endpoint):
             async with self._session.post(
                 self._endpoint,
                 data=body,
-                headers=self._headers(operation, body),
+                headers=self._headers(f"{service}.{operation}", body),
                 allow_redirects=False,
             ) as response:
                 status, body = response.status, await response.read()
         try:
-            answer = _decode(body)
+            answer = {} if operation in _UNANSWERED and not body else _decode(body)
         except msgspec.DecodeError:
             raise CannotCall(
                 f"{self._endpoint} is not DynamoDB: invalid answer with HTTP status {status}"
@@ -129,8 +136,7 @@ class Client:
             raise RequestFailed(error_type, answer.get("message", answer.get("Message", "")))
         return answer
 
-    def _headers(self, operation: str, body: bytes) -> dict[str, str]:
-        target = f"{DYNAMODB}.{operation}"
+    def _headers(self, target: str, body: bytes) -> dict[str, str]:
         headers = {"content-type": JSON_1_0, "x-amz-target": target, **maintenance_header.HEADER}
         if self._access_key is None:
             scope = self._scope
@@ -162,8 +168,13 @@ def _reaching(endpoint: str) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def open_client(endpoint: str, region: str | None = None) -> AsyncIterator[Client]:
-    """A client whose connections stay open within the context."""
+async def open_client(
+    endpoint: str, region: str | None = None, environment: Mapping[str, str] = os.environ
+) -> AsyncIterator[Client]:
+    """A client whose connections stay open within the context.
+
+    ``environment`` has the access key and the default region in AWS's variables.
+    """
     connector = TCPConnector(ssl=tls_context()) if endpoint.startswith("https:") else None
     async with ClientSession(connector=connector) as session:
-        yield Client(endpoint, session, region)
+        yield Client(endpoint, session, region, environment)

@@ -112,6 +112,7 @@ ROOMS = {
 # Commands that use DynamoDB's API through aiohttp.
 REQUESTS = [
     ("advise", "--table", "t", *NOBODY),
+    ("mirror", "--from", "http://127.0.0.1:9/music", "--to", "http://127.0.0.1:9/copy"),
     ("violations", "--table", "t", "--index", "i", "--endpoint", "http://127.0.0.1:9"),
 ]
 # These servers end after their imports, because the host or the port can't be opened.

@@ -60,7 +60,7 @@ class InProcessClient:
         )
         if not isinstance(answer, Answer):
             answer = await answer
-        return answer.status, decode(answer.body)
+        return answer.status, decode(answer.body or b"{}")
 
 
 class Crash(Exception):

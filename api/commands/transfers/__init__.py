@@ -1,0 +1,1 @@
+"""Commands that move items between tables, endpoints and files, as clients of DynamoDB's API."""
