@@ -28,6 +28,8 @@ class DynamoDBError(Exception):
 
     namespace: ClassVar[str] = _SERVICE
     http_status: ClassVar[int] = 400
+    # The name on the wire, if it is not the class's.
+    code: ClassVar[str] = ""
 
     def __init__(self, message: str, receipt: Receipt = _NOTHING) -> None:
         """``receipt`` is the cost of the failed request."""
@@ -38,7 +40,12 @@ class DynamoDBError(Exception):
     @property
     def wire_type(self) -> str:
         """The ``__type`` member: namespace, ``#``, name."""
-        return f"{self.namespace}#{type(self).__name__}"
+        return f"{self.namespace}#{self.name}"
+
+    @property
+    def name(self) -> str:
+        """The error's name on the wire."""
+        return self.code or type(self).__name__
 
     def members(self) -> dict[str, Any]:
         """The members of the error's JSON body besides ``__type``."""
@@ -108,6 +115,17 @@ class AccessDeniedException(DynamoDBError):
 
     namespace = _CORAL_SERVICE
     http_status = 403
+
+
+class ActionDeniedException(AccessDeniedException):
+    """The policies of the caller do not allow an action of the request."""
+
+    http_status = 400
+    code = "AccessDeniedException"
+
+    def members(self) -> dict[str, Any]:
+        """AWS spells this error's member with a capital letter."""
+        return {"Message": self.message}
 
 
 class RequestEntityTooLargeException(DynamoDBError):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from configparser import Error, RawConfigParser
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from dynactor.api.http.signature import AccessKey
 
 _ID: Final = "aws_access_key_id"
 _SECRET: Final = "aws_secret_access_key"  # noqa: S105 - the name of one
+_POLICIES: Final = "policies"
+_TAGS: Final = "tags"
 # Characters that a key id can't have: they end the id in an Authorization header, or are not
 # allowed in the header.
 _INVALID_IN_ID: Final = re.compile(r"[^!-~]|[,/]")
@@ -22,8 +26,22 @@ class BadCredentialsFile(Exception):
     """The file has no usable keys; the message says why."""
 
 
-def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
-    """The key of each profile in a file.
+class Profile(Struct, frozen=True):
+    """A profile with a key. ``policies`` are names of policies, ``tags`` those of the user."""
+
+    name: str
+    key: AccessKey
+    policies: tuple[str, ...] = ()
+    tags: Mapping[str, str] = {}
+
+
+def access_keys(profiles: Sequence[Profile]) -> tuple[AccessKey, ...]:
+    """The keys of these profiles, each once."""
+    return tuple(dict.fromkeys(profile.key for profile in profiles))
+
+
+def read_profiles(path: Path) -> tuple[Profile, ...]:
+    """The profiles of a file that have a key.
 
     Raises:
         BadCredentialsFile: the file can't be read, has no key, or has half of a key.
@@ -41,7 +59,7 @@ def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
             f"{path} is no credentials file{where}: give profiles, each a line [NAME] and lines "
             f"{_ID} = … and {_SECRET} = …"
         ) from None
-    keys: dict[str, AccessKey] = {}
+    found: dict[str, Profile] = {}
     for name in profiles.sections():
         profile = profiles[name]
         given = profile.get(_ID, ""), profile.get(_SECRET, "")
@@ -51,12 +69,40 @@ def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
         if not all(given):
             raise BadCredentialsFile(f"{path}: the profile [{name}] needs both {_ID} and {_SECRET}")
         _check_signs(path, name, given)
-        key = AccessKey(*given)
-        if keys.setdefault(key.access_key_id, key) != key:
-            raise BadCredentialsFile(f"{path}: {key.access_key_id} has two secrets")
-    if not keys:
+        read = Profile(
+            name,
+            AccessKey(*given),
+            tuple(_split(profile.get(_POLICIES, ""))),
+            _tags(path, name, profile.get(_TAGS, "")),
+        )
+        earlier = found.setdefault(read.key.access_key_id, read)
+        if earlier.key != read.key:
+            raise BadCredentialsFile(f"{path}: {read.key.access_key_id} has two secrets")
+        if (earlier.policies, earlier.tags) != (read.policies, read.tags):
+            raise BadCredentialsFile(
+                f"{path}: {read.key.access_key_id} has different {_POLICIES} or {_TAGS} in "
+                f"[{earlier.name}] and [{name}]"
+            )
+    if not found:
         raise BadCredentialsFile(f"{path} has no profile with {_ID} and {_SECRET}")
-    return tuple(keys.values())
+    return tuple(found.values())
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _tags(path: Path, profile: str, text: str) -> dict[str, str]:
+    tags = {}
+    for part in _split(text):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise BadCredentialsFile(
+                f"{path}: the {_TAGS} of the profile [{profile}] must be KEY=VALUE, separated by "
+                "commas"
+            )
+        tags[key.strip()] = value.strip()
+    return tags
 
 
 def _check_signs(path: Path, profile: str, key: tuple[str, str]) -> None:

@@ -21,11 +21,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 from msgspec import json, structs
 
+from dynactor.api.access.sender import Client
 from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
 from dynactor.api.http.answer_damage import CUTS, AnswerDamage
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.browser_access import host_refusal
+from dynactor.api.http.client_address import client_of
 from dynactor.api.http.compression import most_decompressed_bytes
 from dynactor.api.http.drain_body import BodyDrain
 from dynactor.api.http.message import part_of
@@ -301,6 +303,7 @@ def _head_of(request: web.BaseRequest) -> Request:
         body=b"",
         explain=headers.get(REQUEST_HEADER, ""),
         headers=_by_name(request.raw_headers),
+        client=Client() if request.transport is None else client_of(request.transport),
     )
 
 

@@ -32,6 +32,7 @@ from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.http.answer_damage import CUTS
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads, can_half_close
+from dynactor.api.http.client_address import client_of
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.message import (
     HEAD_END,
@@ -262,6 +263,7 @@ class FastLane(asyncio.Protocol):
         """Start to serve the client."""
         # uvloop's transports are not a subclass.
         self._transport = cast("asyncio.Transport", transport)
+        self._client = client_of(transport)
         self._loop = asyncio.get_running_loop()
         self._lanes.opened(self)
 
@@ -491,7 +493,7 @@ class FastLane(asyncio.Protocol):
         del held[: self._needed_bytes]
         self._head = None
         self._needed_bytes = 0
-        return head.request(body)
+        return head.request(body, self._client)
 
     def _next_head(self) -> Head | None:
         held = self._held
@@ -511,7 +513,7 @@ class FastLane(asyncio.Protocol):
         body_start = end + len(HEAD_END)
         needed_bytes = body_start + head.content_length
         is_large = needed_bytes > SMALL_REQUEST_BYTES and needed_bytes > len(held)
-        if is_large and self._lanes.protocol.refusal(head.request(b"")) is not None:
+        if is_large and self._lanes.protocol.refusal(head.request(b"", self._client)) is not None:
             # A refused request reserves no memory. The full lane answers and drops its body.
             self._leave()
             return None

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
+from dynactor.api.access.sender import NO_CLIENT, Client
 from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
 from dynactor.api.http.answer_damage import AnswerDamage
 from dynactor.api.http.protocol import Answer, Request
@@ -55,8 +56,8 @@ class Head(Struct, frozen=True):
     explain: str
     headers: dict[str, str]
 
-    def request(self, body: bytes) -> Request:
-        """Return the complete request."""
+    def request(self, body: bytes, client: Client = NO_CLIENT) -> Request:
+        """Return the complete request of a client."""
         return Request(
             self.target,
             self.content_type,
@@ -68,6 +69,7 @@ class Head(Struct, frozen=True):
             body,
             self.explain,
             self.headers,
+            client,
         )
 
 

@@ -26,6 +26,8 @@ from msgspec import Struct
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.databases import Databases
 from dynactor.actors.runtime.cancellation import is_cancellation
+from dynactor.api.access.access_control import AccessControl
+from dynactor.api.access.sender import NO_CLIENT, Client
 from dynactor.api.answers import explain
 from dynactor.api.http import compression
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
@@ -93,8 +95,12 @@ class Request(Struct, frozen=True):
     explain: str = ""
     # All headers, names in lower case, bytes as Latin-1: a signature may cover any of them.
     headers: Mapping[str, str] = {}
+<<<<<<< HEAD
     # The caller has proved who it is, without a signature: a page of the console.
     is_signed_in: bool = False
+=======
+    client: Client = NO_CLIENT
+>>>>>>> ed71fe22 (Let policies in IAM's format say what each access key may do)
 
 
 class Answer(Struct, frozen=True):
@@ -135,13 +141,19 @@ class Protocol:
         not_implemented: frozenset[str] = frozenset(),
         signatures: Signatures | None = None,
         request_log: RequestLog | None = None,
+        *,
+        access_control: AccessControl | None = None,
     ) -> None:
-        """Without ``signatures`` every signature is accepted."""
+        """Without ``signatures`` every signature is accepted, and there is no ``access_control``.
+
+        Without ``access_control`` every accepted request is allowed.
+        """
         # The database of the configured region.
         self.database = database
         # None, unless each region has a database of its own.
         self.databases: Databases | None = None
         self._signatures = signatures
+        self._access_control = access_control
         self._log = request_log or RequestLog()
         self._logs_answers = self._log.logs_answers
         self.figures = RequestFigures()
@@ -315,7 +327,7 @@ class Protocol:
     def refuse(self, error: DynamoDBError) -> Answer:
         """The answer to a request that is refused before the protocol handles it."""
         request_id = next(self.request_ids)
-        self._failed(Failure("", type(error).__name__, error.http_status), request_id)
+        self._failed(Failure("", error.name, error.http_status), request_id)
         return Answer(error.http_status, JSON_1_0, error_body(error), request_id)
 
     def not_understood(self) -> Answer:
@@ -328,42 +340,70 @@ class Protocol:
 
     def _perform(self, asked: _Asked, known: Known) -> bytes | Awaitable[bytes]:
         request = asked.request
+        access_key_id = ""
         if self._signatures is None:
             if not request.authorization.startswith(_SIGNATURE):
                 _check_authorization(request.authorization, request.query)
         elif not request.is_signed_in:
             # Use real time, because clients do not know the virtual clock.
-            self._signatures.check(request.headers, request.query, request.body, time.time())
+            access_key_id = self._signatures.check(
+                request.headers, request.query, request.body, time.time()
+            )
         operation, decoder, _ = known
         body = _plain_body(request) if request.content_encoding else request.body
         decoded = decoder.decode(body)
         if self.databases is not None:
-            return self._perform_in_region(asked, operation, decoded, self.databases)
+            return self._perform_in_region(asked, operation, decoded, self.databases, access_key_id)
         call = asked.call = Call(self.database, decoded, request.host, asked.paid, request.headers)
+        if self._access_control is not None:
+            self._access_control.check(access_key_id, operation.name, call, request)
         return operation.handle(call)
 
     def _perform_in_region(
-        self, asked: _Asked, operation: Operation, decoded: Struct, databases: Databases
+        self,
+        asked: _Asked,
+        operation: Operation,
+        decoded: Struct,
+        databases: Databases,
+        access_key_id: str,
     ) -> bytes | Awaitable[bytes]:
         """Execute an operation in the database of the signature's region."""
         request = asked.request
-        region, access_key_id = credential_scope(request.authorization, request.query)
+        region, named_key_id = credential_scope(request.authorization, request.query)
         refuse_foreign_arns(operation.name, decoded, region)
-        namespace = databases.namespace(region, access_key_id)
+        namespace = databases.namespace(region, named_key_id)
         database = databases.find(namespace)
         if database is None:
-            return self._perform_when_open(asked, operation, decoded, databases.open(namespace))
-        call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
-        return operation.handle(call)
+            opening = databases.open(namespace)
+            return self._perform_when_open(asked, operation, decoded, opening, access_key_id)
+        return self._perform_in(database, asked, operation, decoded, access_key_id)
 
-    @staticmethod
     async def _perform_when_open(
-        asked: _Asked, operation: Operation, decoded: Struct, opening: Awaitable[Database]
+        self,
+        asked: _Asked,
+        operation: Operation,
+        decoded: Struct,
+        opening: Awaitable[Database],
+        access_key_id: str,
     ) -> bytes:
-        request, database = asked.request, await opening
-        call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
-        done = operation.handle(call)
+        database = await opening
+        done = self._perform_in(database, asked, operation, decoded, access_key_id)
         return done if isinstance(done, bytes) else await done
+
+    def _perform_in(
+        self,
+        database: Database,
+        asked: _Asked,
+        operation: Operation,
+        decoded: Struct,
+        access_key_id: str,
+    ) -> bytes | Awaitable[bytes]:
+        """Execute an operation in one of several databases."""
+        request = asked.request
+        call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
+        if self._access_control is not None:
+            self._access_control.check(access_key_id, operation.name, call, request)
+        return operation.handle(call)
 
     def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:
         """The status and body of an error.
@@ -373,7 +413,7 @@ class Protocol:
         shown = self._shown_error(asked, error)
         known = self._operations.get(asked.request.target)
         operation = "" if known is None else known[0].name
-        failure = Failure(operation, type(shown).__name__, shown.http_status)
+        failure = Failure(operation, shown.name, shown.http_status)
         self._failed(failure, asked.request_id, self._namespace(asked))
         return shown.http_status, error_body(shown)
 

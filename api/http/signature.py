@@ -84,6 +84,7 @@ class _Authorization(NamedTuple):
 class _Claim(NamedTuple):
     """The signature of a request by a known key, with what is needed to verify it."""
 
+    access_key_id: str
     signature: str
     secret: str
     scope: str
@@ -130,8 +131,8 @@ class Signatures:
 
     def check(
         self, headers: Mapping[str, str], query: str, body: bytes, now_epoch_seconds: float
-    ) -> None:
-        """Refuse a POST that no known key has signed; names of ``headers`` are in lower case.
+    ) -> str:
+        """The id of the key that has signed a POST; names of ``headers`` are in lower case.
 
         Raises:
             MissingAuthenticationTokenException: the request has no signature.
@@ -141,6 +142,7 @@ class Signatures:
         """
         claim = self._claim(headers, query, now_epoch_seconds)
         claim.check(headers, query, hashlib.sha256(body).hexdigest())
+        return claim.access_key_id
 
     def check_head(self, headers: Mapping[str, str], query: str, now_epoch_seconds: float) -> None:
         """Refuse a head that ``check`` would refuse with any body.
@@ -191,7 +193,7 @@ class Signatures:
             raise UnrecognizedClientException(
                 "The security token included in the request is invalid."
             )
-        return _Claim(given.signature, secret, scope, moment, signed_headers)
+        return _Claim(access_key_id, given.signature, secret, scope, moment, signed_headers)
 
 
 def authorization(

@@ -17,9 +17,15 @@ from cyclopts.types import UInt16
 
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock, SystemClock, VirtualClock
+from dynactor.api.access.policy_files import BadPolicyFile, read_grants
 from dynactor.api.admin.secret_file import BadSecretFile, read_secret
 from dynactor.api.commands.times import parse_time
-from dynactor.api.http.access_keys import BadCredentialsFile, read_access_keys
+from dynactor.api.http.access_keys import (
+    BadCredentialsFile,
+    Profile,
+    access_keys,
+    read_profiles,
+)
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.server_identity import StoreKind
 from dynactor.api.http.signature import AccessKey
@@ -27,6 +33,7 @@ from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.log_settings import LogFormat, LogLevel
 from dynactor.api.serve.trace_options import TraceOptions
+from dynactor.model.access.decision import Grants
 from dynactor.model.limits import (
     BURST_SECONDS,
     ITEM_COLLECTION_BYTES,
@@ -171,6 +178,10 @@ class ServeOptions:
     """File with the access keys that clients must sign with, in the format of ~/.aws/credentials.
     Without the option every access key is accepted."""
 
+    policy_dir: Annotated[Path | None, Parameter(group=_ACCESS)] = None
+    """Directory of IAM policies as JSON files. Profiles of --credentials-file name their policies,
+    and a key may do only what its policies allow. Without the option a key may do everything."""
+
     tls_cert: Annotated[Path | None, Parameter(group=_TLS)] = None
     """File with the certificate of the server and its chain, in PEM form. Both ports then speak
     HTTPS."""
@@ -302,7 +313,7 @@ class ServeOptions:
             )
         self._check_hosts()
         self._check_tls()
-        self.access_keys  # noqa: B018 - to find errors at once
+        self.grants  # noqa: B018 - to find errors at once
         self.admin_secret  # noqa: B018 - likewise
         # The region becomes a part of ARNs, whose fields are separated by colons.
         if _REGION.match(self.region) is None:
@@ -542,12 +553,36 @@ class ServeOptions:
         Raises:
             ConfigurationError: the file has no usable value.
         """
+        return None if self._profiles is None else access_keys(self._profiles)
+
+    @cached_property
+    def _profiles(self) -> tuple[Profile, ...] | None:
         if self.credentials_file is None:
             return None
         try:
-            return read_access_keys(self.credentials_file.expanduser())
+            return read_profiles(self.credentials_file.expanduser())
         except BadCredentialsFile as error:
             raise ConfigurationError(f"--credentials-file: {error}") from None
+
+    @cached_property
+    def grants(self) -> dict[str, Grants] | None:
+        """The policies of each access key; None allows everything.
+
+        Raises:
+            ConfigurationError: a file is not valid.
+        """
+        profiles = self._profiles
+        if self.policy_dir is None:
+            return None
+        if profiles is None:
+            raise ConfigurationError(
+                "--policy-dir needs --credentials-file: its profiles name the policies of their "
+                "keys"
+            )
+        try:
+            return read_grants(profiles, self.policy_dir.expanduser())
+        except BadPolicyFile as error:
+            raise ConfigurationError(f"--policy-dir: {error}") from None
 
     @property
     def access(self) -> Access:

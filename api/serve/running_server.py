@@ -22,6 +22,7 @@ from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.catalog.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.splitting.split_watch import SplitSettings
+from dynactor.api.access.access_control import AccessControl
 from dynactor.api.faults.faulty_operation import with_faults
 from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.protocol import Protocol
@@ -135,9 +136,17 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             certificate = None if opened is None else opened.server
             keys = options.access_keys
             signatures = None if keys is None else Signatures(keys)
+            grants = options.grants
+            access_control = None if grants is None else AccessControl(grants)
             watches = [] if certificate is None else [_certificate_watch(certificate)]
             if signatures is not None and options.credentials_file is not None:
-                watch = key_watch(options.credentials_file.expanduser(), signatures)
+                policy_dir = options.policy_dir
+                watch = key_watch(
+                    options.credentials_file.expanduser(),
+                    signatures,
+                    None if policy_dir is None else policy_dir.expanduser(),
+                    access_control,
+                )
                 watches += [] if watch is None else [watch]
             await enter(watching(watches))
             broker = _broker(options)
@@ -158,6 +167,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                     NOT_IMPLEMENTED,
                     signatures,
                     RequestLog(logs_answers=options.log_level == "debug"),
+                    access_control=access_control,
                 )
             )
             protocol.use(host.databases)
@@ -209,10 +219,12 @@ def _certificate_watch(certificate: ServerCertificate) -> FileWatch:
 
 
 @asynccontextmanager
-async def _protocol(traces: TraceOptions, *parts: Any) -> AsyncIterator[Protocol]:
+async def _protocol(
+    traces: TraceOptions, *parts: Any, access_control: AccessControl | None
+) -> AsyncIterator[Protocol]:
     """The protocol of these parts, which exports traces if they have an endpoint."""
     if traces.traces_endpoint is None:
-        yield Protocol(*parts)
+        yield Protocol(*parts, access_control=access_control)
         return
     # Only a server that exports traces imports the libraries for that.
     from dynactor.api.tracing.trace_export import TraceExport, trace_exporter  # noqa: PLC0415
@@ -221,7 +233,9 @@ async def _protocol(traces: TraceOptions, *parts: Any) -> AsyncIterator[Protocol
     export = TraceExport(trace_exporter(traces.traces_endpoint))
     try:
         sampling = Sampling(traces.traces_sampled)
-        protocol = TracedProtocol(*parts, sink=export, sampling=sampling)
+        protocol = TracedProtocol(
+            *parts, access_control=access_control, sink=export, sampling=sampling
+        )
         protocol.figures.traces = lambda: export.counts
         yield protocol
     finally:

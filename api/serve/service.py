@@ -146,6 +146,7 @@ def _announce(running: RunningServer, options: ServeOptions) -> None:
         + (f"Console on {admin}/\n" if admin and running.has_console else "")
         + (_of_authority(running.authority) if running.authority else "")
         + (_of_clock(running.clock) if running.clock else "")
+        + (_of_policies(options.policy_dir) if options.policy_dir else "")
         + f"Data in {place}\n"
         + f"Try it from Python{with_key} (pip install boto3):\n"
         + f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
@@ -156,6 +157,10 @@ def _announce(running: RunningServer, options: ServeOptions) -> None:
 
 def _of_authority(authority: Path) -> str:
     return f"Clients trust the certificate with AWS_CA_BUNDLE={authority}\n"
+
+
+def _of_policies(policy_dir: Path) -> str:
+    return f"Keys may do only what their policies in {policy_dir} allow\n"
 
 
 def _of_clock(state: ClockState) -> str:

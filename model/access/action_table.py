@@ -172,6 +172,7 @@ ACTIONS: Final[dict[str, Action]] = {
             "dynamodb:Select",
         ),
     ),
+    "SearchVectors": Action(("index", "table"), ()),
     "StartAwsBackupJob": Action(("table",), ()),
     "TagResource": Action(("table",), ("aws:RequestTag/${TagKey}", "aws:TagKeys")),
     "UntagResource": Action(("table",), ("aws:TagKeys",)),

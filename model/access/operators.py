@@ -133,6 +133,11 @@ def _equal(values: Sequence[Template]) -> Matcher:
     return frozenset(_literals(values)).__contains__
 
 
+def literals_of(operator: Operator, values: Sequence[Template]) -> frozenset[str] | None:
+    """The texts that an operator compares for equality, if it does, for a comparison at once."""
+    return frozenset(_literals(values)) if operator.family == "StringEquals" else None
+
+
 def _equal_ignoring_case(values: Sequence[Template]) -> Matcher:
     wanted = frozenset(text.casefold() for text in _literals(values))
     return lambda given: given.casefold() in wanted
@@ -145,7 +150,14 @@ def _any_of(patterns: Sequence[Matcher]) -> Matcher:
 
 
 def _like(values: Sequence[Template]) -> Matcher:
-    return _any_of([text_pattern(value) for value in values])
+    exact = frozenset(_literals(values))
+    starts = tuple(start for value in values if (start := value.start) is not None)
+    others = [
+        text_pattern(value) for value in values if value.literal is None and value.start is None
+    ]
+    if not others:
+        return lambda given: given in exact or given.startswith(starts)
+    return _any_of([exact.__contains__, lambda given: given.startswith(starts), *others])
 
 
 def _arn_like(values: Sequence[Template]) -> Matcher:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from dynactor.model.access.operators import Operator
+from dynactor.model.access.operators import Operator, literals_of
 from dynactor.model.access.policy import Condition, Statement
 from dynactor.model.access.principal import Principal, is_of_caller
-from dynactor.model.access.templates import Matcher, Template, arn_pattern, text_pattern
+from dynactor.model.access.templates import Template, arn_pattern, text_pattern
 
 
 class UnknownFact(Exception):
@@ -49,14 +49,14 @@ class Rule:
 
     def holds(self, facts: Facts) -> bool:
         """Whether all conditions hold. An unknown fact makes a Deny hold, and an Allow not."""
-        is_unknown = False
+        holds = True
         for test in self._tests:
             try:
                 if not test(facts):
                     return False
             except UnknownFact:
-                is_unknown = True
-        return self._is_deny if is_unknown else True
+                holds = self._is_deny
+        return holds
 
 
 class CompiledStatement:
@@ -117,17 +117,60 @@ def _test(statement: Statement, condition: Condition, values: list[Template]) ->
     if operator.family == "Null":
         wants_absent = operator.matcher(values)
         return lambda facts: bool(wants_absent("true" if not facts.values(key) else "false"))
-    accepts = _accepts(operator, values)
     if_absent = _holds_if_absent(operator)
-    holds_for = _quantifier(operator, is_deny=statement.effect == "Deny")
+    is_any = operator.qualifier == "ForAnyValue" or (
+        # Without a qualifier, one value decides. If a request has several, each may deny, and all
+        # must allow.
+        not operator.qualifier and statement.effect == "Deny"
+    )
+    if any(value.variables for value in values):
+        return _test_with_variables(condition, values, if_absent=if_absent, is_any=is_any)
+    holds = _holds(operator, values, is_any=is_any)
+
+    def test(facts: Facts) -> bool:
+        given = facts.values(key)
+        return holds(given) if given else if_absent
+
+    return test
+
+
+def _test_with_variables(
+    condition: Condition, values: list[Template], *, if_absent: bool, is_any: bool
+) -> Test:
+    """The test of a condition whose values depend on the request."""
+    operator, key = condition.operator, condition.key
 
     def test(facts: Facts) -> bool:
         given = facts.values(key)
         if not given:
             return if_absent
-        return holds_for(accepts(facts), given)
+        filled = [value.with_values(facts.values) for value in values]
+        known = [one for one in filled if one is not None]
+        return _holds(operator, known, is_any=is_any)(given)
 
     return test
+
+
+def _holds(
+    operator: Operator, values: list[Template], *, is_any: bool
+) -> Callable[[Sequence[str]], bool]:
+    """Whether a condition holds for the values of a request: for any, or for all of them."""
+    texts = literals_of(operator, values)
+    if texts is not None and not operator.negated:
+        if is_any:
+            return lambda given: not texts.isdisjoint(given)
+        return texts.issuperset
+    matches = operator.matcher(values)
+    negated = operator.negated
+
+    def holds(given: Sequence[str]) -> bool:
+        for one in given:
+            is_accepted = bool(matches(one)) is not negated
+            if is_accepted is is_any:
+                return is_any
+        return not is_any
+
+    return holds
 
 
 def _holds_if_absent(operator: Operator) -> bool:
@@ -138,38 +181,3 @@ def _holds_if_absent(operator: Operator) -> bool:
         case "ForAnyValue":
             return operator.if_exists
     return operator.if_exists or operator.negated
-
-
-def _quantifier(
-    operator: Operator, *, is_deny: bool
-) -> Callable[[Callable[[str], bool], Sequence[str]], bool]:
-    """How the results for several values are combined.
-
-    Without a qualifier, one value decides. If a request has several, each may deny, and all must
-    allow.
-    """
-    is_any = operator.qualifier == "ForAnyValue" or (not operator.qualifier and is_deny)
-    if is_any:
-        return lambda accepts, given: any(map(accepts, given))
-    return lambda accepts, given: all(map(accepts, given))
-
-
-def _accepts(
-    operator: Operator, values: list[Template]
-) -> Callable[[Facts], Callable[[str], bool]]:
-    """The function that accepts a value of the request, which may depend on the request."""
-    if not any(value.variables for value in values):
-        accepts = _negated(operator, operator.matcher(values))
-        return lambda _: accepts
-
-    def accepts_of(facts: Facts) -> Callable[[str], bool]:
-        filled = [value.with_values(facts.values) for value in values]
-        return _negated(operator, operator.matcher([one for one in filled if one is not None]))
-
-    return accepts_of
-
-
-def _negated(operator: Operator, matches: Matcher) -> Callable[[str], bool]:
-    if operator.negated:
-        return lambda given: not matches(given)
-    return lambda given: bool(matches(given))

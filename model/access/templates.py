@@ -61,6 +61,14 @@ class Template(Struct, frozen=True):
             return None
         return "".join(str(part) for part in self.parts)
 
+    @property
+    def start(self) -> str | None:
+        """The text before a single ``*`` at the end, if the template has only both."""
+        match self.parts:
+            case (str() as start, Wildcard("*")):
+                return start
+        return None
+
     def with_values(
         self, lookup: Lookup, is_known: Callable[[str], bool] | None = None
     ) -> Template | None:

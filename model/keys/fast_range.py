@@ -44,6 +44,29 @@ class _Terms(Struct, frozen=True):
     values: int
 
 
+def partition_value(
+    text: str,
+    names: Mapping[str, str] | None,
+    values: Mapping[str, Any] | None,
+    schema: KeySchema,
+) -> object:
+    """The value of the partition key that a typical condition gives, not checked; else None."""
+    terms = _terms_of(text)
+    if terms is None or values is None or len(schema.partition) > 1:
+        return None
+    partition = schema.partition[0].name
+    found = None
+    for term in terms.terms:
+        name: str | None = term.name
+        if term.name[0] == "#":
+            name = names.get(term.name) if names else None
+        if name == partition:
+            if term.operator != "=" or found is not None:
+                return None
+            found = values.get(term.values[0])
+    return found
+
+
 def range_of(
     text: str,
     names: Mapping[str, str] | None,

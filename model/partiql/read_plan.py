@@ -77,6 +77,16 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
     )
 
 
+def partition_values(select: Select, schema: KeySchema) -> list[AttributeValue] | None:
+    """The partition keys that a SELECT reads; None if it reads all.
+
+    Raises:
+        ValidationException: see ``read_plan``.
+    """
+    nodes = [] if select.where is None else conjuncts(select.where.root)
+    return _partitions(nodes, schema)
+
+
 def is_of_one_item(select: Select, schema: KeySchema) -> bool:
     """Whether a SELECT gives the table's whole key by equality, and no other condition."""
     if select.index is not None or select.where is None:

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.api.http.access_keys import BadCredentialsFile, own_access_key, read_access_keys
+from dynactor.api.http.access_keys import (
+    BadCredentialsFile,
+    Profile,
+    access_keys,
+    own_access_key,
+    read_profiles,
+)
 from dynactor.api.http.signature import AccessKey
 from dynactor.api.serve.options import ServeOptions
 
@@ -25,7 +31,7 @@ def write(tmp_path: Path):
 
 def test_each_profile_has_a_key(write):
     text = PROFILE.format("default", "A1", "se%cr/et;+=1") + PROFILE.format("ops", "A2", "two")
-    assert read_access_keys(write(text)) == (
+    assert access_keys(read_profiles(write(text))) == (
         AccessKey("A1", "se%cr/et;+=1"),
         AccessKey("A2", "two"),
     )
@@ -33,12 +39,12 @@ def test_each_profile_has_a_key(write):
 
 def test_a_profile_without_a_key_and_other_settings_are_ignored(write):
     text = "# ours\n[sso]\nregion = eu-west-1\n" + PROFILE.format("a", "A1", "one")
-    assert read_access_keys(write(text)) == (AccessKey("A1", "one"),)
+    assert access_keys(read_profiles(write(text))) == (AccessKey("A1", "one"),)
 
 
 def test_one_key_may_be_in_two_profiles(write):
     text = PROFILE.format("a", "A1", "one") + PROFILE.format("b", "A1", "one")
-    assert read_access_keys(write(text)) == (AccessKey("A1", "one"),)
+    assert access_keys(read_profiles(write(text))) == (AccessKey("A1", "one"),)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +68,14 @@ def test_one_key_may_be_in_two_profiles(write):
 )
 def test_an_unusable_file_is_reported_without_its_secrets(write, text: str, words: str):
     with pytest.raises(BadCredentialsFile) as caught:
-        read_access_keys(write(text))
+        read_profiles(write(text))
     assert words in str(caught.value)
     assert "top-secret" not in str(caught.value)
 
 
 def test_the_error_for_a_missing_file_names_it(tmp_path: Path):
     with pytest.raises(BadCredentialsFile, match="No such file"):
-        read_access_keys(tmp_path / "none")
+        read_profiles(tmp_path / "none")
 
 
 def test_the_file_is_read_once(write):
@@ -84,7 +90,7 @@ def test_binary_data_is_reported(tmp_path: Path):
     path = tmp_path / "credentials"
     path.write_bytes(b"\xff\xfe[a]")
     with pytest.raises(BadCredentialsFile, match="can't be read"):
-        read_access_keys(path)
+        read_profiles(path)
 
 
 def test_commands_use_the_access_key_of_the_environment():
@@ -93,3 +99,22 @@ def test_commands_use_the_access_key_of_the_environment():
     )
     assert own_access_key({"AWS_ACCESS_KEY_ID": "A1"}) is None
     assert own_access_key({}) is None
+
+
+def test_a_profile_names_policies_and_tags(write):
+    text = PROFILE.format("a", "A1", "one") + "policies = readers, own-items,\ntags = team = blue\n"
+    key = AccessKey("A1", "one")
+    assert read_profiles(write(text)) == (
+        Profile("a", key, ("readers", "own-items"), {"team": "blue"}),
+    )
+
+
+def test_one_key_has_the_same_policies_in_two_profiles(write):
+    text = PROFILE.format("a", "A1", "one") + "policies = x\n" + PROFILE.format("b", "A1", "one")
+    with pytest.raises(BadCredentialsFile, match="A1 has different policies or tags in"):
+        read_profiles(write(text))
+
+
+def test_a_tag_has_a_value(write):
+    with pytest.raises(BadCredentialsFile, match="must be KEY=VALUE"):
+        read_profiles(write(PROFILE.format("a", "A1", "one") + "tags = blue\n"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from dynactor.api.http.access_keys import read_access_keys
+from dynactor.api.http.access_keys import access_keys, read_profiles
 from dynactor.api.http.signature import AccessKey, Signatures, authorization
 from dynactor.api.serve.key_watch import key_watch
 from dynactor.model.errors import UnrecognizedClientException
@@ -39,7 +39,7 @@ def is_accepted(signatures: Signatures, key: AccessKey) -> bool:
 def test_keys_are_added_and_revoked_when_the_file_changes(tmp_path: Path):
     path = tmp_path / "keys"
     path.write_text(text_of(ONE))
-    signatures = Signatures(read_access_keys(path))
+    signatures = Signatures(access_keys(read_profiles(path)))
     watch = key_watch(path, signatures)
     assert watch is not None
     assert [is_accepted(signatures, key) for key in (ONE, OTHER)] == [True, False]
@@ -57,7 +57,7 @@ def test_a_broken_or_missing_file_keeps_the_keys_and_logs_no_secret(
 ):
     path = tmp_path / "keys"
     path.write_text(text_of(ONE))
-    signatures = Signatures(read_access_keys(path))
+    signatures = Signatures(access_keys(read_profiles(path)))
     watch = key_watch(path, signatures)
     assert watch is not None
     if text is None:

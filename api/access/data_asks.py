@@ -1,0 +1,249 @@
+"""The actions of operations on items.
+
+Sources: Developer Guide, "DynamoDB API permissions reference", "Using IAM with DynamoDB
+transactions" and "IAM security policies with PartiQL for DynamoDB".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dynactor.api.access.ask import Ask, Asking
+from dynactor.api.access.facts import DataFacts
+from dynactor.api.access.item_facts import ItemFacts, QueryFacts, ScanFacts, StatementFacts
+from dynactor.api.requests import structures
+from dynactor.api.requests.foreign_arns import named_table
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import DynamoDBError
+from dynactor.model.partiql.binding import Prepared, check_parameters, prepare
+from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
+
+_SPECIFIC: Final = ("SPECIFIC_ATTRIBUTES",)
+_ALL: Final = ("ALL_ATTRIBUTES",)
+_ALL_PROJECTED: Final = ("ALL_PROJECTED_ATTRIBUTES",)
+_NONE: Final = ("NONE",)
+_ALL_OLD: Final = ("ALL_OLD",)
+
+
+def get_item(asking: Asking) -> Iterator[Ask]:
+    """GetItem."""
+    request = asking.request
+    own = {"select": _selected(request), "returnconsumedcapacity": _capacity(request)}
+    yield _of_items(asking, asking.action, request.TableName, own, (request.Key,), members=request)
+
+
+def write_item(asking: Asking) -> Iterator[Ask]:
+    """PutItem, UpdateItem and DeleteItem."""
+    request = asking.request
+    item = request.Item if asking.operation == "PutItem" else request.Key
+    own = {"returnvalues": _returned(request), "returnconsumedcapacity": _capacity(request)}
+    yield _of_items(asking, asking.action, request.TableName, own, (item,), members=request)
+
+
+def query(asking: Asking) -> Iterator[Ask]:
+    """Query."""
+    yield _of_page(asking, QueryFacts)
+
+
+def scan(asking: Asking) -> Iterator[Ask]:
+    """Scan."""
+    yield _of_page(asking, ScanFacts)
+
+
+def batch_get_item(asking: Asking) -> Iterator[Ask]:
+    """BatchGetItem: the same action for each table."""
+    capacity = _capacity(asking.request)
+    for name, of_table in asking.request.RequestItems.items():
+        own = {"select": _selected(of_table), "returnconsumedcapacity": capacity}
+        yield _of_items(asking, asking.action, name, own, of_table.Keys, members=of_table)
+
+
+def batch_write_item(asking: Asking) -> Iterator[Ask]:
+    """BatchWriteItem: the same action for each table."""
+    own = {"returnconsumedcapacity": _capacity(asking.request)}
+    for name, requests in asking.request.RequestItems.items():
+        items = [item for one in requests for item in _written(one)]
+        yield _of_items(asking, asking.action, name, own, items, members=None)
+
+
+def _written(request: structures.WriteRequestShape) -> Iterator[dict[str, Any]]:
+    """The items and keys in one write; the operation refuses all but one."""
+    if request.PutRequest is not None:
+        yield request.PutRequest.Item
+    if request.DeleteRequest is not None:
+        yield request.DeleteRequest.Key
+
+
+def transact_get_items(asking: Asking) -> Iterator[Ask]:
+    """TransactGetItems: GetItem for each item."""
+    capacity = _capacity(asking.request)
+    for one in asking.request.TransactItems:
+        get = one.Get
+        own = {
+            "select": _selected(get),
+            "returnconsumedcapacity": capacity,
+            "enclosingoperation": (asking.operation,),
+        }
+        yield _of_items(asking, "dynamodb:GetItem", get.TableName, own, (get.Key,), members=get)
+
+
+# The members of an action in TransactWriteItems.
+_ACTIONS: Final = {
+    "ConditionCheck": "dynamodb:ConditionCheckItem",
+    "Put": "dynamodb:PutItem",
+    "Delete": "dynamodb:DeleteItem",
+    "Update": "dynamodb:UpdateItem",
+}
+
+
+def transact_write_items(asking: Asking) -> Iterator[Ask]:
+    """TransactWriteItems: the action of each write or check."""
+    capacity = _capacity(asking.request)
+    for one in asking.request.TransactItems:
+        for member, action in _ACTIONS.items():
+            given = getattr(one, member)
+            if given is None:
+                continue
+            own = {
+                "returnvalues": _returned(given),
+                "returnconsumedcapacity": capacity,
+                "enclosingoperation": (asking.operation,),
+            }
+            item = given.Item if member == "Put" else given.Key
+            yield _of_items(asking, action, given.TableName, own, (item,), members=given)
+
+
+def execute_statements(asking: Asking) -> Iterator[Ask]:
+    """ExecuteStatement, BatchExecuteStatement and ExecuteTransaction: an action each.
+
+    The operation finds the faults of statements. A faulty statement reads and writes nothing.
+    """
+    request = asking.request
+    match asking.operation:
+        case "ExecuteStatement":
+            statements = (request,)
+        case "BatchExecuteStatement":
+            statements = request.Statements
+        case _:
+            statements = request.TransactStatements
+    for one in statements:
+        try:
+            prepared = prepare(one.Statement)
+        except DynamoDBError:
+            continue
+        try:
+            yield _of_statement(asking, one, prepared)
+        except DynamoDBError:
+            # The operation may look at the index before it reports the fault.
+            if prepared.index is not None:
+                yield _of_faulty(asking, *prepared.index)
+
+
+_STATEMENT_ACTIONS: Final[dict[type[Statement], str]] = {
+    Select: "dynamodb:PartiQLSelect",
+    Exists: "dynamodb:PartiQLSelect",
+    Insert: "dynamodb:PartiQLInsert",
+    Update: "dynamodb:PartiQLUpdate",
+    Delete: "dynamodb:PartiQLDelete",
+}
+
+
+def _of_statement(asking: Asking, request: Any, prepared: Prepared) -> Ask:
+    """The ask of one statement.
+
+    Raises:
+        ValidationException, SerializationException: the statement is faulty for any table.
+    """
+    parameters = request.Parameters or []
+    check_parameters(parameters)
+    statement = prepared.bound(parameters)
+    source = statement.select if isinstance(statement, Exists) else statement
+    name = named_table(asking.database, source.table)
+    index = source.index if isinstance(source, Select) else None
+    resource = asking.table_arn(name if index is None else f"{name}/index/{index}")
+    own = _own_of_statement(asking, request, statement)
+    facts = StatementFacts(
+        asking.facts, asking.database.usable_table(name), own, prepared, statement
+    )
+    return Ask(_STATEMENT_ACTIONS[type(statement)], resource, facts)
+
+
+def _of_faulty(asking: Asking, table: str, index: str) -> Ask:
+    name = table.rpartition("/")[2]
+    facts = DataFacts(asking.facts, None, {})
+    return Ask("dynamodb:PartiQLSelect", asking.table_arn(f"{name}/index/{index}"), facts)
+
+
+def _own_of_statement(
+    asking: Asking, request: Any, statement: Statement
+) -> Mapping[str, Sequence[str] | None]:
+    own: dict[str, Sequence[str] | None] = {"enclosingoperation": (asking.operation,)}
+    match statement:
+        case Select(projector=projector) | Exists(Select(projector=projector)):
+            own["select"] = _ALL if projector is None else _SPECIFIC
+        case Update(return_values=return_values):
+            own["returnvalues"] = _with_failure(return_values, request)
+        case Delete(returning=returning):
+            own["returnvalues"] = _with_failure("ALL_OLD" if returning else "NONE", request)
+    return own
+
+
+def _of_items(
+    asking: Asking,
+    action: str,
+    given_name: str,
+    own: Mapping[str, Sequence[str] | None],
+    items: Sequence[dict[str, Any]],
+    *,
+    members: Struct | None,
+) -> Ask:
+    """The ask of an action on items of one table; ``members`` has the expressions."""
+    name = table_name(given_name)
+    facts = ItemFacts(asking.facts, asking.database.usable_table(name), own, items, members)
+    return Ask(action, asking.table_arn(name), facts)
+
+
+def _of_page(asking: Asking, facts: type[ScanFacts]) -> Ask:
+    request = asking.request
+    name = table_name(request.TableName)
+    own = {
+        "select": _selected_in_page(request),
+        "returnconsumedcapacity": _capacity(request),
+    }
+    index = request.IndexName
+    resource = asking.table_arn(name if index is None else f"{name}/index/{index}")
+    table = asking.database.usable_table(name)
+    return Ask(asking.action, resource, facts(asking.facts, table, own, request))
+
+
+def _selected(request: Any) -> Sequence[str]:
+    """The Select of a read by key, which depends on its projection."""
+    if getattr(request, "AttributesToGet", None) or request.ProjectionExpression is not None:
+        return _SPECIFIC
+    return _ALL
+
+
+def _selected_in_page(request: Any) -> Sequence[str]:
+    if request.Select is not None:
+        return (request.Select,)
+    if request.AttributesToGet is not None or request.ProjectionExpression is not None:
+        return _SPECIFIC
+    return _ALL if request.IndexName is None else _ALL_PROJECTED
+
+
+def _capacity(request: Any) -> Sequence[str]:
+    return (request.ReturnConsumedCapacity or "NONE",)
+
+
+def _returned(request: Any) -> Sequence[str]:
+    return _with_failure(getattr(request, "ReturnValues", None) or "NONE", request)
+
+
+def _with_failure(return_values: str, request: Any) -> Sequence[str]:
+    """ReturnValues, and ALL_OLD too if a failed condition returns the item."""
+    if request.ReturnValuesOnConditionCheckFailure != "ALL_OLD" or return_values == "ALL_OLD":
+        return (return_values,)
+    return _ALL_OLD if return_values == "NONE" else (return_values, "ALL_OLD")

@@ -1,0 +1,127 @@
+"""Policies from files: the options, mistakes at start, and changes while the server runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from dynactor.api.access.access_control import AccessControl
+from dynactor.api.access.policy_files import BadPolicyFile, read_grants
+from dynactor.api.http.access_keys import access_keys, read_profiles
+from dynactor.api.http.signature import Signatures
+from dynactor.api.serve.configuration_error import ConfigurationError
+from dynactor.api.serve.key_watch import key_watch
+from dynactor.api.serve.options import ServeOptions
+from dynactor.model.access.decision import Grants
+from tests.support.access.deciding import ALLOWED, decision
+
+KEYS = (
+    "[app]\naws_access_key_id = AKIDAPP\naws_secret_access_key = secret\npolicies = readers\n"
+    "[other]\naws_access_key_id = AKIDOTHER\naws_secret_access_key = secret\n"
+)
+
+
+def policy_text(action: str) -> str:
+    statement = {"Effect": "Allow", "Action": action, "Resource": "*"}
+    return json.dumps({"Version": "2012-10-17", "Statement": statement}, indent=1)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    credentials, policies = tmp_path / "keys", tmp_path / "policies"
+    credentials.write_text(KEYS)
+    policies.mkdir()
+    (policies / "readers.json").write_text(policy_text("dynamodb:Get*"))
+    return credentials, policies
+
+
+def actions_of(grants: dict[str, Grants]) -> dict[str, list[str]]:
+    names = ["dynamodb:GetItem", "dynamodb:Scan"]
+    return {
+        key: [name for name in names if decision(of_key, name) == ALLOWED]
+        for key, of_key in grants.items()
+    }
+
+
+def test_profiles_name_their_policies(files: tuple[Path, Path]):
+    credentials, policies = files
+    options = ServeOptions(credentials_file=credentials, policy_dir=policies)
+    assert options.grants is not None
+    assert actions_of(options.grants) == {"AKIDAPP": ["dynamodb:GetItem"], "AKIDOTHER": []}
+    assert ServeOptions(credentials_file=credentials).grants is None
+
+
+def test_policies_need_access_keys(files: tuple[Path, Path]):
+    with pytest.raises(ConfigurationError, match="--policy-dir needs --credentials-file"):
+        ServeOptions(policy_dir=files[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("more.json", policy_text("dynamodb:Gte"), "more.json:5: dynamodb:Gte is not an action"),
+        ("more.json", "{", "more.json:1: this is not JSON"),
+        ("more.json", "\ud800", "can't be read"),
+        ("readers.json", None, "names the policy readers, but"),
+    ],
+)
+def test_a_mistake_is_found_at_start(
+    files: tuple[Path, Path], name: str, text: str | None, message: str
+):
+    path = files[1] / name
+    if text is None:
+        path.unlink()
+    else:
+        path.write_bytes(text.encode(errors="surrogatepass"))
+    with pytest.raises(ConfigurationError, match=message):
+        ServeOptions(credentials_file=files[0], policy_dir=files[1])
+
+
+def test_a_directory_is_needed(files: tuple[Path, Path]):
+    with pytest.raises(ConfigurationError, match="is not a directory"):
+        ServeOptions(credentials_file=files[0], policy_dir=files[1] / "none")
+
+
+def test_a_profile_must_have_a_name_that_users_may_have(files: tuple[Path, Path]):
+    files[0].write_text(KEYS.replace("[other]", "[our app]"))
+    with pytest.raises(BadPolicyFile, match=r"\[our app\] is no name of a user"):
+        read_grants(read_profiles(files[0]), files[1])
+
+
+class SeenGrants(AccessControl):
+    """Shows the policies in force."""
+
+    def seen(self) -> Any:
+        return actions_of(dict(self._grants))
+
+
+def test_policies_change_with_their_files(files: tuple[Path, Path]):
+    credentials, policies = files
+    control = SeenGrants({})
+    signatures = Signatures(access_keys(read_profiles(credentials)))
+    watch = key_watch(credentials, signatures, policies, control)
+    assert watch is not None
+    first = {"AKIDAPP": ["dynamodb:GetItem"], "AKIDOTHER": []}
+    assert control.seen() == first
+    (policies / "writers.json").write_text(policy_text("dynamodb:*"))
+    (policies / "readers.json").write_text("{")
+    with structlog.testing.capture_logs() as lines:
+        watch.check()
+    assert control.seen() == first
+    assert [line["event"] for line in lines] == ["access_keys_unchanged"]
+    assert "readers.json:1: this is not JSON" in lines[0]["reason"]
+    (policies / "readers.json").write_text(policy_text("dynamodb:Scan"))
+    credentials.write_text(KEYS + "policies = writers\n")
+    watch.check()
+    assert control.seen() == {
+        "AKIDAPP": ["dynamodb:Scan"],
+        "AKIDOTHER": ["dynamodb:GetItem", "dynamodb:Scan"],
+    }
+    # A profile names a policy whose file is gone.
+    (policies / "writers.json").unlink()
+    watch.check()
+    assert control.seen()["AKIDOTHER"] == ["dynamodb:GetItem", "dynamodb:Scan"]
