@@ -95,12 +95,9 @@ class Request(Struct, frozen=True):
     explain: str = ""
     # All headers, names in lower case, bytes as Latin-1: a signature may cover any of them.
     headers: Mapping[str, str] = {}
-<<<<<<< HEAD
+    client: Client = NO_CLIENT
     # The caller has proved who it is, without a signature: a page of the console.
     is_signed_in: bool = False
-=======
-    client: Client = NO_CLIENT
->>>>>>> ed71fe22 (Let policies in IAM's format say what each access key may do)
 
 
 class Answer(Struct, frozen=True):
@@ -355,7 +352,7 @@ class Protocol:
         if self.databases is not None:
             return self._perform_in_region(asked, operation, decoded, self.databases, access_key_id)
         call = asked.call = Call(self.database, decoded, request.host, asked.paid, request.headers)
-        if self._access_control is not None:
+        if self._access_control is not None and not request.is_signed_in:
             self._access_control.check(access_key_id, operation.name, call, request)
         return operation.handle(call)
 
@@ -401,7 +398,7 @@ class Protocol:
         """Execute an operation in one of several databases."""
         request = asked.request
         call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
-        if self._access_control is not None:
+        if self._access_control is not None and not request.is_signed_in:
             self._access_control.check(access_key_id, operation.name, call, request)
         return operation.handle(call)
 

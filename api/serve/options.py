@@ -48,10 +48,12 @@ from dynactor.storage.namespaces import Separation
 
 # Each group fits on one screen.
 _ACCESS: Final = Group("Addresses and access", sort_key=1)
+_KEYS: Final = Group("Keys and policies", sort_key=1)
 _TLS: Final = Group("TLS", sort_key=2)
 _DATA: Final = Group("Data", sort_key=2)
 _REGIONS: Final = Group("Regions and compatibility", sort_key=2)
-_PROCESS: Final = Group("Admin port and process", sort_key=3)
+_ADMIN: Final = Group("Admin port", sort_key=3)
+_PROCESS: Final = Group("Process", sort_key=3)
 _LIMITS: Final = Group("Throughput and expiry", sort_key=4)
 _TEST_TABLES: Final = Group(
     "For testers: tables and indexes",
@@ -133,24 +135,24 @@ class ServeOptions:
     serve_backup: Annotated[bool, Parameter(group=_DATA, negative=())] = False
     """Allow a backup as --data-dir. The server changes the backup, so it is no longer one."""
 
-    admin_port: Annotated[UInt16 | None, Parameter(group=_PROCESS)] = None
+    admin_port: Annotated[UInt16 | None, Parameter(group=_ADMIN)] = None
     """Port for metrics, health checks, backups, replays, insights and the virtual clock. 0 takes a
     free port. Default: the first free port from 8001 to 8010, with --port 0 any free port."""
 
-    no_admin: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
+    no_admin: Annotated[bool, Parameter(group=_ADMIN, negative=())] = False
     """Do not open the admin port."""
 
-    console: Annotated[Console, Parameter(group=_PROCESS)] = "full"
+    console: Annotated[Console, Parameter(group=_ADMIN)] = "full"
     """Web pages on the admin port that show the tables. read-only: they can't change anything."""
 
-    no_console: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
+    no_console: Annotated[bool, Parameter(group=_ADMIN, negative=())] = False
     """Do not serve the console."""
 
-    admin_secret_file: Annotated[Path | None, Parameter(group=_PROCESS)] = None
+    admin_secret_file: Annotated[Path | None, Parameter(group=_ADMIN)] = None
     """File with the secret for changes over the admin port from other machines. Callers on the same
     machine need no secret."""
 
-    admin_host: Annotated[str, Parameter(group=_PROCESS)] = "127.0.0.1"
+    admin_host: Annotated[str, Parameter(group=_ADMIN)] = "127.0.0.1"
     """Address of the admin port. An address other than loopback needs --allow-open."""
 
     region: Annotated[str, Parameter(group=_REGIONS)] = "us-east-1"
@@ -174,11 +176,11 @@ class ServeOptions:
     log_level: Annotated[LogLevel, Parameter(group=_PROCESS)] = "info"
     """Lowest level to log. debug logs every request."""
 
-    credentials_file: Annotated[Path | None, Parameter(group=_ACCESS)] = None
+    credentials_file: Annotated[Path | None, Parameter(group=_KEYS)] = None
     """File with the access keys that clients must sign with, in the format of ~/.aws/credentials.
     Without the option every access key is accepted."""
 
-    policy_dir: Annotated[Path | None, Parameter(group=_ACCESS)] = None
+    policy_dir: Annotated[Path | None, Parameter(group=_KEYS)] = None
     """Directory of IAM policies as JSON files. Profiles of --credentials-file name their policies,
     and a key may do only what its policies allow. Without the option a key may do everything."""
 
