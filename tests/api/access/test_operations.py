@@ -89,7 +89,7 @@ def statements(actions: list[tuple[str, str]]) -> list[dict[str, str]]:
     ]
 
 
-# Each request is sent several times, and only a missing permission is looked for.
+# Each request is sent several times. Only a missing permission counts.
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
 async def test_an_operation_needs_just_its_actions(operation: str):
     async with calling() as callers:

@@ -69,7 +69,7 @@ async def items(callers: Callers) -> list[Any]:
 
 
 async def test_a_scan_passes_leading_keys_if_the_policy_allows_scans():
-    """As on AWS: ForAllValues is true without values. So a tenant's policy must not allow Scan."""
+    """ForAllValues is true without values, as on AWS, so a tenant must not have Scan."""
     async with running_database() as database:
         callers = Callers(database)
         callers.add("root", policy({}))
