@@ -27,7 +27,7 @@ from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.catalog.destination_phases import DestinationPhases, EnableDestination
-from dynactor.actors.catalog.phases import GONE, Phase, PhaseMachine
+from dynactor.actors.catalog.phases import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
@@ -156,8 +156,8 @@ class RestorePhases:
         self._fillings: dict[int, _Filling] = {}
         # By table id: the function that ends the phase INDEXES.
         self._indexes_over: dict[int, Callable[[], None]] = {}
-        # The ids of tables whose next phase the store refused; the phase is retried.
-        self._refused: set[int] = set()
+        # The tables and indexes whose next phase the store refused; the phase is retried.
+        self._refused: set[Subject] = set()
 
     async def begin(self, message: RestoreTable) -> TableState:
         """Create the table, still empty.
@@ -252,15 +252,14 @@ class RestorePhases:
             over()
 
     @contextmanager
-    def trying(self, table: Table) -> Iterator[None]:
+    def trying(self, subject: Subject) -> Iterator[None]:
         """Note whether the store refuses the next phase of a table or of an index."""
-        table_id = table.definition.table_id
-        self._refused.discard(table_id)
         try:
             yield
         except (StoreError, DynamoDBError):
-            self._refused.add(table_id)
+            self._refused.add(subject)
             raise
+        self._refused.discard(subject)
 
     def may_be_canceled(self, table: Table) -> bool:
         """Whether a table may be deleted while it is being restored.
@@ -276,7 +275,7 @@ class RestorePhases:
             return True
         filling = self._fillings.get(table_id)
         return (
-            table_id in self._refused
+            any(subject.table_id == table_id for subject in self._refused)
             or (filling is not None and (filling.scan.is_refused or filling.scan.mailbox.closed))
             or any(actors.is_stuck for actors in table.followers.indexes.values())
         )
@@ -294,8 +293,9 @@ class RestorePhases:
 
     async def forget(self, table: Table) -> None:
         """Stop restoring a table, until it is resumed."""
-        self.machine.forget(table.definition.table_id)
-        self._refused.discard(table.definition.table_id)
+        table_id = table.definition.table_id
+        self.machine.forget(table_id)
+        self._refused = {subject for subject in self._refused if subject.table_id != table_id}
         await self._stop_filling(table)
 
     async def close(self) -> None:

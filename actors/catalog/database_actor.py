@@ -402,7 +402,7 @@ class DatabaseActor:
             if table is not None and table.definition.records_changes:
                 self._streams.attach(await table.followers.feeds())
         elif (table := self._find(message.subject)) is not None:
-            with self._restores.trying(table):
+            with self._restores.trying(message.subject):
                 if message.kind == self._index_machine.kind:
                     await self._index_machine.end(message)
                     self._restores.check_indexes(table)

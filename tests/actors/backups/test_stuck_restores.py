@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import Future
 from collections.abc import Callable, Sequence
 
@@ -25,6 +26,7 @@ from tests.support.databases.databases import running_database, table_definition
 from tests.support.databases.failing_pages import FailingPages
 from tests.support.databases.transacting import until
 from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.stepped_store import SteppedStore, commits_of, loads_of, turns
 from tests.support.stores.store import memory_store
 
 
@@ -106,6 +108,33 @@ async def test_a_table_can_be_deleted_when_the_end_of_its_backfill_cannot_be_sto
             with capture_logs() as logs:
                 await until(lambda: any(each["event"] == "catalog_change_delayed" for each in logs))
             await deleted(database, backup, inner)
+
+
+async def test_a_table_can_be_deleted_when_only_one_of_its_indexes_makes_progress() -> None:
+    async with memory_store() as inner:
+        full = FullFor(inner)
+        store = SteppedStore(full)
+        async with running_database(store) as database:
+            backup = await backed_up(database)
+            await begin_restore(database, backup)
+            table = database.table_in_any_state("Restored")
+            table_id = table.definition.table_id
+            backfill = store.gate_before(commits_of(key_layout.backfill_cursor(table_id, 3)))
+            subscriber = key_layout.index_subscriber(table_id, 3)
+            first_log = key_layout.checkpoint(subscriber, table.partitions.map.numbers[0])
+            await until(lambda: backfill.is_reached)
+            full.is_full_for = is_catalog
+            with capture_logs() as logs:
+                await until(lambda: any(each["event"] == "catalog_change_delayed" for each in logs))
+            # The store refuses the next phase of index 2. Index 3 enters a phase in memory.
+            catching_up = store.gate_before(loads_of(first_log))
+            backfill.open()
+            await until(lambda: catching_up.is_reached)
+            deletion = asyncio.create_task(database.delete_table("Restored"))
+            await turns()
+            catching_up.open()
+            await deletion
+            assert database.table_names() == ["Thread"]
 
 
 async def test_a_table_can_be_deleted_when_the_actor_of_its_backfill_was_abandoned() -> None:
