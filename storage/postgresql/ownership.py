@@ -49,8 +49,16 @@ class Ownership:
     async def keep(self, lost: Callable[[Closed], None], beat: Callable[[bool], None]) -> None:
         """Hold the lock until another server takes over; lock again after a lost connection.
 
-        Each second ``beat`` gets whether PostgreSQL answers.
+        Each second ``beat`` gets whether PostgreSQL answers. When this task ends, it releases the
+        lock, so that another server can start.
         """
+        try:
+            await self._keep(lost, beat)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await close_connection(self._connection)
+
+    async def _keep(self, lost: Callable[[Closed], None], beat: Callable[[bool], None]) -> None:
         beats = 0
         is_locked = True
         while True:
@@ -78,10 +86,6 @@ class Ownership:
 
     async def _ask(self, query: str) -> Any:
         return await self._connection.fetchrow(query, timeout=STATEMENT_SECONDS)
-
-    async def end(self) -> None:
-        """Release the lock, so that another server can start."""
-        await close_connection(self._connection)
 
 
 async def take_ownership(address: Address, statements: Statements, connection: Any) -> Ownership:

@@ -82,7 +82,6 @@ async def open_postgresql(url: str, read_url: str | None = None) -> AsyncIterato
             finally:
                 with anyio.CancelScope(shield=True):
                     await store.close()
-                    await ownership.end()
                 tasks.cancel_scope.cancel()
     kept.raise_again()
 
