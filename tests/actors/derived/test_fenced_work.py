@@ -224,8 +224,10 @@ async def test_a_sweeper_stops_when_it_is_fenced() -> None:
 async def test_a_phase_of_the_database_stops_when_it_is_fenced() -> None:
     async with claimed() as it:
         await it.table()
+        await it.store.claim()
         await it.database.update_table("Thread", BY_POSTS)
-        await it.store.take_over(lambda head: head == key_layout.CATALOG_WRITER)
+        # Without an await, because the index could become ACTIVE meanwhile.
+        it.store.guard(lambda head: head == key_layout.CATALOG_WRITER)
         await soon(lambda: any(each["event"] == "phase_fenced" for each in it.logs))
         assert not any(each["event"] == "catalog_change_delayed" for each in it.logs)
 

