@@ -1,7 +1,8 @@
 """The paths of the console: ``/`` is the page, ``/console/...`` its files and its requests.
 
 ``POST /console/dynamodb`` performs an operation of DynamoDB, ``GET /console/tables`` lists the
-tables. Each of these needs the token of the page (``sign_in.py``).
+tables, ``GET /console/live?table=T`` sends the use of a table as events. Each of these needs the
+token of the page (``sign_in.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dynactor import __version__
 from dynactor.actors.catalog.database import Database
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
 from dynactor.api.admin.change_rules import Refusal
-from dynactor.api.console import door
+from dynactor.api.console import door, live
 from dynactor.api.console.files import FILES_PATH, HEADERS, PageFiles
 from dynactor.api.console.overview import overview
 from dynactor.api.console.sign_in import SignIn
@@ -32,6 +33,7 @@ _SIGN_IN_PATH: Final = "/console/sign-in"
 _SIGN_OUT_PATH: Final = "/console/sign-out"
 _DOOR_PATH: Final = "/console/dynamodb"
 _TABLES_PATH: Final = "/console/tables"
+_LIVE_PATH: Final = "/console/live"
 _SERVER_PATH: Final = "/console/server"
 
 
@@ -126,6 +128,9 @@ class Console:
             return await self._perform(request, change_refusal)
         if path == _SERVER_PATH:
             return _page_answer(self._facts(request))
+        if path == _LIVE_PATH:
+            query = request.query
+            return await live.stream(request, lambda: database_for(query), query.get("table", ""))
         if path == _TABLES_PATH:
             database = database_for(request.query)
             if database is None:

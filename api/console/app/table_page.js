@@ -5,6 +5,7 @@ import { dynamodb } from "./api.js";
 import { Definition } from "./definition.js";
 import { count, size } from "./format.js";
 import { Items } from "./items.js";
+import { Live } from "./live.js";
 import { link } from "./route.js";
 import { Badge, Problem, useLoaded } from "./ui.js";
 
@@ -64,6 +65,7 @@ const names = (schema, kind) =>
 
 const TABS = /** @type {const} */ ([
   ["items", "Items"],
+  ["live", "Live"],
   ["definition", "Definition"],
 ]);
 
@@ -111,6 +113,7 @@ export function TablePage({ server, route }) {
  * }} properties
  */
 function Tab({ tab, table, server, route, reload }) {
+  if (tab === "live") return html`<${Live} key=${table.name} table=${table} />`;
   if (tab === "definition") {
     return html`<${Definition} table=${table} server=${server} reload=${reload} />`;
   }
