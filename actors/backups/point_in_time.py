@@ -99,8 +99,24 @@ class RecoverySwitch:
 
         await definition_commit.redefine(self._owner, table, table.definition, storing)
 
-    async def past_state(self, source: str, wanted_epoch_seconds: float | None) -> PastState | None:
-        """The state of a table at a time; None for the latest restorable time.
+    def check_enabled(self, source: str) -> PointInTimeRecovery:
+        """The window of a table.
+
+        Raises:
+            TableNotFoundException: no such table.
+            PointInTimeRecoveryUnavailableException: its recovery is not enabled.
+        """
+        recovery = self._table(source).definition.point_in_time_recovery
+        if recovery is None:
+            raise PointInTimeRecoveryUnavailableException(
+                f"Point in time recovery is not enabled for table '{source}'"
+            )
+        return recovery
+
+    async def past_state(
+        self, source: str, epoch_seconds: float, *, is_before: bool = False
+    ) -> PastState:
+        """The state of a table at a time, or just before this time.
 
         Raises:
             TableNotFoundException: no such table.
@@ -108,18 +124,11 @@ class RecoverySwitch:
             InvalidRestoreTimeException: the time is not in the window.
             StoreError: a log can't be read.
         """
-        table = self._table(source)
-        recovery = table.definition.point_in_time_recovery
-        if recovery is None:
-            raise PointInTimeRecoveryUnavailableException(
-                f"Point in time recovery is not enabled for table '{source}'"
-            )
-        if wanted_epoch_seconds is None:
-            return None
-        check_in_window(recovery, wanted_epoch_seconds, self._clock)
-        epoch_us = round(wanted_epoch_seconds * MICROSECONDS_PER_SECOND)
-        view = self._store.durable()
-        return PastState(epoch_us, await positions_at(view, table.record, recovery, epoch_us))
+        recovery = self.check_enabled(source)
+        check_in_window(recovery, epoch_seconds, self._clock)
+        epoch_us = round(epoch_seconds * MICROSECONDS_PER_SECOND) - is_before
+        view, record = self._store.durable(), self._table(source).record
+        return PastState(epoch_us, await positions_at(view, record, recovery, epoch_us))
 
     def _table(self, name: str) -> Table:
         table = self._tables.get(name)

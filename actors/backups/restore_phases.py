@@ -192,7 +192,10 @@ class RestorePhases:
             LimitExceededException: too many tables are being restored.
             StoreError: nothing was changed.
         """
-        past = await self._recovery.past_state(message.source_name, message.epoch_seconds)
+        self._recovery.check_enabled(message.source_name)
+        past = None
+        if message.epoch_seconds is not None:
+            past = await self._recovery.past_state(message.source_name, message.epoch_seconds)
         self._check_name(message.definition.name)
         self._check_limit()
         source = self._tables[message.source_name]

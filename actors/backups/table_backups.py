@@ -14,6 +14,7 @@ Only the database's actor calls methods that change state; any caller may read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import structlog
@@ -26,6 +27,7 @@ from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.catalog.phases import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.derived.changes_copy import ChangesCopy
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.derived.sink import Contract, Gap, Order
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
@@ -71,10 +73,14 @@ class DeleteTableBackup(Message[TableBackup], frozen=True):
 
 
 class PastState(NamedTuple):
-    """A time, and the positions of a table's logs at that time, by partition number."""
+    """A time, and the positions of a table's logs at that time, by partition number.
+
+    With ``until_us`` it stands for the changes after it, before that time.
+    """
 
     epoch_us: int
     positions: Mapping[int, int]
+    until_us: int | None = None
 
 
 class _KeptLogs:
@@ -98,7 +104,9 @@ class _Copy:
         self.failure: str | None = None
         self.is_over = False
         self.over: Callable[[], None] | None = None
-        self.actor = TableCopy(
+        until_us = backup.changes_until_us
+        copy = TableCopy if until_us is None else partial(ChangesCopy, until_us=until_us)
+        self.actor = copy(
             f"backup {backup.name} of {backup.definition.name}",
             backup.definition,
             _subscriber(backup),
@@ -219,7 +227,8 @@ class TableBackups:
     ) -> TableBackup:
         """Start a backup that clients don't see, and store other rows in the same commit.
 
-        With ``past`` it is a backup of the table as it was at an earlier time.
+        With ``past`` it is a backup of the table as it was at an earlier time, or of its changes
+        since then.
 
         Raises:
             StoreError: nothing was changed.
@@ -228,6 +237,7 @@ class TableBackups:
             await self._new_backup("", table),
             is_internal=True,
             state_epoch_us=None if past is None else past.epoch_us,
+            changes_until_us=None if past is None else past.until_us,
         )
         await self._begin(table, backup, also(backup), past)
         return backup

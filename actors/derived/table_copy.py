@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -25,6 +25,8 @@ _MOST_POSITIONS: Final = 1_000_000
 _POSITIONS_BYTES: Final = 1 << 30
 # Pause before the copy starts over.
 _AGAIN_SECONDS: Final = 1.0
+
+T = TypeVar("T")
 
 _log = structlog.get_logger("actors")
 
@@ -105,39 +107,37 @@ class TableCopy:
 
     async def _copy(self, stopped: asyncio.Future[None]) -> bool:
         """Copy the table from the beginning; False if the copy was stopped first."""
-        definition = self._definition
+        definition, snapshot = self._definition, await self._begin()
+        replaced = snapshot.replaced_rows(definition.name, definition.key_schema)
+        async with aclosing(snapshot.rows()) as unchanged, aclosing(replaced):
+            return await self._write_pages(
+                unchanged, self._write, stopped
+            ) and await self._write_pages(replaced, self._write_missing, stopped)
+
+    async def _begin(self) -> TableSnapshot:
+        """Empty the target; returns the state to copy."""
         positions = await stored_positions(self._store.latest, self._subscriber)
         earlier: frozenset[int] = frozenset()
         if self._state_epoch_us is not None:
             view = self._store.durable()
             earlier = await torn_transactions(view, positions, self._state_epoch_us)
-        snapshot = TableSnapshot(self._store, definition.table_id, positions, earlier)
         await self._checkpoint.load()
         await self._commit(range_deletes=[self._sink.target])
         self._sink.start()
-        replaced = snapshot.replaced_rows(definition.name, definition.key_schema)
-        async with aclosing(snapshot.rows()) as unchanged, aclosing(replaced):
-            return await self._copy_rows(unchanged, stopped) and await self._copy_rows(
-                replaced, stopped, are_new=False
-            )
+        return TableSnapshot(self._store, self._definition.table_id, positions, earlier)
 
-    async def _copy_rows(
+    async def _write_pages(
         self,
-        pages: AsyncGenerator[list[Row], None],
+        pages: AsyncGenerator[list[T], None],
+        write: Callable[[list[T]], Awaitable[None]],
         stopped: asyncio.Future[None],
-        *,
-        are_new: bool = True,
     ) -> bool:
-        """Copy pages of rows; False if the copy was stopped first.
-
-        ``are_new``: none of them was copied before.
-        """
+        """Write pages, and rest between them; False if the copy was stopped first."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         async for page in pages:
-            rows = page if are_new else await self._missing(page)
-            if rows:
-                await self._commit(self._sink.puts(rows))
+            if page:
+                await write(page)
             rest_seconds = self._pacing.seconds_after(loop.time() - began)
             if rest_seconds:
                 await asyncio.wait([stopped], timeout=rest_seconds)
@@ -146,10 +146,15 @@ class TableCopy:
             began = loop.time()
         return True
 
-    async def _missing(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows that are not copied yet."""
+    async def _write(self, rows: Sequence[Row]) -> None:
+        await self._commit(self._sink.puts(rows))
+
+    async def _write_missing(self, rows: Sequence[Row]) -> None:
+        """Write the rows that are not copied yet."""
         copied = await self._store.latest.load([self._sink.key(row.key) for row in rows])
-        return [row for row, value in zip(rows, copied, strict=True) if value is None]
+        missing = [row for row, value in zip(rows, copied, strict=True) if value is None]
+        if missing:
+            await self._write(missing)
 
     async def _commit(
         self,

@@ -10,6 +10,7 @@ recorded from the positions on.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Final, Protocol
 
 from dynactor.actors.derived.checkpoint import Checkpoint
@@ -117,10 +118,29 @@ class TableSnapshot:
         Raises:
             StoreError: a log can't be read.
         """
+        async with aclosing(self.changes(table_name)) as pages:
+            async for records in pages:
+                yield [
+                    Row(keys.encode(schema, record.key), codec.encode(record.old))
+                    for record in records
+                    if record.old is not None
+                    and self._is_unchanged(record.old.version)
+                    and record.sequence_number.packed() not in self._earlier
+                ]
+
+    async def changes(
+        self, table_name: str, until_us: int | None = None
+    ) -> AsyncGenerator[list[ChangeRecord], None]:
+        """The changes since the positions and before a time, those of an item in order.
+
+        Raises:
+            StoreError: a log can't be read.
+        """
 
         async def read(view: View) -> dict[int, Checkpoint]:
             return await _ends(view, await _record(view, table_name))
 
+        # Parents come before their children.
         ends = await self._store.in_snapshot(read, calls_once=False)
         for number, end in ends.items():
             after = self._start_of(number)
@@ -132,13 +152,10 @@ class TableSnapshot:
                 if not records:
                     break
                 after = records[-1].sequence_number.counter
-                yield [
-                    Row(keys.encode(schema, record.key), codec.encode(record.old))
-                    for record in records
-                    if record.old is not None
-                    and self._is_unchanged(record.old.version)
-                    and record.sequence_number.packed() not in self._earlier
-                ]
+                if until_us is not None and records[-1].commit_time_us >= until_us:
+                    yield [record for record in records if record.commit_time_us < until_us]
+                    break
+                yield records
 
     def _start_of(self, partition_number: int) -> int | None:
         """The counter after which a log has changes since the positions; None if it has none."""

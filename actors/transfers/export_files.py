@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import structs
 
+from dynactor.actors.derived.changes_copy import decoded
 from dynactor.actors.derived.outside import Outlet, TransferFailed
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.transfers import manifests
@@ -25,6 +26,9 @@ from dynactor.storage.store import Row
 _FILE_BYTES: Final = 256 * 1024 * 1024
 _NAME_CHARACTERS: Final = 26
 _LINE: Final = b'{"Item":%b}\n'
+_CHANGE: Final = b'{"Metadata":{"WriteTimestampMicros":{"N":"%d"}},"Keys":%b%b%b}\n'
+_OLD: Final = b',"OldImage":%b'
+_NEW: Final = b',"NewImage":%b'
 
 
 class ExportFiles(Outlet):
@@ -89,25 +93,46 @@ class ExportFiles(Outlet):
         if self._file_bytes >= _FILE_BYTES:
             await self._close_file()
         file = self._file or await self._open_file()
-        items = codec.decode_all([row.value for row in rows])
-        data = b"".join([_LINE % item.data for item in items])
+        lines, size_bytes = self._lines(rows)
+        data = b"".join(lines)
         await file.write(data)
-        self._file_items += len(rows)
+        self._file_items += len(lines)
         self._file_bytes += len(data)
         self.export = structs.replace(
             self.export,
-            item_count=self.export.item_count + len(rows),
-            billed_size_bytes=(
-                self.export.billed_size_bytes + sum(item.size_bytes for item in items)
-            ),
+            item_count=self.export.item_count + len(lines),
+            billed_size_bytes=self.export.billed_size_bytes + size_bytes,
         )
+
+    def _lines(self, rows: Sequence[Row]) -> tuple[list[bytes], int]:
+        """The lines of items or changes, and the size of the images in them."""
+        period = self.export.period
+        if period is None:
+            items = codec.decode_all([row.value for row in rows])
+            return [_LINE % item.data for item in items], sum(item.size_bytes for item in items)
+        has_old = period["ExportViewType"] == "NEW_AND_OLD_IMAGES"
+        lines = []
+        size_bytes = 0
+        for record in decoded(rows):
+            old = record.old if has_old else None
+            lines.append(
+                _CHANGE
+                % (
+                    record.commit_time_us,
+                    record.keys,
+                    b"" if old is None else _OLD % old.data,
+                    b"" if record.new is None else _NEW % record.new.data,
+                )
+            )
+            size_bytes += sum(image.size_bytes for image in (old, record.new) if image is not None)
+        return lines, size_bytes
 
     async def _open_file(self) -> GzipObject:
         # The same name after a restart, so that a repeated export leaves no other files behind.
         number = len(self._files)
         digest = sha256(f"{self.export.export_id} {number}".encode()).digest()
         name = b32encode(digest).decode().lower()[:_NAME_CHARACTERS]
-        self._file_key = f"{self.export.folder}/data/{name}.json.gz"
+        self._file_key = f"{self.export.data_folder}/{name}.json.gz"
         self._file = GzipObject(await self._bucket.writer(self._file_key))
         self._file_items = self._file_bytes = 0
         return self._file

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 from datetime import UTC, datetime
 from hashlib import md5
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, json
@@ -22,6 +22,7 @@ FILES: Final = "manifest-files"
 CHECKSUMS: Final = (".md5", ".checksum")
 
 _VERSION: Final = "2020-06-30"
+_INCREMENTAL_VERSION: Final = "2023-08-01"
 
 
 class DataFile(Struct, frozen=True, rename="camel"):
@@ -54,13 +55,13 @@ def summary_manifest(export: TableExport, table_arn: str) -> bytes:
     request = export.request
     return json.encode(
         {
-            "version": _VERSION,
+            "version": _VERSION if export.period is None else _INCREMENTAL_VERSION,
             "exportArn": f"{table_arn}/export/{export.export_id}",
             "startTime": wire_date(export.began_epoch_seconds),
             "endTime": wire_date(export.ended_epoch_seconds),
             "tableArn": table_arn,
             "tableId": export.table_uuid,
-            "exportTime": wire_date(export.exported_epoch_seconds),
+            **_times(export),
             "s3Bucket": request["S3Bucket"],
             "s3Prefix": request.get("S3Prefix"),
             "s3SseAlgorithm": request.get("S3SseAlgorithm", "AES256"),
@@ -69,9 +70,20 @@ def summary_manifest(export: TableExport, table_arn: str) -> bytes:
             "billedSizeBytes": export.billed_size_bytes,
             "itemCount": export.item_count,
             "outputFormat": request.get("ExportFormat", "DYNAMODB_JSON"),
-            "exportType": "FULL_EXPORT",
+            "exportType": export.export_type,
         }
     )
+
+
+def _times(export: TableExport) -> dict[str, Any]:
+    period = export.period
+    if period is None:
+        return {"exportTime": wire_date(export.exported_epoch_seconds)}
+    return {
+        "exportFromTime": wire_date(period["ExportFromTime"]),
+        "exportToTime": wire_date(period["ExportToTime"]),
+        "outputView": period["ExportViewType"],
+    }
 
 
 def read_files_manifest(data: bytes) -> list[DataFile]:

@@ -27,10 +27,15 @@ from dynactor.model.errors import (
     InvalidExportTimeException,
     InvalidRestoreTimeException,
     LimitExceededException,
-    PointInTimeRecoveryUnavailableException,
     TableNotFoundException,
+    ValidationException,
 )
-from dynactor.model.limits import EXPORTS, TRANSFER_SECONDS, TRANSFER_TOKEN_SECONDS
+from dynactor.model.limits import (
+    EXPORTS,
+    INCREMENTAL_EXPORT_SECONDS,
+    TRANSFER_SECONDS,
+    TRANSFER_TOKEN_SECONDS,
+)
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.transfers.table_export import TableExport, transfer_id
@@ -170,14 +175,14 @@ class TableExports:
         table = self._tables.get(message.table_name)
         if table is None or table.definition.status in ("CREATING", "DELETING"):
             raise TableNotFoundException(f"Table not found: {message.table_name}")
-        wanted = message.request.get("ExportTime")
-        past = None if wanted is None else await self._past_state(table, wanted)
+        past = await self._past(table, message.request)
         if sum(export.status == "IN_PROGRESS" for export in self._exports.values()) >= EXPORTS:
             raise LimitExceededException(
                 f"Subscriber limit exceeded: Only {EXPORTS} tables can be exported simultaneously"
             )
         now = int(self._clock.now_epoch_seconds() * _MILLISECONDS) / _MILLISECONDS
-        exported = now if past is None else past.epoch_us / MICROSECONDS_PER_SECOND
+        is_past = past is not None and past.until_us is None
+        exported = past.epoch_us / MICROSECONDS_PER_SECOND if past and is_past else now
         starts = tuple(partition.start for partition in table.record.partitions)
         export_id = transfer_id(
             round(now * _MILLISECONDS), self._randomness.randbytes(_SUFFIX_BYTES).hex()
@@ -203,6 +208,32 @@ class TableExports:
         await self.machine.resume(_subject(export))
         return export
 
+    async def _past(self, table: Table, request: dict[str, Any]) -> PastState | None:
+        """The past state or the changes to export; None for the present state."""
+        if request.get("ExportType") == "INCREMENTAL_EXPORT":
+            return await self._changes(table, request["IncrementalExportSpecification"])
+        wanted = request.get("ExportTime")
+        return None if wanted is None else await self._past_state(table, wanted)
+
+    async def _changes(self, table: Table, period: dict[str, Any]) -> PastState:
+        """The changes of a period in the recovery window.
+
+        Raises:
+            ValidationException: the period is too short or too long.
+        """
+        now = self._clock.now_epoch_seconds()
+        begin, end = period["ExportFromTime"], period.get("ExportToTime", now)
+        least, most = INCREMENTAL_EXPORT_SECONDS
+        if not least <= end - begin <= most:
+            raise ValidationException(
+                "The export period must be at least 15 minutes and at most 24 hours"
+            )
+        if end > now:
+            raise InvalidExportTimeException("The specified ExportToTime is in the future")
+        past = await self._in_window(table, begin, is_before=True)
+        until_us = round(end * MICROSECONDS_PER_SECOND)
+        return PastState(past.epoch_us, past.positions, until_us)
+
     async def _past_state(self, table: Table, wanted_epoch_seconds: float) -> PastState | None:
         """The state at a time in the recovery window; None for the present.
 
@@ -211,15 +242,18 @@ class TableExports:
         now = self._clock.now_epoch_seconds()
         if wanted_epoch_seconds > now:
             raise InvalidExportTimeException("The specified ExportTime is in the future")
-        name = table.definition.name
-        if table.definition.point_in_time_recovery is None:
-            if now - _PAST_SECONDS <= wanted_epoch_seconds:
-                return None
-            raise PointInTimeRecoveryUnavailableException(
-                f"Point in time recovery is not enabled for table '{name}'"
-            )
+        is_recoverable = table.definition.point_in_time_recovery is not None
+        if not is_recoverable and now - _PAST_SECONDS <= wanted_epoch_seconds:
+            return None
+        return await self._in_window(table, wanted_epoch_seconds)
+
+    async def _in_window(
+        self, table: Table, epoch_seconds: float, *, is_before: bool = False
+    ) -> PastState:
         try:
-            return await self._recovery.past_state(name, wanted_epoch_seconds)
+            return await self._recovery.past_state(
+                table.definition.name, epoch_seconds, is_before=is_before
+            )
         except InvalidRestoreTimeException:
             raise InvalidExportTimeException(
                 "The specified ExportTime is outside of the point in time recovery window"

@@ -83,7 +83,7 @@ def export_summary(database: Database, export: TableExport) -> dict[str, Any]:
     return {
         "ExportArn": export_arn(database, export),
         "ExportStatus": export.status,
-        "ExportType": "FULL_EXPORT",
+        "ExportType": export.export_type,
     }
 
 
@@ -96,10 +96,10 @@ def export_description(database: Database, export: TableExport) -> dict[str, Any
         "StartTime": wire_time(export.began_epoch_seconds),
         "TableArn": table_arn(database, export.table_name),
         "TableId": export.table_uuid,
-        "ExportTime": wire_time(export.exported_epoch_seconds),
+        **_export_times(export),
         **{name: request[name] for name in _OF_EXPORT if name in request},
         "ExportFormat": request.get("ExportFormat", "DYNAMODB_JSON"),
-        "ExportType": "FULL_EXPORT",
+        "ExportType": export.export_type,
     }
     if export.ended_epoch_seconds is not None:
         description["EndTime"] = wire_time(export.ended_epoch_seconds)
@@ -115,6 +115,12 @@ def export_description(database: Database, export: TableExport) -> dict[str, Any
             "FailureMessage": export.failure_message,
         }
     return description
+
+
+def _export_times(export: TableExport) -> dict[str, Any]:
+    if export.period is not None:
+        return {"IncrementalExportSpecification": export.period}
+    return {"ExportTime": wire_time(export.exported_epoch_seconds)}
 
 
 def import_arn(database: Database, found: TableImport) -> str:

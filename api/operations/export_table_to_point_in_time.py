@@ -29,18 +29,30 @@ class ExportTableToPointInTimeInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[ExportTableToPointInTimeInput]) -> bytes:
-    """Start an export of a table as it is now; point-in-time recovery need not be enabled."""
+    """Start an export; one of the present state needs no point-in-time recovery."""
     request, database = call.request, call.database
     name = table_name(request.TableArn)
     _refuse_unsupported(request)
+    _check_period(request)
     export = await database.export_table(name, transfers.given_members(request))
     description = transfers.export_description(database, export)
     return json.encode({"ExportDescription": description})
 
 
+def _check_period(request: ExportTableToPointInTimeInput) -> None:
+    period = request.IncrementalExportSpecification
+    if (request.ExportType == "INCREMENTAL_EXPORT") != (period is not None):
+        raise ValidationException(
+            "IncrementalExportSpecification must be specified if and only if ExportType is "
+            "INCREMENTAL_EXPORT"
+        )
+    if period is not None and period.ExportFromTime is None:
+        raise ValidationException("ExportFromTime must be specified for an incremental export")
+    if period is not None and request.ExportTime is not None:
+        raise ValidationException("ExportTime can't be specified for an incremental export")
+
+
 def _refuse_unsupported(request: ExportTableToPointInTimeInput) -> None:
-    if request.ExportType == "INCREMENTAL_EXPORT" or request.IncrementalExportSpecification:
-        raise ValidationException("Incremental exports are not supported yet")
     if request.ExportFormat == "ION":
         raise ValidationException("ExportFormat ION is not supported yet")
     if request.FilterSpecification is not None:

@@ -57,6 +57,8 @@ class TableBackup(Struct, frozen=True):
     is_internal: bool = False
     # The time whose state the backup has, if that is not the time of the request.
     state_epoch_us: int | None = None
+    # With it, the backup has the changes from ``state_epoch_us`` to this time, and no items.
+    changes_until_us: int | None = None
     # A deleted table's items, if it had point-in-time recovery.
     is_system: bool = False
 

@@ -54,6 +54,26 @@ class TableExport(Struct, frozen=True):
         return "IN_PROGRESS"
 
     @property
+    def period(self) -> dict[str, Any] | None:
+        """The specification of an incremental export; None for a full one."""
+        specification: dict[str, Any] | None = self.request.get("IncrementalExportSpecification")
+        if specification is None:
+            return None
+        end = specification.get("ExportToTime", self.exported_epoch_seconds)
+        return {"ExportViewType": "NEW_AND_OLD_IMAGES", **specification, "ExportToTime": end}
+
+    @property
+    def export_type(self) -> str:
+        """The type of the export."""
+        return "FULL_EXPORT" if self.period is None else "INCREMENTAL_EXPORT"
+
+    @property
+    def data_folder(self) -> str:
+        """The prefix of the keys of data files; incremental exports share one."""
+        folder = self.folder if self.period is None else self.folder.rpartition("/")[0]
+        return f"{folder}/data"
+
+    @property
     def folder(self) -> str:
         """The prefix of the keys of all objects of the export."""
         prefix = self.request.get("S3Prefix", "").strip("/")

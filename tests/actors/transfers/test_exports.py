@@ -211,7 +211,6 @@ async def test_a_table_with_recovery_is_exported_as_it_was(tmp_path: Path) -> No
     "members",
     [
         {"ExportFormat": "ION"},
-        {"ExportType": "INCREMENTAL_EXPORT"},
         {"FilterSpecification": {"FilterExpression": "attribute_exists(a)"}},
     ],
 )
