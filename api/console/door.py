@@ -13,6 +13,7 @@ from dynactor.api.admin.region_parameters import KEY_ID_PARAMETER, REGION_PARAME
 from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
 from dynactor.api.console.files import HEADERS
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
+from dynactor.api.requests import maintenance_header
 
 _TARGET_HEADER: Final = "X-Amz-Target"
 _KEY_ID: Final = "console"
@@ -31,6 +32,7 @@ async def perform(protocol: Protocol, request: web.BaseRequest) -> web.Response:
     key_id = request.query.get(KEY_ID_PARAMETER) or _KEY_ID
     region = request.query.get(REGION_PARAMETER) or protocol.database.settings.region
     headers = {name.lower(): value for name, value in request.headers.items()}
+    headers |= maintenance_header.HEADER
     asked = Request(
         target=headers.get(_TARGET_HEADER.lower(), ""),
         content_type=JSON_1_0,

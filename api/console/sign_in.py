@@ -17,9 +17,9 @@ from typing import Final
 
 from aiohttp import web
 
+from dynactor.api.admin.change_header import CONSOLE_HEADER
 from dynactor.api.admin.change_rules import Refusal, is_local
 
-TOKEN_HEADER: Final = "X-Dynactor-Console"  # noqa: S105 - the header's name
 SESSION_SECONDS: Final = 12 * 60 * 60
 # Wrong secrets in a minute, over all callers.
 MOST_TRIES: Final = 5
@@ -87,7 +87,7 @@ class SignIn:
         session = self.session(request)
         if session is None:
             return False
-        given = request.headers.get(TOKEN_HEADER, "")
+        given = request.headers.get(CONSOLE_HEADER, "")
         return compare_digest(given.encode(), self.token(session).encode())
 
     def sign_in(self, request: web.BaseRequest, given: str) -> web.Response | Refusal:

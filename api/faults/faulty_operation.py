@@ -8,6 +8,7 @@ from typing import Any, Final
 import anyio
 from msgspec import Struct, json, structs
 
+from dynactor.api.admin.change_header import CONSOLE_HEADER
 from dynactor.api.faults.injector import FaultInjector, Injection
 from dynactor.api.faults.rule import READS, TRANSACTIONS, FaultRule
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
@@ -44,10 +45,12 @@ _UNPROCESSED: Final = {"BatchWriteItem": "UnprocessedItems", "BatchGetItem": "Un
 def with_faults(operation: Operation, injector: FaultInjector) -> Operation:
     """The same operation with the faults that the injector draws.
 
-    The request and its signature are verified first.
+    The request and its signature are verified first. The console's own requests get no faults.
     """
 
     def handle(call: Call[Any]) -> Awaitable[bytes] | bytes:
+        if CONSOLE_HEADER in call.headers:
+            return operation.handle(call)
         injection = injector.draw(operation.name, call)
         if injection is None:
             return operation.handle(call)

@@ -8,6 +8,7 @@ import { PartiQL } from "./partiql.js";
 import { NewTable } from "./table_form.js";
 import { Tables } from "./tables.js";
 import { TablePage } from "./table_page.js";
+import { TimePage } from "./time_page.js";
 
 /**
  * @typedef {{
@@ -25,6 +26,8 @@ function View({ server, route }) {
       return html`<${TablePage} key=${name} server=${server} route=${route} />`;
     case "partiql":
       return html`<${PartiQL} server=${server} query=${route.query} />`;
+    case "time":
+      return html`<${TimePage} server=${server} />`;
     case "new":
       return html`<${NewTable} server=${server} query=${route.query} />`;
     default:
@@ -35,6 +38,7 @@ function View({ server, route }) {
 const PAGES = /** @type {const} */ ([
   ["tables", "Tables"],
   ["partiql", "PartiQL"],
+  ["time", "Time and faults"],
 ]);
 
 const THEMES = /** @type {const} */ (["auto", "light", "dark"]);

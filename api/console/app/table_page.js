@@ -7,6 +7,7 @@ import { count, size } from "./format.js";
 import { Items } from "./items.js";
 import { Live } from "./live.js";
 import { link } from "./route.js";
+import { Stream } from "./stream.js";
 import { Badge, Problem, useLoaded } from "./ui.js";
 
 /** @typedef {import("./api.js").Json} Json */
@@ -66,6 +67,7 @@ const names = (schema, kind) =>
 const TABS = /** @type {const} */ ([
   ["items", "Items"],
   ["live", "Live"],
+  ["stream", "Stream"],
   ["definition", "Definition"],
 ]);
 
@@ -114,6 +116,7 @@ export function TablePage({ server, route }) {
  */
 function Tab({ tab, table, server, route, reload }) {
   if (tab === "live") return html`<${Live} key=${table.name} table=${table} />`;
+  if (tab === "stream") return html`<${Stream} key=${table.name} table=${table} />`;
   if (tab === "definition") {
     return html`<${Definition} table=${table} server=${server} reload=${reload} />`;
   }

@@ -215,7 +215,7 @@ function Followers({ table }) {
   }
   return html`<ul class="plain-list">
     ${table.stream_arn &&
-    html`<li>Stream <span class="sub">${table.stream_view}</span></li>`}
+    html`<li><a href=${link(["table", table.name, "stream"])}>Stream</a></li>`}
     ${hasTimeToLive &&
     html`<li>
       Time to live${" "}

@@ -1,0 +1,260 @@
+// The stream of a table: its shards as a tree, and the changes as they arrive.
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { RequestError, dynamodb } from "./api.js";
+import { plural, time } from "./format.js";
+import { Difference } from "./item_dialog.js";
+import { link } from "./route.js";
+import { Badge, Choice, Empty, Input, Problem, useLoaded, useRepeated } from "./ui.js";
+import { shown } from "./values.js";
+
+/** @typedef {import("./api.js").Json} Json */
+/**
+ * @typedef {{
+ *   id: string, kind: string, at: number, key: import("./values.js").Item,
+ *   before: import("./values.js").Item | null, after: import("./values.js").Item | null,
+ *   hasImages: boolean, isExpiry: boolean, shard: string, number: string,
+ * }} Change
+ */
+
+const KEPT_CHANGES = 500;
+const SHOWN_CHANGES = 100;
+const POLL_SECONDS = 1;
+const SHARDS_SECONDS = 5;
+const RECORDS = 200;
+
+/**
+ * @param {Json} record
+ * @param {string} shard
+ * @returns {Change}
+ */
+function changeOf(record, shard) {
+  const content = record["dynamodb"];
+  const identity = record["userIdentity"];
+  return {
+    id: record["eventID"],
+    kind: record["eventName"],
+    at: content["ApproximateCreationDateTime"],
+    key: content["Keys"],
+    before: content["OldImage"] ?? null,
+    after: content["NewImage"] ?? null,
+    hasImages: "OldImage" in content || "NewImage" in content,
+    isExpiry: identity?.["PrincipalId"] === "dynamodb.amazonaws.com",
+    shard,
+    number: content["SequenceNumber"],
+  };
+}
+
+/** @param {string} arn */
+async function shardsOf(arn) {
+  /** @type {Json[]} */
+  const shards = [];
+  let start = "";
+  do {
+    const { data } = await dynamodb("DescribeStream", {
+      StreamArn: arn,
+      ...(start && { ExclusiveStartShardId: start }),
+    });
+    shards.push(...data["StreamDescription"]["Shards"]);
+    start = data["StreamDescription"]["LastEvaluatedShardId"] ?? "";
+  } while (start);
+  return shards;
+}
+
+/**
+ * Reads the changes of all shards, again and again.
+ * @param {string} arn
+ * @param {Json[] | null} shards
+ * @param {boolean} isPaused
+ */
+function useChanges(arn, shards, isPaused) {
+  const [changes, setChanges] = useState(/** @type {() => Change[]} */ (() => []));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  // By shard: the next iterator; null at the end of a closed shard.
+  const iterators = useRef(/** @type {Map<string, string | null>} */ (new Map()));
+  const isBusy = useRef(false);
+  const read = async () => {
+    if (isBusy.current || isPaused || !shards) return;
+    isBusy.current = true;
+    try {
+      /** @type {Change[]} */
+      const found = [];
+      for (const shard of shards) {
+        const id = shard["ShardId"];
+        let iterator = iterators.current.get(id);
+        if (iterator === null) continue;
+        iterator ??= await firstIterator(arn, id);
+        const { data } = await dynamodb("GetRecords", {
+          ShardIterator: iterator,
+          Limit: RECORDS,
+        });
+        iterators.current.set(id, data["NextShardIterator"] ?? null);
+        found.push(...data["Records"].map((/** @type {Json} */ each) => changeOf(each, id)));
+      }
+      if (found.length) {
+        found.sort((a, b) => b.at - a.at || (BigInt(b.number) > BigInt(a.number) ? 1 : -1));
+        setChanges((before) => [...found, ...before].slice(0, KEPT_CHANGES));
+      }
+      setError(null);
+    } catch (failure) {
+      // An iterator expires after 15 minutes in a hidden page: start with the oldest records again.
+      if (failure instanceof RequestError && failure.code === "ExpiredIteratorException") {
+        iterators.current.clear();
+        setChanges([]);
+      } else setError(failure);
+    }
+    isBusy.current = false;
+  };
+  useEffect(() => {
+    read();
+  }, [shards]);
+  useRepeated(read, POLL_SECONDS);
+  return { changes, error, clear: () => setChanges([]) };
+}
+
+/**
+ * @param {string} arn
+ * @param {string} id
+ * @returns {Promise<string>}
+ */
+async function firstIterator(arn, id) {
+  const { data } = await dynamodb("GetShardIterator", {
+    StreamArn: arn,
+    ShardId: id,
+    ShardIteratorType: "TRIM_HORIZON",
+  });
+  return data["ShardIterator"];
+}
+
+/** @param {{table: import("./table_page.js").TableFacts}} properties */
+export function Stream({ table }) {
+  const arn = table.description["LatestStreamArn"];
+  if (!arn) {
+    return html`<${Empty} title="The table has no stream">
+      <p>
+        Switch one on in the <a href=${link(["table", table.name, "definition"])}>definition</a>.
+        It shows each change of an item, with the item before and after it.
+      </p>
+    <//>`;
+  }
+  return html`<${Tail} arn=${arn} table=${table} />`;
+}
+
+/** @param {{arn: string, table: import("./table_page.js").TableFacts}} properties */
+function Tail({ arn, table }) {
+  const [isPaused, setPaused] = useState(false);
+  const [kind, setKind] = useState("");
+  const [origin, setOrigin] = useState("");
+  const [text, setText] = useState("");
+  const { data: shards, error: shardError, reload } = useLoaded(() => shardsOf(arn), [arn]);
+  useRepeated(reload, SHARDS_SECONDS);
+  const { changes, error, clear } = useChanges(arn, shards, isPaused);
+  const wanted = text.toLowerCase();
+  const visible = changes.filter(
+    (change) =>
+      (!kind || change.kind === kind) &&
+      (!origin || change.isExpiry === (origin === "expiry")) &&
+      (!wanted || JSON.stringify([change.key, change.after]).toLowerCase().includes(wanted)),
+  );
+  return html`<${Problem} error=${error ?? shardError} />
+    <div class="panel">
+      <div class="row">
+        <${Input}
+          label="Text in key or item"
+          type="search"
+          value=${text}
+          onInput=${setText}
+        />
+        <${Choice}
+          label="Change"
+          value=${kind}
+          options=${[["", "all"], "INSERT", "MODIFY", "REMOVE"]}
+          onChange=${setKind}
+        />
+        <${Choice}
+          label="Made by"
+          value=${origin}
+          options=${[
+            ["", "all"],
+            ["user", "a user"],
+            ["expiry", "time to live"],
+          ]}
+          onChange=${setOrigin}
+        />
+        <span class="spacer"></span>
+        <button type="button" onClick=${clear}>Clear</button>
+        <button type="button" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)}>
+          ${isPaused ? "Continue" : "Pause"}
+        </button>
+      </div>
+    </div>
+    <p role="status" class="hint">
+      ${plural(visible.length, "change")}, the latest first.
+      ${visible.length > SHOWN_CHANGES ? ` The first ${SHOWN_CHANGES} are shown.` : ""}
+    </p>
+    ${visible.length
+      ? html`<ol class="changes">
+          ${visible
+            .slice(0, SHOWN_CHANGES)
+            .map((change) => html`<${ChangeLine} key=${change.id} change=${change} />`)}
+        </ol>`
+      : html`<${Empty} title=${changes.length ? "No change matches" : "No changes yet"}>
+          <p>Changes of ${table.name} appear here within a second.</p>
+        <//>`}
+    <details class="after">
+      <summary>${plural(shards?.length ?? 0, "shard")}, as a tree</summary>
+      <${Shards} shards=${shards ?? []} />
+    </details>`;
+}
+
+const NAMES = /** @type {Record<string, string>} */ ({
+  INSERT: "inserted",
+  MODIFY: "modified",
+  REMOVE: "removed",
+});
+
+/** @param {{change: Change}} properties */
+function ChangeLine({ change }) {
+  const key = Object.values(change.key).map(shown).join(" · ");
+  return html`<li class=${`change ${change.kind.toLowerCase()}`}>
+    <details>
+      <summary>
+        <span class="change-kind">${NAMES[change.kind] ?? change.kind}</span>
+        <code>${key}</code>
+        ${change.isExpiry
+          ? html`<${Badge} state="time to live" />`
+          : html`<span class="hint">by a user</span>`}
+        <time class="hint">${time(change.at)}</time>
+      </summary>
+      ${change.hasImages
+        ? html`<${Difference} before=${change.before} after=${change.after} />`
+        : html`<p class="hint">The view type of this stream has no images.</p>`}
+      <p class="hint">Sequence number ${change.number}, shard ${change.shard}</p>
+    </details>
+  </li>`;
+}
+
+/** @param {{shards: Json[]}} properties */
+function Shards({ shards }) {
+  const ids = new Set(shards.map((shard) => shard["ShardId"]));
+  const roots = shards.filter((shard) => !ids.has(shard["ParentShardId"]));
+  return html`<${Branch} shards=${shards} roots=${roots} />`;
+}
+
+/**
+ * @param {{shards: Json[], roots: Json[]}} properties
+ * @returns {import("./ui.js").VNode}
+ */
+function Branch({ shards, roots }) {
+  return html`<ul class="tree">
+    ${roots.map((shard) => {
+      const id = shard["ShardId"];
+      const children = shards.filter((each) => each["ParentShardId"] === id);
+      const isClosed = "EndingSequenceNumber" in shard["SequenceNumberRange"];
+      return html`<li key=${id}>
+        <code>${id}</code> <${Badge} state=${isClosed ? "closed" : "open"} />
+        ${children.length > 0 && html`<${Branch} shards=${shards} roots=${children} />`}
+      </li>`;
+    })}
+  </ul>`;
+}

@@ -1,0 +1,95 @@
+"""Changes in the browser: the tail of a stream, and what the clock and faults cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from playwright.sync_api import expect
+
+from tests.console.conftest import Console
+from tests.support.clients.clients import boto3_client
+from tests.support.servers.admin import ServerClock
+from tests.support.servers.server import Server
+
+DAY_SECONDS = 86_400
+
+
+@pytest.fixture(scope="module")
+def client(server: Server) -> Iterator[Any]:
+    with closing(boto3_client(server.endpoint)) as client:
+        client.create_table(
+            TableName="sessions",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "session", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "session", "KeyType": "HASH"}],
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+        )
+        client.update_time_to_live(
+            TableName="sessions",
+            TimeToLiveSpecification={"AttributeName": "until", "Enabled": True},
+        )
+        yield client
+
+
+def test_a_change_arrives_with_the_item_before_and_after(console: Console, client: Any):
+    page = console.open("table/sessions/stream")
+    client.put_item(TableName="sessions", Item={"session": {"S": "first"}, "n": {"N": "1"}})
+    client.put_item(TableName="sessions", Item={"session": {"S": "first"}, "n": {"N": "2"}})
+    line = page.get_by_role("listitem").filter(has_text="modified")
+    line.locator("summary").click()
+    cells = line.get_by_role("row", name="n", exact=False).get_by_role("cell")
+    expect(cells.nth(0)).to_contain_text("1")
+    expect(cells.nth(1)).to_contain_text("2")
+    expect(line).to_contain_text("by a user")
+    page.get_by_role("combobox", name="Change").select_option("REMOVE")
+    expect(page.get_by_role("status")).to_contain_text("0 changes")
+
+
+def test_the_clock_makes_an_item_expire(console: Console, client: Any, server: Server):
+    until = str(int(ServerClock(server).now()) + DAY_SECONDS // 2)
+    client.put_item(TableName="sessions", Item={"session": {"S": "old"}, "until": {"N": until}})
+    page = console.open("time")
+    before = page.get_by_role("region", name="Clock").inner_text()
+    page.get_by_role("button", name="+ 1 day").click()
+    expect(page.get_by_role("region", name="Clock")).not_to_have_text(before)
+    page = console.open("table/sessions/stream")
+    page.get_by_label("Made by").select_option("expiry")
+    line = page.get_by_role("listitem").filter(has_text="removed")
+    expect(line).to_contain_text("old")
+    expect(line).to_contain_text("time to live")
+
+
+def test_faults_are_switched_on_and_off(console: Console, client: Any):
+    page = console.open("time")
+    page.get_by_label("Operation").fill("GetItem")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("row", name="throttling error: GetItem")).to_be_visible()
+    read = {"TableName": "sessions", "Key": {"session": {"S": "none"}}}
+    with pytest.raises(ClientError, match="Throttling"):
+        client.get_item(**read)
+    # The console's own requests get no faults.
+    status = page.evaluate(
+        """(read) => import('/console/app/api.js').then((api) => api.dynamodb('GetItem', read))
+          .then((answer) => answer.data)""",
+        read,
+    )
+    assert status == {}
+    page.get_by_role("button", name="Remove throttling error").click()
+    expect(page.get_by_text("No faults are injected")).to_be_visible()
+    client.get_item(**read)
+
+
+def test_a_snapshot_restores_the_data(console: Console, client: Any):
+    page = console.open("time")
+    page.get_by_label("Name", exact=True).fill("before")
+    page.get_by_role("button", name="Make a snapshot").click()
+    page.get_by_role("button", name="Restore before").wait_for()
+    client.put_item(TableName="sessions", Item={"session": {"S": "later"}})
+    page.get_by_role("button", name="Restore before").click()
+    page.get_by_role("button", name="Replace all data").click()
+    page.get_by_text("The data is that of before").wait_for()
+    assert "Item" not in client.get_item(TableName="sessions", Key={"session": {"S": "later"}})
