@@ -73,6 +73,21 @@ _COMMANDS: Final = {
         up, 1 if --verify has found differences, and 2 after an error.
         """,
     ),
+    "export": (
+        "commands.transfers.export_command:export",
+        """Export a table of any endpoint into a directory, in the layout of AWS's exports.
+
+        The command prints the folder of the export. The exit code is 0 after an export, else 1.
+        """,
+    ),
+    "import": (
+        "commands.transfers.import_command:import_",
+        """Import exports, CSV and JSON files, and output of aws dynamodb scan into any endpoint.
+
+        Items that are refused are listed with their file, line and reason. The exit code is 0
+        if every item was written, 1 if some were refused, and 2 after an error.
+        """,
+    ),
     "doctor": (
         "commands.doctor:doctor",
         """Write a report for support requests: versions, limits, metrics and sizes of files.

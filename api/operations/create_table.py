@@ -53,7 +53,7 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
     request = call.request
     name = table_name(request.TableName)
     _refuse_unsupported(request)
-    new = _new_table(name, request, call.database.clock.now_epoch_seconds())
+    new = new_table(name, request, call.database.clock.now_epoch_seconds())
     is_like_dynamodb_local = call.database.settings.is_like_dynamodb_local
     if is_like_dynamodb_local:
         new = without_unused_definitions(new)
@@ -64,7 +64,8 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
     return json.encode({"TableDescription": table_description(call.database, state)})
 
 
-def _new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) -> NewTable:
+def new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) -> NewTable:
+    """The table of a request, not checked yet."""
     return NewTable(
         name=name,
         key_schema=key_elements(request.KeySchema),

@@ -42,7 +42,6 @@ from dynactor.model.limits import (
     TIME_TO_LIVE_CHANGE_SECONDS,
 )
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
-from dynactor.storage.buckets.open_buckets import BadBucketUrl, open_bucket
 from dynactor.storage.disk_sync import can_sync
 from dynactor.storage.namespaces import Separation
 
@@ -472,6 +471,12 @@ class ServeOptions:
                 )
             if name in urls:
                 raise ConfigurationError(f"--bucket {name} is given twice")
+            # This imports structlog, which the server's start delays.
+            from dynactor.storage.buckets.open_buckets import (  # noqa: PLC0415
+                BadBucketUrl,
+                open_bucket,
+            )
+
             try:
                 open_bucket(url)
             except BadBucketUrl as error:

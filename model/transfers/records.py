@@ -20,6 +20,9 @@ _EVEN: Final = 2
 
 UNDECODABLE: Final = "InvalidRecord"
 
+# The default of 128 KB is less than an item may have.
+csv.field_size_limit(_RECORD_BYTES)
+
 
 class BadContent(Exception):
     """The rest of the file can't be divided into records."""

@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 from dynactor.api.commands.client import RequestFailed
 from dynactor.api.commands.reach import CannotCall
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.storage.buckets.bucket import BucketError
 
 
 @asynccontextmanager
@@ -18,13 +19,13 @@ async def concurrent_calls() -> AsyncIterator[TaskGroup]:
     """A task group whose first error comes out of the context alone, not in a group.
 
     Raises:
-        RequestFailed, CannotCall, TransferFailed, OSError: the error of a task.
+        RequestFailed, CannotCall, TransferFailed, BucketError, OSError: the error of a task.
     """
     failures: tuple[BaseException, ...] = ()
     try:
         async with anyio.create_task_group() as group:
             yield group
-    except* (RequestFailed, CannotCall, TransferFailed, OSError) as errors:
+    except* (RequestFailed, CannotCall, TransferFailed, BucketError, OSError) as errors:
         failures = errors.exceptions
     if failures:
         raise failures[0]

@@ -112,6 +112,8 @@ ROOMS = {
 # Commands that use DynamoDB's API through aiohttp.
 REQUESTS = [
     ("advise", "--table", "t", *NOBODY),
+    ("export", "music", "/nonexistent", "--endpoint", "http://127.0.0.1:9"),
+    ("import", "README.md", "--table", "music", "--endpoint", "http://127.0.0.1:9"),
     ("mirror", "--from", "http://127.0.0.1:9/music", "--to", "http://127.0.0.1:9/copy"),
     ("violations", "--table", "t", "--index", "i", "--endpoint", "http://127.0.0.1:9"),
 ]

@@ -1,0 +1,120 @@
+"""The command ``dynactor export``: its options, output and exit codes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import anyio
+from cyclopts import Parameter
+from cyclopts.types import PositiveFloat, PositiveInt
+
+from dynactor.api.commands.client import RequestFailed
+from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.transfers.export_run import ExportRun, unfinished
+from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
+from dynactor.api.commands.transfers.table_address import Endpoint, TableAddress, open_endpoint
+from dynactor.api.commands.transfers.table_copy import creation_request, describe, tags
+from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
+from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.api.commands.unit_rate import UnitRate
+from dynactor.model.transfers.table_export import transfer_id
+from dynactor.storage.buckets.bucket import BucketError
+
+DONE: Final = 0
+TROUBLE: Final = 1
+
+_MILLISECONDS: Final = 1_000
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """The endpoint, and the pace."""
+
+    endpoint: str = "http://127.0.0.1:8000"
+    """Address of the server, or of another server with DynamoDB's API."""
+
+    region: str | None = None
+    """Region of the table. Default: AWS_REGION or AWS_DEFAULT_REGION, else us-east-1."""
+
+    segments: PositiveInt = 4
+    """Number of parallel scan segments."""
+
+    rate: PositiveFloat | None = None
+    """Items to read per second at most."""
+
+    resume: Annotated[bool, Parameter(negative=())] = False
+    """Continue an interrupted export of the table in this directory."""
+
+
+def export(table: str, directory: Path, /, *, options: ExportOptions | None = None) -> int:
+    """Run the command; returns its exit code.
+
+    Parameters
+    ----------
+    table
+        Table to export.
+    directory
+        Directory that gets the folder AWSDynamoDB/EXPORTID.
+    """
+    try:
+        return anyio.run(_run, table, directory, options or ExportOptions())
+    except (TransferFailed, RequestFailed, CannotCall, BucketError, OSError) as error:
+        sys.stderr.write(f"dynactor: {error}\n")
+    return TROUBLE
+
+
+async def _run(table: str, directory: Path, options: ExportOptions) -> int:
+    address = TableAddress(options.endpoint, options.endpoint, table, options.region or "")
+    lines = TerminalProgress()
+    async with open_endpoint(address, os.environ) as endpoint:
+        folder = await export_table(endpoint, table, directory, options, lines)
+    sys.stdout.write(f"{folder}\n")
+    return DONE
+
+
+async def export_table(
+    endpoint: Endpoint,
+    table: str,
+    directory: Path,
+    options: ExportOptions,
+    lines: TerminalProgress,
+    *,
+    pause: Callable[[float], Awaitable[None]] = anyio.sleep,
+) -> Path:
+    """Export a table; returns the folder of the export.
+
+    Raises:
+        TransferFailed: there is no such table.
+        RequestFailed, CannotCall: the endpoint refused a request.
+        BucketError, OSError: a file can't be written.
+    """
+    description = await describe(endpoint, table)
+    if description is None:
+        raise TransferFailed(f"There is no table {table}")
+    _make(directory)
+    patient = PatientEndpoint(endpoint, pause, lines.say)
+    folder = unfinished(directory, description) if options.resume else None
+    run = ExportRun(patient, description, directory, lines.show, pause)
+    if folder is None:
+        creation = creation_request(
+            description, table, await tags(patient, description["TableArn"]) or []
+        )
+        milliseconds = int(time.time() * _MILLISECONDS)
+        export_id = transfer_id(milliseconds, secrets.token_hex(4))
+        await run.start(export_id, creation, options.segments)
+    else:
+        run.resume(folder)
+    rate = None if options.rate is None else UnitRate(options.rate)
+    return await run.finish(rate)
+
+
+def _make(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,208 @@
+"""Exports a table by scanning it, in the layout of AWS's full exports.
+
+A scan shows no single moment: items that change meanwhile are exported before or after the change.
+Each completed file is noted with the key after it, so an interrupted export continues there.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import b32encode
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from anyio import CancelScope
+from msgspec import Struct
+
+from dynactor.actors.transfers import manifests
+from dynactor.actors.transfers.manifests import DataFile
+from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
+from dynactor.api.commands.transfers.mirror_state import Segment
+from dynactor.api.commands.transfers.table_address import Endpoint
+from dynactor.api.commands.transfers.table_copy import Description, key_types, table_id
+from dynactor.api.commands.transfers.table_files import DEFINITION
+from dynactor.api.commands.transfers.table_reader import TableReader
+from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.api.commands.unit_rate import UnitRate
+from dynactor.model.transfers.table_export import TableExport
+from dynactor.model.values import item as items
+from dynactor.storage.buckets.bucket import ObjectWriter
+from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+from dynactor.storage.buckets.gzip_object import GzipObject
+
+_PROGRESS: Final = "_progress.json"
+# An interrupted export repeats at most this much of each segment.
+_FILE_BYTES: Final = 64_000_000
+_NAME_CHARACTERS: Final = 26
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Progress(Struct):
+    """The completed files, and the key after the last one of each segment."""
+
+    export_id: str
+    table_id: str
+    began_epoch_seconds: float
+    segments: list[Segment]
+    files: list[DataFile]
+    billed_size_bytes: int = 0
+
+
+def unfinished(directory: Path, description: Description) -> Path | None:
+    """The folder of an interrupted export of a table."""
+    for path in sorted(directory.glob(f"AWSDynamoDB/*/{_PROGRESS}")):
+        if _load(path).table_id == table_id(description):
+            return path.parent
+    return None
+
+
+def _load(path: Path) -> _Progress:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Progress)
+    except msgspec.MsgspecError as error:
+        raise TransferFailed(f"{path} is not the state of an export: {error}") from None
+
+
+class ExportRun:
+    """One export into a directory."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        description: Description,
+        directory: Path,
+        show: Callable[[str], None],
+        pause: Callable[[float], Awaitable[None]],
+    ) -> None:
+        names = [name for name, _, _ in key_types(description)]
+        self._reader = TableReader(endpoint, description["TableName"], names, pause)
+        self._description = description
+        self._directory = directory
+        self._bucket = DirectoryBucket(directory)
+        self._show = show
+        self._progress = _Progress("", "", 0.0, [], [])
+        self._items = 0
+
+    async def start(self, export_id: str, creation: dict[str, Any], segments: int) -> None:
+        """Begin an export."""
+        self._progress = _Progress(
+            export_id,
+            table_id(self._description),
+            time.time(),
+            [Segment() for _ in range(segments)],
+            [],
+        )
+        self._save()
+        await self._bucket.put(f"{self._prefix}/{manifests.STARTED}", b"")
+        await self._bucket.put(f"{self._prefix}/{DEFINITION}", _encode(creation))
+
+    def resume(self, folder: Path) -> None:
+        """Continue an interrupted export."""
+        self._progress = _load(folder / _PROGRESS)
+        self._items = sum(file.item_count for file in self._progress.files)
+
+    @property
+    def _prefix(self) -> str:
+        return f"AWSDynamoDB/{self._progress.export_id}"
+
+    async def finish(self, rate: UnitRate | None) -> Path:
+        """Export the rest of the table; returns the folder of the export.
+
+        Raises:
+            RequestFailed, CannotCall: the endpoint refused a request.
+            BucketError: a file can't be written.
+        """
+        async with concurrent_calls() as group:
+            for number, segment in enumerate(self._progress.segments):
+                if not segment.has_ended:
+                    group.start_soon(self._write_segment, number, segment, rate)
+        progress = self._progress
+        files = sorted(progress.files, key=lambda file: file.data_file_s3_key)
+        ended = time.time()
+        export = TableExport(
+            export_id=progress.export_id,
+            table_name=self._description["TableName"],
+            table_uuid=progress.table_id,
+            rows_id=0,
+            request={"S3Bucket": self._directory.resolve().name},
+            began_epoch_seconds=progress.began_epoch_seconds,
+            exported_epoch_seconds=progress.began_epoch_seconds,
+            backup_label="",
+            starts=(),
+            phase="COMPLETED",
+            ended_epoch_seconds=ended,
+            item_count=sum(file.item_count for file in files),
+            billed_size_bytes=progress.billed_size_bytes,
+        )
+        await self._put_manifest(manifests.FILES, manifests.files_manifest(files))
+        # The summary comes last: readers take an export with a summary for complete.
+        summary = manifests.summary_manifest(export, self._description["TableArn"])
+        await self._put_manifest(manifests.SUMMARY, summary)
+        folder = self._directory / self._prefix
+        (folder / _PROGRESS).unlink()
+        return folder
+
+    async def _put_manifest(self, name: str, data: bytes) -> None:
+        digest = manifests.checksum(data).encode()
+        await self._bucket.put(f"{self._prefix}/{name}.md5", digest)
+        await self._bucket.put(f"{self._prefix}/{name}.json", data)
+
+    async def _write_segment(self, number: int, segment: Segment, rate: UnitRate | None) -> None:
+        """Write the rest of a segment into files, at least one."""
+        pages = self._reader.pages(number, len(self._progress.segments), after=segment.after)
+        file: GzipObject | None = None
+        key = ""
+        count = size_bytes = written_bytes = 0
+        try:
+            async for page in pages:
+                if file is None:
+                    key = f"{self._prefix}/data/{self._name(number, segment)}.json.gz"
+                    file = await self._opened(key)
+                    count = size_bytes = written_bytes = 0
+                size_bytes += sum(map(items.check, page.items))
+                data = b"".join([b'{"Item":%b}\n' % _encode(item) for item in page.items])
+                await file.write(data)
+                count += len(page.items)
+                written_bytes += len(data)
+                self._items += len(page.items)
+                self._show(f"{self._items:,} items exported")
+                if written_bytes >= _FILE_BYTES or page.after is None:
+                    closed = await file.close()
+                    file = None
+                    self._progress.files.append(
+                        DataFile(count, closed.md5_checksum, closed.etag, key)
+                    )
+                    self._progress.billed_size_bytes += size_bytes
+                    segment.after, segment.has_ended = page.after, page.after is None
+                    self._save()
+                if rate is not None:
+                    await rate.wait_after(len(page.items))
+        finally:
+            if file is not None:
+                with CancelScope(shield=True):
+                    await file.abort()
+
+    async def _opened(self, key: str) -> GzipObject:
+        writer: ObjectWriter | None = None
+        # An open file must not be lost by a cancellation.
+        with CancelScope(shield=True):
+            writer = await self._bucket.writer(key)
+        assert writer is not None
+        return GzipObject(writer)
+
+    def _name(self, number: int, segment: Segment) -> str:
+        """The name of the next file, the same if the export repeats it."""
+        place = f"{self._progress.export_id} {number} {_encode(segment.after).decode()}"
+        digest = sha256(place.encode()).digest()
+        return b32encode(digest).decode().lower()[:_NAME_CHARACTERS]
+
+    def _save(self) -> None:
+        folder = self._directory / self._prefix
+        folder.mkdir(parents=True, exist_ok=True)
+        new = folder / f"{_PROGRESS}.new"
+        new.write_bytes(_encode(self._progress))
+        new.replace(folder / _PROGRESS)

@@ -1,0 +1,238 @@
+"""The command ``dynactor import``: its options, output and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import anyio
+import anyio.lowlevel
+import msgspec
+from cyclopts import Parameter
+from cyclopts.types import PositiveFloat
+from msgspec import Struct
+
+from dynactor.api.commands.client import RequestFailed
+from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.transfers import table_copy
+from dynactor.api.commands.transfers.batch_writer import BatchWriter
+from dynactor.api.commands.transfers.import_run import Counts, ImportRun, Place
+from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
+from dynactor.api.commands.transfers.table_address import Endpoint, TableAddress, open_endpoint
+from dynactor.api.commands.transfers.table_files import (
+    CsvOptions,
+    InputFormat,
+    SourceFile,
+    TableFiles,
+    check_sums,
+    definition_of,
+    tables_in,
+)
+from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
+from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.api.commands.unit_rate import UnitRate
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.transfers.item_reader import ItemReader
+from dynactor.model.transfers.records import Fault
+
+DONE: Final = 0
+SOME_REFUSED: Final = 1
+TROUBLE: Final = 2
+
+_SHOWN_FAULTS: Final = 10_000
+_POLL_SECONDS: Final = 0.5
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """The table, the format of the files, and the pace."""
+
+    table: str | None = None
+    """Table to import into. Default: the tables of the table.json beside the files."""
+
+    endpoint: str = "http://127.0.0.1:8000"
+    """Address of the server, or of another server with DynamoDB's API."""
+
+    region: str | None = None
+    """Region of the tables. Default: AWS_REGION or AWS_DEFAULT_REGION, else us-east-1."""
+
+    create: Annotated[bool, Parameter(negative=())] = False
+    """Create missing tables as table.json says."""
+
+    format: InputFormat = "auto"
+    """Format of the files; auto finds it by their names and first bytes. JSON lines have one item
+    in each line. A JSON document is the output of aws dynamodb scan, or an array of items."""
+
+    delimiter: str = ","
+    """Delimiter of the columns in CSV files."""
+
+    rate: PositiveFloat | None = None
+    """Items to write per second at most."""
+
+    resume: Annotated[bool, Parameter(negative=())] = False
+    """Continue after the items that an interrupted import has written."""
+
+    state: Path | None = None
+    """File that keeps the progress. Default: dynactor-import-TABLE.json in the current
+    directory."""
+
+    dry_run: Annotated[bool, Parameter(negative=())] = False
+    """Write nothing: only list the items that would be refused, and why."""
+
+
+def import_(paths: list[Path], /, *, options: ImportOptions | None = None) -> int:
+    """Run the command; returns its exit code.
+
+    Parameters
+    ----------
+    paths
+        Directories and files: exports, CSV, JSON lines, output of aws dynamodb scan; also
+        compressed.
+    """
+    try:
+        return anyio.run(_run, paths, options or ImportOptions())
+    except (TransferFailed, RequestFailed, CannotCall) as error:
+        sys.stderr.write(f"dynactor: {error}\n")
+    except OSError as error:
+        sys.stderr.write(f"dynactor: {error}\n")
+    return TROUBLE
+
+
+async def _run(paths: list[Path], options: ImportOptions) -> int:
+    lines = TerminalProgress()
+    address = TableAddress(options.endpoint, options.endpoint, "", options.region or "")
+    async with open_endpoint(address, os.environ) as endpoint:
+        return await ImportCommand(endpoint, options, lines).run(paths)
+
+
+class _State(Struct):
+    """The progress of an import, and its files."""
+
+    paths: list[str]
+    place: Place
+    counts: Counts
+
+
+class ImportCommand:
+    """One run of the command against an endpoint."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        options: ImportOptions,
+        lines: TerminalProgress,
+        pause: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self._endpoint = endpoint
+        self._options = options
+        self._lines = lines
+        self._pause = pause
+
+    async def run(self, paths: list[Path]) -> int:
+        """Import the files; returns the exit code.
+
+        Raises:
+            TransferFailed: a file is damaged, or a table is missing.
+            RequestFailed, CannotCall: the endpoint refused a request.
+        """
+        refused = 0
+        for table in await tables_in(paths):
+            name = self._options.table or table.name
+            if name is None:
+                raise TransferFailed("The files have no table.json: give --table NAME")
+            refused += await self._import(name, table)
+        return SOME_REFUSED if refused else DONE
+
+    async def _import(self, name: str, table: TableFiles) -> int:
+        """Import the files of one table; returns the number of refused items."""
+        await check_sums(table.files)
+        definition = await self._definition(name, table.creation)
+        path = self._options.state or Path(f"dynactor-import-{name}.json")
+        paths = [str(file.path.resolve()) for file in table.files]
+        state = self._stored(path, paths) or _State(paths, Place(), Counts())
+        is_dry = self._options.dry_run
+        report = _Report(self._lines, None if is_dry else path, state)
+        patient = PatientEndpoint(self._endpoint, self._pause, self._lines.say)
+        run = ImportRun(
+            ItemReader(definition),
+            None if is_dry else BatchWriter(patient, name, self._pause),
+            report,
+            rate=None if self._options.rate is None else UnitRate(self._options.rate),
+            turn=anyio.lowlevel.checkpoint,
+        )
+        run.counts = state.counts
+        types = {each.name: each.type for each in definition.attribute_definitions}
+        await run.read(
+            table.files,
+            self._options.format,
+            CsvOptions(self._options.delimiter, types),
+            state.place,
+        )
+        if not is_dry:
+            path.unlink(missing_ok=True)
+        counts = run.counts
+        verb = "would be written" if is_dry else "written"
+        self._lines.say(
+            f"{name}: {counts.written:,} items {verb}, {counts.refused:,} refused, "
+            f"{counts.replaced:,} replaced by later items with the same key"
+        )
+        return counts.refused
+
+    def _stored(self, path: Path, paths: list[str]) -> _State | None:
+        if not self._options.resume or self._options.dry_run:
+            return None
+        try:
+            state = msgspec.json.decode(path.read_bytes(), type=_State)
+        except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError as error:
+            raise TransferFailed(f"{path} is not the state of an import: {error}") from None
+        if state.paths != paths:
+            raise TransferFailed(f"{path} belongs to an import of other files")
+        return state
+
+    async def _definition(self, name: str, creation: Mapping[str, Any] | None) -> TableDefinition:
+        """The definition of the table, which is created if it is missing and that is allowed."""
+        options = self._options
+        if options.dry_run and creation is not None:
+            return definition_of({**creation, "TableName": name}, name)
+        described = await table_copy.describe(self._endpoint, name)
+        if described is None:
+            if creation is None or not options.create:
+                hint = "create it first" if creation is None else "add --create"
+                raise TransferFailed(f"There is no table {name}: {hint}")
+            await self._endpoint.call("CreateTable", {**creation, "TableName": name})
+        while described is None or described["TableStatus"] == "CREATING":
+            await self._pause(_POLL_SECONDS)
+            described = await table_copy.describe(self._endpoint, name)
+        return definition_of(table_copy.creation_request(described, name, []), name)
+
+
+class _Report:
+    """Prints the faults, and stores the progress."""
+
+    def __init__(self, lines: TerminalProgress, path: Path | None, state: _State) -> None:
+        self._lines = lines
+        self._path = path
+        self._state = state
+        self._shown = 0
+
+    def fault(self, file: SourceFile, fault: Fault) -> None:
+        """Print a record that is not written, with its place."""
+        self._shown += 1
+        if self._shown <= _SHOWN_FAULTS:
+            sys.stdout.write(f"{file.path}:{fault.line}: {fault.code}: {fault.message}\n")
+
+    def progress(self, counts: Counts, place: Place) -> None:
+        """Store the place up to which all records are written."""
+        self._lines.show(f"{counts.records:,} items read, {counts.refused:,} refused")
+        if self._path is not None:
+            self._state.place, self._state.counts = place, counts
+            new = self._path.with_name(f"{self._path.name}.new")
+            new.write_bytes(msgspec.json.encode(self._state))
+            new.replace(self._path)

@@ -1,0 +1,225 @@
+"""Folders with the files of tables, and the records in these files.
+
+A folder of a table has ``table.json``, the members of CreateTable, beside its data files. The data
+files are those of an export, or any CSV and JSON files. Other folders and single files have no
+definition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from dynactor.actors.transfers import manifests
+from dynactor.actors.transfers.import_files import files_of
+from dynactor.actors.transfers.manifests import DataFile
+from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.api.operations.create_table import CreateTableInput, new_table
+from dynactor.model.errors import DynamoDBError
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.tables.table_rules import define
+from dynactor.model.transfers.json_records import JsonDocument, MixedJsonLines
+from dynactor.model.transfers.records import BadContent, Csv, Fault, Format, Record
+from dynactor.storage.buckets.bucket import BucketError
+from dynactor.storage.buckets.decompression import (
+    BadFile,
+    Compression,
+    ReadObject,
+    ZstdMissing,
+)
+from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+
+DEFINITION: Final = "table.json"
+
+InputFormat: TypeAlias = Literal["auto", "csv", "json-lines", "json-document"]
+
+_ENDINGS: Final = (".csv", ".json", ".jsonl", ".ndjson")
+_MAGIC: Final[dict[bytes, Compression]] = {b"\x1f\x8b": "GZIP", b"\x28\xb5\x2f\xfd": "ZSTD"}
+_COMPRESSED: Final = (".gz", ".zst")
+_HEAD_BYTES: Final = 4096
+# The members of a scan's output, before or after its items.
+_DOCUMENT: Final = re.compile(
+    r'\s*(\[|\{\s*"(Items|Count|ScannedCount|ConsumedCapacity|LastEvaluatedKey|NextToken)")'
+)
+
+
+class SourceFile(NamedTuple):
+    """A file to read; ``listed`` is its line in an export's manifest."""
+
+    path: Path
+    listed: DataFile | None = None
+
+
+class TableFiles(NamedTuple):
+    """The files of one table, and the members of CreateTable if they are known."""
+
+    name: str | None
+    creation: dict[str, Any] | None
+    files: Sequence[SourceFile]
+
+
+class CsvOptions(NamedTuple):
+    """The delimiter, the types of attributes that are not strings, and the header if given."""
+
+    delimiter: str = ","
+    types: Mapping[str, str] = {}
+    header: Sequence[str] | None = None
+
+
+async def tables_in(paths: Sequence[Path]) -> list[TableFiles]:
+    """The tables of these files and directories.
+
+    Raises:
+        TransferFailed: a path does not exist, or an export is damaged.
+    """
+    found = []
+    single: list[SourceFile] = []
+    for path in paths:
+        if path.is_file():
+            single.append(SourceFile(path))
+        elif path.is_dir():
+            folders = sorted({each.parent for each in path.rglob(DEFINITION)})
+            found += [await _table_in(folder) for folder in folders or [path]]
+        else:
+            raise TransferFailed(f"{path} does not exist")
+    if single:
+        found.append(TableFiles(None, None, single))
+    return found
+
+
+async def _table_in(folder: Path) -> TableFiles:
+    creation = _creation(folder / DEFINITION) if (folder / DEFINITION).is_file() else None
+    name = None if creation is None else str(creation["TableName"])
+    if _has(folder, f"{manifests.FILES}.json"):
+        try:
+            listed = await files_of(DirectoryBucket(folder), "", "DYNAMODB_JSON")
+        except BucketError as error:
+            raise TransferFailed(f"{folder}: {error.message}") from None
+        files = [SourceFile(folder / each.key, each.listed) for each in listed]
+    elif _has(folder, manifests.STARTED):
+        raise TransferFailed(f"{folder} has an export that is not complete")
+    else:
+        files = _data_files(folder)
+    if not files:
+        raise TransferFailed(f"{folder} has no data files: their names end with .json or .csv")
+    return TableFiles(name, creation, files)
+
+
+def _has(folder: Path, name: str) -> bool:
+    return any(True for _ in folder.rglob(name))
+
+
+def _data_files(folder: Path) -> list[SourceFile]:
+    return [SourceFile(path) for path in sorted(folder.rglob("*")) if _is_data(path)]
+
+
+def _is_data(path: Path) -> bool:
+    name = path.name
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    return path.is_file() and name.endswith(_ENDINGS) and path.name != DEFINITION
+
+
+def _creation(path: Path) -> dict[str, Any]:
+    """The members of CreateTable in a file."""
+    try:
+        creation = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise TransferFailed(f"{path} can't be read: {error}") from None
+    definition_of(creation, str(path))
+    return creation
+
+
+def definition_of(creation: Mapping[str, Any], place: str) -> TableDefinition:
+    """The definition of a table that CreateTable makes.
+
+    Raises:
+        TransferFailed: the members are invalid; ``place`` is where they are from.
+    """
+    try:
+        request = msgspec.convert(creation, CreateTableInput)
+        return define(new_table(request.TableName, request, 0.0))
+    except (DynamoDBError, msgspec.ValidationError) as error:
+        raise TransferFailed(f"{place} does not define a table: {error}") from None
+
+
+async def check_sums(files: Sequence[SourceFile]) -> None:
+    """Compare the checksums of an export's files, before anything is written.
+
+    Raises:
+        TransferFailed: a file is damaged.
+    """
+    for file in files:
+        if file.listed is None:
+            continue
+        reading = ReadObject(DirectoryBucket(file.path.parent), file.path.name, "GZIP")
+        try:
+            async for _ in reading.parts():
+                pass
+        except (BadFile, BucketError) as error:
+            raise TransferFailed(f"{file.path}: {error}") from None
+        if reading.md5_checksum != file.listed.md5_checksum:
+            raise TransferFailed(f"{file.path}: the checksum is not that of the manifest")
+
+
+async def records_of(
+    file: SourceFile, input_format: InputFormat, options: CsvOptions
+) -> AsyncIterator[Record | Fault]:
+    """The records of a file.
+
+    Raises:
+        TransferFailed: the file is damaged, or has another number of records than its manifest
+            says.
+    """
+    path = file.path
+    count = 0
+    try:
+        with path.open("rb") as opened:
+            head = opened.read(_HEAD_BYTES)
+        reading = ReadObject(DirectoryBucket(path.parent), path.name, _compression(head))
+        decoder: Format | None = None
+        async for part in reading.parts():
+            decoder = decoder or _decoder(path, part, input_format, options)
+            for record in decoder.feed(part):
+                count += 1
+                yield record
+        if decoder is not None:
+            for record in decoder.end():
+                count += 1
+                yield record
+    except ZstdMissing:
+        raise TransferFailed(f"{path}: install dynactor[zstd] to read ZSTD") from None
+    except (BadContent, BadFile, BucketError, OSError) as error:
+        raise TransferFailed(f"{path}: {error}") from None
+    if file.listed is not None and file.listed.item_count != count:
+        raise TransferFailed(
+            f"{path} has {count:,} items, the manifest says {file.listed.item_count:,}"
+        )
+
+
+def _compression(head: bytes) -> Compression:
+    for magic, compression in _MAGIC.items():
+        if head.startswith(magic):
+            return compression
+    return "NONE"
+
+
+def _decoder(path: Path, head: bytes, input_format: InputFormat, options: CsvOptions) -> Format:
+    if input_format == "auto":
+        if ".csv" in path.suffixes:
+            input_format = "csv"
+        else:
+            input_format = (
+                "json-document" if _DOCUMENT.match(head.decode("latin-1")) else "json-lines"
+            )
+    match input_format:
+        case "csv":
+            return Csv(options.types, options.delimiter, options.header)
+        case "json-document":
+            return JsonDocument()
+        case _:
+            return MixedJsonLines()

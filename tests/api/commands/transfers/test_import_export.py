@@ -1,0 +1,185 @@
+"""Exports and imports by commands: exact copies, refused items, damaged files, and resumption."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynactor.api.commands.transfers import export_run
+from dynactor.api.commands.transfers.export_command import ExportOptions, export_table
+from dynactor.api.commands.transfers.import_command import (
+    DONE,
+    SOME_REFUSED,
+    ImportCommand,
+    ImportOptions,
+)
+from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
+from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from tests.support.clients.database_endpoint import DatabaseEndpoint, no_pause
+from tests.support.databases.databases import running_database
+
+ITEMS = 40
+CREATION: dict[str, Any] = {
+    "TableName": "music",
+    "AttributeDefinitions": [
+        {"AttributeName": "pk", "AttributeType": "S"},
+        {"AttributeName": "n", "AttributeType": "N"},
+    ],
+    "KeySchema": [
+        {"AttributeName": "pk", "KeyType": "HASH"},
+        {"AttributeName": "n", "KeyType": "RANGE"},
+    ],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+
+class Moves:
+    """An endpoint with the table ``music``, and another endpoint without tables."""
+
+    def __init__(self, source: DatabaseEndpoint, other: DatabaseEndpoint, path: Path) -> None:
+        self.source = source
+        self.other = other
+        self.path = path
+
+    async def export(self, **options: Any) -> Path:
+        """Export the table."""
+        chosen = ExportOptions(**{"segments": 2, **options})
+        lines = TerminalProgress()
+        return await export_table(
+            self.source, "music", self.path / "out", chosen, lines, pause=no_pause
+        )
+
+    async def import_(self, *paths: Path, **options: Any) -> int:
+        """Import files into the other endpoint."""
+        chosen = ImportOptions(**{"create": True, "state": self.path / "state.json", **options})
+        command = ImportCommand(self.other, chosen, TerminalProgress(), no_pause)
+        return await command.run(list(paths))
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file into the folder of a table."""
+        folder = self.path / "in"
+        folder.mkdir(exist_ok=True)
+        (folder / "table.json").write_bytes(msgspec.json.encode(CREATION))
+        (folder / name).write_text(text)
+        return folder
+
+
+@asynccontextmanager
+async def moving(tmp_path: Path) -> AsyncIterator[Moves]:
+    async with running_database() as source, running_database() as other:
+        moves = Moves(DatabaseEndpoint(source), DatabaseEndpoint(other), tmp_path)
+        await moves.source.call("CreateTable", CREATION)
+        for number in range(ITEMS):
+            item = {"pk": {"S": f"song {number}"}, "n": {"N": "7"}, "b": {"BS": ["AAE="]}}
+            await moves.source.call("PutItem", {"TableName": "music", "Item": item})
+        yield moves
+
+
+def data_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("data/*.json.gz"))
+
+
+async def test_an_exported_table_is_imported_with_its_definition(tmp_path: Path):
+    async with moving(tmp_path) as moves:
+        folder = await moves.export()
+        assert not (folder / "_progress.json").exists()
+        assert await moves.import_(tmp_path / "out", dry_run=True) == DONE
+        assert await moves.other.call("ListTables", {}) == {"TableNames": []}
+        assert await moves.import_(tmp_path / "out") == DONE
+        assert await moves.other.items("music") == await moves.source.items("music")
+        assert not (tmp_path / "state.json").exists()
+
+
+async def test_an_interrupted_export_continues_after_its_complete_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(export_run, "_FILE_BYTES", 1)
+    async with moving(tmp_path) as moves:
+
+        async def stop(operation: str) -> None:
+            if operation == "Scan" and moves.source.calls.count("Scan") == 2:
+                raise OSError("stopped")
+
+        moves.source.before = stop
+        with pytest.raises(OSError, match="stopped"):
+            await moves.export(segments=2)
+        moves.source.before = None
+        (incomplete,) = (tmp_path / "out" / "AWSDynamoDB").iterdir()
+        with pytest.raises(TransferFailed, match="not complete"):
+            await moves.import_(tmp_path / "out")
+        assert await moves.export(resume=True) == incomplete
+        assert await moves.import_(tmp_path / "out") == DONE
+        assert await moves.other.items("music") == await moves.source.items("music")
+
+
+async def test_a_damaged_export_writes_nothing(tmp_path: Path):
+    async with moving(tmp_path) as moves:
+        folder = await moves.export()
+        await moves.other.call("CreateTable", CREATION)
+        file = data_files(folder)[0]
+        whole = file.read_bytes()
+        for damaged in (whole[:-9], gzip.compress(gzip.decompress(whole) + b"\n", 1)):
+            file.write_bytes(damaged)
+            with pytest.raises(TransferFailed, match=file.name):
+                await moves.import_(folder)
+        file.write_bytes(whole)
+        (folder / "manifest-summary.json").write_bytes(b"{}")
+        with pytest.raises(TransferFailed, match="checksum"):
+            await moves.import_(folder)
+        assert await moves.other.items("music") == []
+
+
+async def test_refused_items_are_listed_with_their_places(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    async with moving(tmp_path) as moves:
+        folder = moves.write(
+            "a.csv", f"pk,n,v\nx,1,first\nx,one,\ny,2\nx,1,last\nz,3,{'v' * 410_000}\n"
+        )
+        capsys.readouterr()
+        assert await moves.import_(folder, dry_run=True) == SOME_REFUSED
+        dry = [line.partition(":")[2] for line in capsys.readouterr().out.splitlines()]
+        assert [line.split(":")[:2] for line in dry] == [
+            ["3", " ValidationException"],
+            ["4", " InvalidRecord"],
+            ["2", " DuplicateKey"],
+            ["6", " ValidationException"],
+        ]
+        assert "The parameter cannot be converted to a numeric value" in dry[0]
+        assert "Item size has exceeded" in dry[3]
+        assert await moves.import_(folder) == SOME_REFUSED
+        last = {"pk": {"S": "x"}, "n": {"N": "1"}, "v": {"S": "last"}}
+        assert await moves.other.items("music") == [last]
+
+
+async def test_an_interrupted_import_continues_after_the_written_items(tmp_path: Path):
+    async with moving(tmp_path) as moves:
+        folder = moves.write(
+            "a.jsonl", "".join(f'{{"pk": "{at}", "n": 1}}\n' for at in range(2500))
+        )
+
+        async def stop(operation: str) -> None:
+            if operation == "BatchWriteItem" and moves.other.calls.count(operation) == 60:
+                raise OSError("stopped")
+
+        moves.other.before = stop
+        with pytest.raises(OSError, match="stopped"):
+            await moves.import_(folder)
+        moves.other.before = None
+        moves.other.calls.clear()
+        assert await moves.import_(folder, resume=True) == DONE
+        # The first 1,000 of 2,500 items were complete.
+        assert moves.other.calls.count("BatchWriteItem") == 60
+        assert len(await moves.other.items("music")) == 2500
+        with pytest.raises(TransferFailed, match="There is no table other: create it first"):
+            await moves.import_(folder / "a.jsonl", table="other")
+        with pytest.raises(TransferFailed, match="give --table"):
+            await moves.import_(folder / "a.jsonl")
+        with pytest.raises(TransferFailed, match="does not exist"):
+            await moves.import_(folder / "b.jsonl")
