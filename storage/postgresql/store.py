@@ -69,6 +69,7 @@ async def open_postgresql(url: str, read_url: str | None = None) -> AsyncIterato
     read_address = None if read_url is None else parse_address(read_url, "--read-store")
     statements = Statements(address.schema)
     ownership = await _own(address, statements)
+    statements = Statements(address.schema, ownership.epoch)
     kept = KeptFailure()
     async with anyio.create_task_group() as tasks:
         store = _PostgresqlStore(tasks, address, statements, ownership)
