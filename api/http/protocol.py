@@ -16,7 +16,7 @@ from http import HTTPStatus
 from itertools import count
 from secrets import choice
 from time import perf_counter_ns
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import anyio
 import msgspec
@@ -128,12 +128,16 @@ class _Asked(Struct):
 Known: TypeAlias = tuple[Operation, InputDecoder[Any], LatencyHistogram]
 
 
+# Answers a request in another way.
+Detour: TypeAlias = Callable[[Request], Awaitable[Answer]]
+
+
 class Protocol:
     """Answers requests, each by its operation."""
 
     def __init__(
         self,
-        database: Database,
+        database: Database | None,
         operations: Iterable[Operation],
         not_implemented: frozenset[str] = frozenset(),
         signatures: Signatures | None = None,
@@ -143,10 +147,11 @@ class Protocol:
     ) -> None:
         """Without ``signatures`` every signature is accepted, and there is no ``access_control``.
 
-        Without ``access_control`` every accepted request is allowed.
+        Without ``access_control`` every accepted request is allowed. Without
+        ``database`` all requests take a detour until ``resume``.
         """
-        # The database of the configured region.
-        self.database = database
+        # The database of the configured region. A node that was never the home has none.
+        self.database = cast("Database", database)
         # None, unless each region has a database of its own.
         self.databases: Databases | None = None
         self._signatures = signatures
@@ -173,6 +178,8 @@ class Protocol:
         self._idle: asyncio.Event | None = None
         # Set while new requests are delayed; completes when they may continue.
         self._resumed: asyncio.Future[None] | None = None
+        # Answers all requests if it is set: they are delayed, or another node answers them.
+        self._detour: Detour | None = None
 
     def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
         """Answer a request, at once if its operation waits for nothing.
@@ -180,8 +187,8 @@ class Protocol:
         Neither this method nor the awaitable raises because of a client's request. Within a
         ``turn`` of the event loop, the latency counts from the turn's start.
         """
-        if self._resumed is not None:
-            return self._answer_when_resumed(request, self._resumed)
+        if self._detour is not None:
+            return self._detour(request)
         began = perf_counter_ns() if turn is None else turn.began_nanoseconds
         request_id = next(self.request_ids)
         content_type = request.content_type
@@ -263,8 +270,9 @@ class Protocol:
         self.figures.of(namespace).failures[failure] += 1
         self._log.failed(failure, request_id)
 
-    async def _answer_when_resumed(self, request: Request, resumed: asyncio.Future[None]) -> Answer:
-        await asyncio.shield(resumed)
+    async def _answer_when_resumed(self, request: Request) -> Answer:
+        assert self._resumed is not None
+        await asyncio.shield(self._resumed)
         answer = self.answer(request)
         return answer if isinstance(answer, Answer) else await answer
 
@@ -277,15 +285,26 @@ class Protocol:
         """Delay new requests until ``resume``, and wait at most 5 seconds for pending ones."""
         assert self._resumed is None
         self._resumed = asyncio.get_running_loop().create_future()
+        self._detour = self._answer_when_resumed
+        await self.wait_idle(_PENDING_SECONDS)
+
+    async def wait_idle(self, seconds: float) -> None:
+        """Wait at most so many seconds for pending requests; new ones take a detour."""
         if self._pending_count:
             self._idle = asyncio.Event()
-            with anyio.move_on_after(_PENDING_SECONDS):
+            with anyio.move_on_after(seconds):
                 await self._idle.wait()
             self._idle = None
+
+    def detour(self, detour: Detour) -> None:
+        """Have another node answer all requests, until ``resume``."""
+        assert self._resumed is None
+        self._detour = detour
 
     def resume(self, databases: Databases) -> None:
         """Answer requests from these databases, starting with the delayed requests."""
         self.use(databases)
+        self._detour = None
         if self._resumed is not None:
             self._resumed.set_result(None)
             self._resumed = None

@@ -21,4 +21,9 @@ class ServerIdentity(Struct, frozen=True):
 
 def http_url(host: str, port: int | None, scheme: str = "http") -> str:
     """The URL of a listener, with brackets around an IPv6 address."""
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+    return f"{scheme}://{host_and_port(host, port)}"
+
+
+def host_and_port(host: str, port: int | None) -> str:
+    """The address of a listener, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

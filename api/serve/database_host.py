@@ -15,7 +15,7 @@ from typing import Final
 import anyio
 import structlog
 from anyio.abc import TaskGroup
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
@@ -82,6 +82,10 @@ class Opening(Struct, frozen=True):
     new_clock: Callable[[], Clock]
     broker: Broker | None = None
     separation: Separation = "shared"
+
+    def in_region(self, region: str) -> Opening:
+        """These parameters for the region of the data."""
+        return structs.replace(self, settings=structs.replace(self.settings, region=region))
 
 
 class DatabaseHost:

@@ -32,6 +32,7 @@ from dynactor.api.http.signature import AccessKey
 from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.log_settings import LogFormat, LogLevel
+from dynactor.api.serve.node_options import NodeOptions
 from dynactor.api.serve.trace_options import TraceOptions
 from dynactor.model.access.decision import Grants
 from dynactor.model.limits import (
@@ -237,6 +238,8 @@ class ServeOptions:
     key_traffic: Annotated[bool, Parameter(group=_LIMITS)] = True
     """Count a sample of the requests by key, for dynactor advise."""
 
+    nodes: NodeOptions = field(default_factory=NodeOptions)
+
     kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
     traces: TraceOptions = field(default_factory=TraceOptions)
@@ -307,6 +310,7 @@ class ServeOptions:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
         self._check_store()
+        self._check_nodes()
         if self.store_kind == "disk" and not can_sync():
             raise ConfigurationError(
                 "Data can be kept on disk only on Linux and macOS: dynactor can't make it durable "
@@ -410,6 +414,22 @@ class ServeOptions:
         ):
             if is_given:
                 raise ConfigurationError(f"--store can't be combined with {option}: {instead}")
+
+    def _check_nodes(self) -> None:
+        """Refuse options that one node could not apply for the whole cluster."""
+        if self.nodes.peer_listen is None:
+            return
+        if self.store is None:
+            raise ConfigurationError(
+                "--peer-listen needs --store postgresql://…, the database that the nodes share"
+            )
+        for option, is_given, reason in (
+            ("--virtual-clock", self.virtual_clock is not None, "it is the clock of one server"),
+            ("--allow-reset", self.allow_reset, "a reset is for tests with one server"),
+            ("--allow-faults", self.allow_faults, "faults are for tests with one server"),
+        ):
+            if is_given:
+                raise ConfigurationError(f"--peer-listen can't be combined with {option}: {reason}")
 
     def _check_backup_dir(self) -> None:
         """Check that backups can be requested, and are outside the data directory."""
@@ -549,7 +569,7 @@ class ServeOptions:
         if self.admin_secret_file is None:
             return None
         try:
-            return read_secret(self.admin_secret_file.expanduser())
+            return read_secret(self.admin_secret_file.expanduser(), "--admin-secret-file")
         except BadSecretFile as error:
             raise ConfigurationError(str(error)) from None
 

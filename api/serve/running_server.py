@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
+    AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
     contextmanager,
@@ -12,11 +13,12 @@ from contextlib import (
 )
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dynactor import __version__
+from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.catalog.virtual_clock import ClockState
@@ -49,6 +51,10 @@ from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
+
+if TYPE_CHECKING:
+    from dynactor.api.admin.listener import Administered
+    from dynactor.api.nodes.node import Node
 
 # The divisor of the memory for large undecoded requests. A decoded request is several times as
 # large as an undecoded one.
@@ -130,8 +136,11 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
     with listen(options.host, options.port) as listener, _admin_listener(options) as admin:
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
-            store = await enter(_store(options))
-            await refuse_unfinished_copy(store)
+            # A node opens the store only while it is the home.
+            is_node = options.nodes.address is not None
+            store = None if is_node else await enter(_store(options))
+            if store is not None:
+                await refuse_unfinished_copy(store)
             opened = open_certificate(options)
             certificate = None if opened is None else opened.server
             keys = options.access_keys
@@ -149,60 +158,46 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 )
                 watches += [] if watch is None else [watch]
             await enter(watching(watches))
-            broker = _broker(options)
-            separation = options.separation
-            home_region = await settle_separation(store, separation, options.region)
             opening = Opening(
-                structs.replace(database_settings, region=home_region),
-                options.new_clock,
-                broker,
-                separation,
+                database_settings, options.new_clock, _broker(options), options.separation
             )
-            host = await enter(hosting_database(store, opening))
-            protocol = await enter(
-                _protocol(
+            request_log = RequestLog(logs_answers=options.log_level == "debug")
+
+            def protocol_of(database: Database | None) -> AbstractAsyncContextManager[Protocol]:
+                return _protocol(
                     options.traces,
-                    host.database,
+                    database,
                     OPERATIONS.values(),
                     NOT_IMPLEMENTED,
                     signatures,
-                    RequestLog(logs_answers=options.log_level == "debug"),
+                    request_log,
                     access_control=access_control,
                 )
-            )
-            protocol.use(host.databases)
-            host.attach(protocol)
+
+            parts = await enter(_parts(options, store, opening, protocol_of))
+            protocol = parts.protocol
             admin_endpoint = None
             if admin is not None:
                 # Imported only for an admin port.
-                from dynactor.api.admin.listener import Administered, serving_admin  # noqa: PLC0415
-                from dynactor.api.admin.reset_routes import SuiteControls  # noqa: PLC0415
+                from dynactor.api.admin.listener import serving_admin  # noqa: PLC0415
 
-                controls = SuiteControls(host, can_reset=options.in_memory or options.allow_reset)
-                faults = _fault_injector(host, protocol) if options.allow_faults else None
+                administered = _administered(options, parts)._replace(
+                    secret=options.admin_secret,
+                    console=options.console_mode,
+                    checks_keys=keys is not None,
+                    endpoint=url(listener, certificate),
+                )
                 admin_endpoint = await enter(
-                    serving_admin(
-                        Administered(
-                            store,
-                            protocol,
-                            _backups(options, store),
-                            controls,
-                            faults,
-                            options.admin_secret,
-                            options.console_mode,
-                            checks_keys=keys is not None,
-                            endpoint=url(listener, certificate),
-                        ),
-                        options.admin_access,
-                        admin,
-                        certificate,
-                    )
+                    serving_admin(administered, options.admin_access, admin, certificate)
                 )
             http_settings = _http_settings(options, admin_endpoint, admin)
             if certificate is not None:
                 protocol.figures.certificate_expiry = lambda: certificate.expires_at_epoch_seconds
             endpoint = await enter(serving(protocol, http_settings, listener, certificate))
-            clock_control = host.database.clock_control
+            if parts.node is not None:
+                # At once, while the requests in flight are still answered.
+                stack.callback(parts.node.hand_over)
+            clock_control = None if parts.host is None else parts.host.database.clock_control
             yield RunningServer(
                 endpoint,
                 listens_everywhere(listener),
@@ -212,6 +207,58 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 None if opened is None else opened.authority,
                 watches,
             )
+
+
+class _Parts(NamedTuple):
+    """The parts that answer requests: the host of a single server's databases, or a node."""
+
+    protocol: Protocol
+    store: Store | None
+    host: DatabaseHost | None = None
+    node: Node | None = None
+
+
+@asynccontextmanager
+async def _parts(
+    options: ServeOptions,
+    store: Store | None,
+    opening: Opening,
+    protocol_of: Callable[[Database | None], AbstractAsyncContextManager[Protocol]],
+) -> AsyncIterator[_Parts]:
+    """The parts that answer requests. Without a store, the server is a node of a cluster."""
+    if store is None:
+        # Imported only for a cluster.
+        from dynactor.api.serve.running_node import NodeParts, serving_as_node  # noqa: PLC0415
+
+        async with (
+            protocol_of(None) as protocol,
+            serving_as_node(options, NodeParts(protocol, opening)) as node,
+        ):
+            yield _Parts(protocol, None, node=node)
+        return
+    region = await settle_separation(store, opening.separation, options.region)
+    async with (
+        hosting_database(store, opening.in_region(region)) as host,
+        protocol_of(host.database) as protocol,
+    ):
+        protocol.use(host.databases)
+        host.attach(protocol)
+        yield _Parts(protocol, store, host)
+
+
+def _administered(options: ServeOptions, parts: _Parts) -> Administered:
+    """The parts that the admin port shows and changes, without its settings."""
+    from dynactor.api.admin.listener import Administered  # noqa: PLC0415
+    from dynactor.api.admin.reset_routes import SuiteControls  # noqa: PLC0415
+
+    protocol, store, host, node = parts
+    if store is None or host is None:
+        assert node is not None
+        return Administered(lambda: node.store_figures, protocol, node=node)
+    controls = SuiteControls(host, can_reset=options.in_memory or options.allow_reset)
+    faults = _fault_injector(host, protocol) if options.allow_faults else None
+    backups = _backups(options, store)
+    return Administered(store.figures, protocol, backups, controls, faults)
 
 
 def _certificate_watch(certificate: ServerCertificate) -> FileWatch:

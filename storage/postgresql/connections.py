@@ -111,8 +111,7 @@ class Connections:
         try:
             result = await work(connection)
         except FAILURES as error:
-            # A transaction that failed would refuse the next statements.
-            is_usable = not ends_connection(error) and not connection.is_in_transaction()
+            is_usable = not ends_connection(error)
             raise translate(error) from error
         else:
             is_usable = True

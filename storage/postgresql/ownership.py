@@ -20,7 +20,7 @@ from dynactor.storage.postgresql.address import Address
 from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, close_connection, connect
 from dynactor.storage.postgresql.errors import FAILURES
 from dynactor.storage.postgresql.sql import Statements
-from dynactor.storage.store import CannotOpen, Closed
+from dynactor.storage.store import Closed, InUse
 from dynactor.storage.store_figures import EngineFigures
 
 # Time to wait for the lock of a server that was just killed. PostgreSQL releases the lock when it
@@ -88,20 +88,25 @@ class Ownership:
         return await self._connection.fetchrow(query, timeout=STATEMENT_SECONDS)
 
 
-async def take_ownership(address: Address, statements: Statements, connection: Any) -> Ownership:
+async def take_ownership(
+    address: Address,
+    statements: Statements,
+    connection: Any,
+    lock_seconds: float | None = None,
+) -> Ownership:
     """Make this server the owner of a database.
 
     The connection holds the lock from now on, and must stay open.
 
     Raises:
-        CannotOpen: another server owns it.
+        InUse: another server owns it, and has not ended within ``lock_seconds``, 5 by default.
     """
     loop = asyncio.get_running_loop()
-    give_up_at = loop.time() + _LOCK_SECONDS
+    give_up_at = loop.time() + (_LOCK_SECONDS if lock_seconds is None else lock_seconds)
     while not await connection.fetchval(statements.try_lock):
         if loop.time() >= give_up_at:
             owner = await connection.fetchrow(statements.owner)
-            raise CannotOpen(
+            raise InUse(
                 f"{address.shown} is in use by {owner['name']}, which was started at "
                 f"{owner['started_at']:%Y-%m-%d %H:%M:%S} UTC. Stop that server first, or choose "
                 "another database"

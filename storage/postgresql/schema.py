@@ -45,6 +45,13 @@ async def open_schema(connection: Any, address: Address) -> None:
             )
 
 
+async def open_members_table(connection: Any, address: Address) -> None:
+    """Create the table of a cluster's nodes unless it exists."""
+    async with connection.transaction():
+        await connection.execute(sql.LOCK_SCHEMA, address.schema)
+        await connection.execute(sql.create_members(address.schema))
+
+
 async def raise_format(connection: Any, address: Address) -> None:
     """Raise the stored format, so that older versions refuse data that they don't know.
 

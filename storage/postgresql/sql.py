@@ -23,8 +23,6 @@ TABLES: Final = ("heads", "rows", "log")
 # Errors that ``commit`` raises.
 INSERT_COLLISION: Final = "DY001"
 OWNED_BY_ANOTHER: Final = "DY002"
-# The error of a read after another server has become the owner: see ``Statements``.
-READ_BY_ANOTHER: Final = "22P02"
 
 # The verdicts of ``commit`` on a call.
 ACCEPTED, CONFLICT, FENCED, WRITTEN_BEFORE = range(4)
@@ -61,6 +59,27 @@ SETTINGS: Final = (
     "current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, "
     "current_setting('server_encoding') AS encoding"
 )
+
+
+CLOCK: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
+
+
+def create_members(schema: str) -> str:
+    """The statement that creates the table of a cluster's nodes.
+
+    A server alone has no row in it, so earlier versions need not know the table.
+    """
+    return f"""
+        CREATE TABLE IF NOT EXISTS {_quoted(schema)}.members (
+            name text PRIMARY KEY,
+            incarnation text NOT NULL,
+            beat bigint NOT NULL,
+            address text NOT NULL,
+            version text NOT NULL,
+            epoch bigint NOT NULL,
+            is_leaving boolean NOT NULL
+        ) WITH (fillfactor = 50);
+    """
 
 
 def create_schema(schema: str) -> str:
@@ -122,22 +141,12 @@ def raise_format(schema: str) -> str:
 
 
 class Statements:
-    """The statements on the tables of one schema.
+    """The statements on the tables of one schema."""
 
-    Reads fail if their snapshot shows an owner with a higher epoch than ``epoch``. Only the owner
-    changes tables, so the definitions that a read uses are never older than the rows that it reads.
-    """
-
-    def __init__(self, schema: str, epoch: int = 0) -> None:
+    def __init__(self, schema: str) -> None:
         quoted = _quoted(schema)
         self.tables = [f"{quoted}.{table}" for table in TABLES]
         nodes = f"{quoted}.nodes"
-        # PostgreSQL evaluates this once for each statement. The text of a higher epoch is not a
-        # boolean, so the cast fails.
-        self._is_owned = (
-            f"(SELECT CASE WHEN n.epoch <= {epoch} THEN true "
-            f"ELSE ('epoch ' || n.epoch)::boolean END FROM {nodes} n WHERE n.slot = 1)"
-        )
         self.commit = (
             f"SELECT {quoted}.commit($1::bigint, $2::bytea, $3::int, $4::int[], $5::int[], "
             "$6::int[], $7::bool[], $8::bytea[], $9::bytea[], $10::int[], $11::int[], "
@@ -164,8 +173,7 @@ class Statements:
     def load(self, tables: tuple[int, ...]) -> str:
         """The query for stored keys and values; it has one array of keys for each table."""
         return " UNION ALL ".join(
-            f"SELECT key, value FROM {self.tables[table]} "
-            f"WHERE key = ANY(${at}::bytea[]) AND {self._is_owned}"
+            f"SELECT key, value FROM {self.tables[table]} WHERE key = ANY(${at}::bytea[])"
             for at, table in enumerate(tables, 1)
         )
 
@@ -204,10 +212,47 @@ class Statements:
             "SELECT key, value, tail, sum(octet_length(key) + octet_length(value) + "
             "coalesce(octet_length(tail) - 32, 0)) "
             f"OVER (ORDER BY {ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before "
-            f"FROM {self.tables[table]} WHERE {condition} AND {self._is_owned} "
-            f"ORDER BY {ordered} LIMIT $3::bigint"
+            f"FROM {self.tables[table]} WHERE {condition} ORDER BY {ordered} LIMIT $3::bigint"
             f") AS page WHERE coalesce(before, 0) < $4::bigint ORDER BY {ordered}"
         )
+
+
+class MemberStatements:
+    """The statements on the table of nodes."""
+
+    def __init__(self, schema: str) -> None:
+        quoted = _quoted(schema)
+        members, nodes = f"{quoted}.members", f"{quoted}.nodes"
+        owner_lock = (
+            "FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+            f"WHERE l.locktype = 'advisory' AND l.classid = '{nodes}'::regclass::oid "
+            "AND l.objid = 1 AND l.objsubid = 2 AND l.granted AND d.datname = current_database()"
+        )
+        # A node that restarts at its own address replaces its row. Only it can listen there.
+        self.join = (
+            f"INSERT INTO {members} AS m VALUES ($1, $2, 0, $3, $4, 0, false) "
+            "ON CONFLICT (name) DO UPDATE SET incarnation = $2, beat = 0, version = $4, "
+            "epoch = 0, is_leaving = false WHERE m.address = $3 RETURNING name"
+        )
+        self.beat = (
+            f"WITH renewed AS (UPDATE {members} SET beat = beat + 1, epoch = $3, is_leaving = $4 "
+            "WHERE name = $1 AND incarnation = $2 RETURNING 1) "
+            "SELECT n.epoch AS owned_epoch, EXISTS (SELECT FROM renewed) AS is_renewed, "
+            "m.name, m.incarnation, m.beat, m.address, m.version, "
+            "m.epoch = n.epoch AND n.epoch > 0 AS is_home, m.is_leaving "
+            f"FROM {nodes} n LEFT JOIN {members} m ON true ORDER BY m.name"
+        )
+        self.remove = (
+            f"DELETE FROM {members} WHERE name = $1 AND incarnation = $2 AND beat = $3 "
+            "RETURNING name"
+        )
+        # Not the session of a server that has become the owner since.
+        self.end_owner = (
+            f"SELECT pg_terminate_backend(l.pid) {owner_lock} "
+            f"AND EXISTS (SELECT FROM {nodes} n WHERE n.epoch = $1)"
+        )
+        self.is_owned = f"SELECT EXISTS (SELECT {owner_lock})"
+        self.leave = f"DELETE FROM {members} WHERE name = $1 AND incarnation = $2"
 
 
 def _commit_function(schema: str) -> str:

@@ -10,7 +10,7 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -57,22 +57,29 @@ _REFUSAL_BEATS: Final = 3
 
 
 @asynccontextmanager
-async def open_postgresql(url: str, read_url: str | None = None) -> AsyncIterator[Store]:
+async def open_postgresql(
+    url: str,
+    read_url: str | None = None,
+    *,
+    lock_seconds: float | None = None,
+    taken_over: Callable[[], None] = lambda: None,
+) -> AsyncIterator[OwnedStore]:
     """Open the store in this database; its tables are created unless they exist.
 
     Eventually consistent reads go to the hot standby with the address ``read_url``, if it is given.
+    ``taken_over`` is called when another server has become the owner of the database.
 
     Raises:
+        InUse: another server owns the database, and has not ended within ``lock_seconds``.
         CannotOpen: the store can't be opened; the message says what to do.
     """
     address = parse_address(url)
     read_address = None if read_url is None else parse_address(read_url, "--read-store")
     statements = Statements(address.schema)
-    ownership = await _own(address, statements)
-    statements = Statements(address.schema, ownership.epoch)
+    ownership = await _own(address, statements, lock_seconds)
     kept = KeptFailure()
     async with anyio.create_task_group() as tasks:
-        store = _PostgresqlStore(tasks, address, statements, ownership)
+        store = _PostgresqlStore(tasks, address, statements, ownership, taken_over)
         tasks.start_soon(ownership.keep, store.refuse, store.note_beat)
         tasks.start_soon(store.discards.run)
         if read_address is not None:
@@ -87,7 +94,7 @@ async def open_postgresql(url: str, read_url: str | None = None) -> AsyncIterato
     kept.raise_again()
 
 
-async def _own(address: Address, statements: Statements) -> Ownership:
+async def _own(address: Address, statements: Statements, lock_seconds: float | None) -> Ownership:
     """Connect, create or check the tables, and take ownership of the database."""
     names = {"user": address.user, "database": address.database, "hosts": address.hosts}
     try:
@@ -96,7 +103,7 @@ async def _own(address: Address, statements: Statements) -> Ownership:
         raise cannot_open(error, **names) from error
     try:
         await open_schema(connection, address)
-        ownership = await take_ownership(address, statements, connection)
+        ownership = await take_ownership(address, statements, connection, lock_seconds)
         await raise_format(connection, address)
     except BaseException as error:
         await close_connection(connection)
@@ -106,12 +113,27 @@ async def _own(address: Address, statements: Statements) -> Ownership:
     return ownership
 
 
+class OwnedStore(Store, Protocol):
+    """The store of the server that owns the database."""
+
+    @property
+    def epoch(self) -> int:
+        """The number of the ownership; each owner of the database has a higher one."""
+        ...
+
+
 class _PostgresqlStore:
     """The store on PostgreSQL. Once ``_closed`` is set, nothing is read or written."""
 
     def __init__(
-        self, tasks: TaskGroup, address: Address, statements: Statements, ownership: Ownership
+        self,
+        tasks: TaskGroup,
+        address: Address,
+        statements: Statements,
+        ownership: Ownership,
+        taken_over: Callable[[], None],
     ) -> None:
+        self._taken_over = taken_over
         self._tasks = tasks
         self._statements = statements
         self._ownership = ownership
@@ -137,6 +159,10 @@ class _PostgresqlStore:
             tasks, connections, for_transactions, statements, self._raise_if_closed
         )
         self._read_store: ReadStore | None = None
+
+    @property
+    def epoch(self) -> int:
+        return self._ownership.epoch
 
     @property
     def latest(self) -> View:
@@ -214,6 +240,7 @@ class _PostgresqlStore:
         """Refuse all later calls, because another server owns the database."""
         if self._closed is None:
             self._closed = closed
+            self._taken_over()
 
     def _raise_if_closed(self) -> None:
         if self._closed is not None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import fields
 
 from dynactor.api.serve.kafka_options import KafkaOptions
+from dynactor.api.serve.node_options import NodeOptions
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.trace_options import TraceOptions
 from tests.support.documentation import configuration_page
@@ -18,6 +19,10 @@ def test_the_page_equals_the_one_generated_from_the_options():
 
 def test_every_option_is_on_the_page_once():
     shown = re.findall(r"^\| `--([a-z-]+)`", configuration_page.page(), re.MULTILINE)
-    rooms = (ServeOptions, KafkaOptions, TraceOptions)
-    options = {field.name for room in rooms for field in fields(room)} - {"kafka", "traces"}
+    rooms = (ServeOptions, KafkaOptions, NodeOptions, TraceOptions)
+    options = {field.name for room in rooms for field in fields(room)} - {
+        "kafka",
+        "nodes",
+        "traces",
+    }
     assert sorted(shown) == sorted(option.replace("_", "-") for option in options)

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.clients.clients import WireClient
 from tests.support.documentation.pages import DOCS
+from tests.support.servers.cluster import NODE_METRICS
 from tests.support.servers.server import PROJECT, running_server
 from tests.support.tables.tables import definition, global_index, wait_until_indexes_active
 
@@ -61,7 +62,7 @@ def exposed(data: Path) -> set[str]:
 
 def test_the_page_of_metrics_has_every_metric(tmp_path: Path):
     shown = set(re.findall(r"`(dynactor_[a-z_]+)`", (DOCS / "METRICS.md").read_text()))
-    assert shown == exposed(tmp_path / "data") | WITH_TLS
+    assert shown == exposed(tmp_path / "data") | WITH_TLS | NODE_METRICS
 
 
 def test_every_log_event_of_the_table_is_logged():

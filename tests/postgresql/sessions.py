@@ -82,8 +82,7 @@ class Session:
 async def sessions(url: str, count: int = 3) -> AsyncIterator[list[Session]]:
     """Open this many sessions on a new schema."""
     address = parse_address(url)
-    # Sessions read the rows of any owner.
-    statements = Statements(address.schema, 1 << 62)
+    statements = Statements(address.schema)
     async with AsyncExitStack() as stack:
         connections = []
         for _ in range(count + 1):

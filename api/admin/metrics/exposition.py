@@ -18,20 +18,23 @@ from dynactor.storage.namespaces import Namespace
 
 
 async def exposition(
-    database: Database,
+    database: Database | None,
     server: ServerFigures,
     accept: str,
     regions: Mapping[Namespace, Database] | None = None,
 ) -> tuple[bytes, str]:
     """All metrics in the format that an Accept header requests, and the content type.
 
+    ``database`` is None on a node that is not the home; then there are no metrics of tables.
     ``regions`` are the databases of separate regions; ``database`` is the server's own.
 
     Raises:
         StoreError: the store can't be read.
     """
-    tables: Collector
-    if regions is None:
+    tables: Collector | None
+    if database is None:
+        tables = None
+    elif regions is None:
         tables = TableCollector(await table_figures(database), server.requests[None].throttled)
     else:
         found = {
@@ -50,9 +53,10 @@ async def exposition(
     return await asyncio.to_thread(_exposition, tables, server, accept)
 
 
-def _exposition(tables: Collector, server: ServerFigures, accept: str) -> tuple[bytes, str]:
+def _exposition(tables: Collector | None, server: ServerFigures, accept: str) -> tuple[bytes, str]:
     registry = CollectorRegistry()
-    registry.register(tables)
+    if tables is not None:
+        registry.register(tables)
     registry.register(ServerCollector(server))
     # Processor time, memory, open files and start time: process_*.
     ProcessCollector(registry=registry)

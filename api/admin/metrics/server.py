@@ -22,9 +22,9 @@ from dynactor.api.http.request_figures import (
     RequestFigures,
     TraceCounts,
 )
+from dynactor.api.nodes.node_figures import NodeFigures
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.namespaces import Namespace
-from dynactor.storage.store import Store
 from dynactor.storage.store_figures import StoreFigures
 
 _NANOSECONDS: Final = 1e-9
@@ -45,20 +45,26 @@ class ServerFigures(Struct, frozen=True):
     traces: TraceCounts | None = None
     # In epoch seconds; None without TLS.
     certificate_expiry: float | None = None
+    # None, unless the server is a node of a cluster.
+    node: NodeFigures | None = None
 
 
 def server_figures(
-    requests: RequestFigures, store: Store, loop_lag: LatencyHistogram
+    requests: RequestFigures,
+    store: StoreFigures,
+    loop_lag: LatencyHistogram,
+    node: NodeFigures | None = None,
 ) -> ServerFigures:
     """Read the server's current figures."""
     return ServerFigures(
         {namespace: figures.copy() for namespace, figures in requests.by_namespace.items()},
         requests.connections(),
-        store.figures(),
+        store,
         loop_lag,
         requests.queues(),
         requests.traces(),
         requests.certificate_expiry(),
+        node,
     )
 
 
@@ -73,6 +79,8 @@ class ServerCollector(Collector):
         yield from self._requests()
         yield from self._store()
         yield from self._queues()
+        if self._figures.node is not None:
+            yield from _node(self._figures.node)
         if self._figures.traces is not None:
             yield from _traces(self._figures.traces)
         if self._figures.certificate_expiry is not None:
@@ -208,6 +216,38 @@ class ServerCollector(Collector):
         )
         _add(syncs, (), store.syncs)
         yield syncs
+
+
+def _node(figures: NodeFigures) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "dynactor_node_is_home",
+        "1 if this node is the home, which runs the actors of all tables.",
+        value=figures.is_home,
+    )
+    yield GaugeMetricFamily(
+        "dynactor_node_members",
+        "Number of nodes in the cluster, as this node sees it.",
+        value=figures.members,
+    )
+    yield CounterMetricFamily(
+        "dynactor_node_homes_taken",
+        "How many times this node has become the home.",
+        value=figures.homes_taken,
+    )
+    yield CounterMetricFamily(
+        "dynactor_forwarded_requests",
+        "Requests that this node forwarded to the home, and that the home answered.",
+        value=figures.forwarding.forwarded,
+    )
+    failures = CounterMetricFamily(
+        "dynactor_forwarding_failures",
+        "Requests that could not be forwarded: the outcome is unknown, there was no home in time, "
+        "or too many requests waited.",
+        labels=("reason",),
+    )
+    for reason, count in figures.forwarding.failures.items():
+        failures.add_metric((reason,), count)
+    yield failures
 
 
 def _traces(counts: TraceCounts) -> Iterator[Metric]:

@@ -32,7 +32,7 @@ async def test_a_server_is_ready_from_when_it_listens_until_it_stops() -> None:
         protocol = Protocol(database, ())
         with listen("127.0.0.1", 0) as admin, listen("127.0.0.1", 0) as listener:
             port = admin.getsockname()[1]
-            async with serving_admin(Administered(store, protocol), Access(), admin):
+            async with serving_admin(Administered(store.figures, protocol), Access(), admin):
 
                 async def status(path: str) -> int:
                     return (await asyncio.to_thread(ask, port, path)).status

@@ -35,7 +35,7 @@ async def scraped(
 ) -> dict[str, float]:
     """The samples by name without the prefix ``dynactor_``, and by the kind of actor."""
     figures = server_figures(
-        requests or RequestFigures(), store or database._store, LatencyHistogram()
+        requests or RequestFigures(), (store or database._store).figures(), LatencyHistogram()
     )
     body, _ = await exposition(database, figures, "")
     return {

@@ -56,6 +56,10 @@ COMMANDS = {
         CLIENT,
         ADMIN_CLIENT | {"dynactor.api.admin.backup_messages", "dynactor.api.commands.backup"},
     ),
+    ("nodes", *NOBODY): (
+        CLIENT,
+        ADMIN_CLIENT | {"dynactor.api.admin.nodes_messages", "dynactor.api.commands.nodes"},
+    ),
     ("doctor", *NOBODY): (
         CLIENT,
         ADMIN_CLIENT | {"dynactor.api.admin.metrics_path", "dynactor.api.commands.doctor"},

@@ -114,7 +114,7 @@ async def running_admin() -> AsyncIterator[Admin]:
         listener = stack.enter_context(listen("127.0.0.1", 0))
         access = Access(host_names=frozenset())
         endpoint = await stack.enter_async_context(
-            serving_admin(Administered(store, protocol), access, listener)
+            serving_admin(Administered(store.figures, protocol), access, listener)
         )
         table = await published_table(database)
         await write_threads(table, range(30))

@@ -277,7 +277,7 @@ async def served_database(directory: Path, seed: int) -> AsyncIterator[ServedDat
         ):
             iterators = await make_tables(InProcessClient(database))
             protocol = Protocol(database, ())
-            administered = Administered(store, protocol, Backups(store, directory))
+            administered = Administered(store.figures, protocol, Backups(store, directory))
             with listen("127.0.0.1", 0) as listener:
                 async with (
                     serving_admin(administered, Access(), listener) as admin,

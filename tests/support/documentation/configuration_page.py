@@ -18,6 +18,7 @@ from cyclopts.argument import Argument
 
 from dynactor.api.command_line import app
 from dynactor.api.serve.kafka_options import KafkaOptions
+from dynactor.api.serve.node_options import NodeOptions
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.trace_options import TraceOptions
 
@@ -49,7 +50,7 @@ settings over the admin port.
 
 def page() -> str:
     """The text of the page."""
-    option_classes = (ServeOptions, KafkaOptions, TraceOptions)
+    option_classes = (ServeOptions, KafkaOptions, NodeOptions, TraceOptions)
     descriptions = {
         name: text for options in option_classes for name, text in _docstrings(options).items()
     }

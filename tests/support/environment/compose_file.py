@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from tests.support.servers.server import PROJECT
 
 COMPOSE_FILE = PROJECT / "compose" / "compose.yaml"
+CLUSTER_FILE = PROJECT / "compose" / "cluster.yaml"
 Duration = Annotated[str, Meta(pattern=r"^([0-9]+(ms|s|m|h))+$")]
 # An image has a version, never "latest", so that users run the tested image.
 Image = Annotated[str, Meta(pattern=r"^[a-z0-9./-]+(:v?[0-9][\w.-]*)?$")]
@@ -52,6 +53,13 @@ class Service(Struct, forbid_unknown_fields=True):
     stop_grace_period: Duration = "10s"
     profiles: list[str] = []
     depends_on: list[str] = []
+    secrets: list[str] = []
+
+
+class Secret(Struct, forbid_unknown_fields=True):
+    """A secret, whose value is that of a variable of the caller."""
+
+    environment: str
 
 
 class Compose(Struct, forbid_unknown_fields=True):
@@ -60,6 +68,7 @@ class Compose(Struct, forbid_unknown_fields=True):
     name: str
     services: dict[str, Service]
     volumes: dict[str, None]
+    secrets: dict[str, Secret] = {}
 
 
 def read_compose_file(path: Path = COMPOSE_FILE) -> Compose:

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar, copy_context
 from functools import wraps
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from random import Random
 from typing import Any, Final, ParamSpec, TypeAlias
@@ -48,6 +48,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         # Each timer has its time, the number of the call, the node, and the callback.
         self._timers: list[tuple[float, int, int, asyncio.TimerHandle]] = []
         self.numbers = count()
+        # The nodes that do nothing: they are suspended or were killed.
+        self.stopped: set[int] = set()
         # The number of each cancel scope by its address. The dictionary also keeps the scopes
         # alive, so that no two scopes have the same address.
         self.scopes: dict[int, tuple[int, CancelScope]] = {}
@@ -89,17 +91,31 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """Run one callback; ``run_forever`` calls this method in a loop."""
-        if not any(self._queues.values()):
+        if not self._ready_queues():
             if not self._timers:
                 raise Stuck
             self._now_seconds = max(self._now_seconds, self._timers[0][0])
         while self._timers and self._timers[0][0] <= self._now_seconds:
             _, _, node, timer = heappop(self._timers)
             self._enqueue(node, timer)
-        ready = [queue for _, queue in sorted(self._queues.items()) if queue]
-        handle = self._draws.choice(ready).popleft()
-        if not handle.cancelled():
-            handle._run()
+        ready = self._ready_queues()
+        if ready:
+            handle = self._draws.choice(ready).popleft()
+            if not handle.cancelled():
+                handle._run()
+
+    def forget(self, node: int) -> None:
+        """Drop the callbacks and timers of a node that was killed."""
+        self._queues.pop(node, None)
+        self._timers = [timer for timer in self._timers if timer[2] != node]
+        heapify(self._timers)
+
+    def _ready_queues(self) -> list[deque[asyncio.Handle]]:
+        return [
+            queue
+            for node, queue in sorted(self._queues.items())
+            if queue and node not in self.stopped
+        ]
 
 
 class _SimulatedFuture(asyncio.Future[Any]):

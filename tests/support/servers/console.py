@@ -62,7 +62,7 @@ async def opened_page(signatures: Signatures | None = None, **options: Any) -> A
     async with running_database() as database:
         protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED, signatures)
         administered = Administered(
-            database._store, protocol, checks_keys=signatures is not None, **options
+            database._store.figures, protocol, checks_keys=signatures is not None, **options
         )
         with listen("127.0.0.1", 0) as listener:
             async with (

@@ -1,0 +1,188 @@
+"""The messages between two nodes: requests and answers, many in one WebSocket message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from dynactor.api.http.protocol import Answer, Request
+from dynactor.model.limits import KIB, MIB
+
+# Nodes of neighboring versions work together: members are only added, at the end, with a default.
+PEER_PATH: Final = "/peer/1"
+# A pair of nodes has a connection for small messages and one for large messages, so that the small
+# ones do not wait for the large ones.
+LANES: Final = ("small", "large")
+LARGE_BYTES: Final = 64 * KIB
+_MOST_BYTES_AT_ONCE: Final = MIB
+
+
+class RequestFrame(Struct, array_like=True, frozen=True):
+    """A request as the client sent it, with its number on this pair of connections."""
+
+    number: int
+    target: str
+    content_type: str
+    authorization: str
+    query: str
+    host: str
+    content_encoding: str
+    accept_encoding: str
+    body: bytes
+    explain: str
+    headers: dict[str, str]
+
+    @property
+    def size_bytes(self) -> int:
+        """The approximate size in a message."""
+        return len(self.body) + KIB
+
+    @property
+    def request(self) -> Request:
+        """The request, for the protocol."""
+        return Request(
+            self.target,
+            self.content_type,
+            self.authorization,
+            self.query,
+            self.host,
+            self.content_encoding,
+            self.accept_encoding,
+            self.body,
+            self.explain,
+            self.headers,
+        )
+
+
+class AnswerFrame(Struct, array_like=True, frozen=True):
+    """The answer to a request. Status 0: the node is not the home, and has done nothing."""
+
+    number: int
+    status: int
+    content_type: str = ""
+    body: bytes = b""
+    request_id: str = ""
+    content_encoding: str = ""
+    explanation: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """The approximate size in a message."""
+        return len(self.body) + KIB
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer for the client; None if the node is not the home."""
+        if not self.status:
+            return None
+        return Answer(
+            self.status,
+            self.content_type,
+            self.body,
+            self.request_id,
+            self.content_encoding,
+            self.explanation,
+        )
+
+
+encode: Final = msgspec.msgpack.Encoder().encode
+decode_requests: Final = msgspec.msgpack.Decoder(list[RequestFrame]).decode
+decode_answers: Final = msgspec.msgpack.Decoder(list[AnswerFrame]).decode
+
+
+def request_frame(number: int, request: Request) -> RequestFrame:
+    """The frame of a request."""
+    return RequestFrame(
+        number,
+        request.target,
+        request.content_type,
+        request.authorization,
+        request.query,
+        request.host,
+        request.content_encoding,
+        request.accept_encoding,
+        request.body,
+        request.explain,
+        dict(request.headers),
+    )
+
+
+def answer_frame(number: int, answer: Answer) -> AnswerFrame:
+    """The frame of an answer."""
+    return AnswerFrame(
+        number,
+        answer.status,
+        answer.content_type,
+        bytes(answer.body),
+        answer.request_id,
+        answer.content_encoding,
+        answer.explanation,
+    )
+
+
+class Socket(Protocol):
+    """A WebSocket that sends binary messages."""
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send a message; waits while the other side reads too slowly."""
+        ...
+
+
+class Outbox:
+    """Frames that wait to be sent on one connection.
+
+    All frames of one turn of the event loop are sent as one message.
+    """
+
+    def __init__(self) -> None:
+        self._frames: deque[RequestFrame | AnswerFrame] = deque()
+        self._woken: asyncio.Future[None] | None = None
+        self._sent: asyncio.Future[None] | None = None
+        self.size_bytes = 0
+
+    def put(self, frame: RequestFrame | AnswerFrame) -> None:
+        """Send a frame soon."""
+        self._frames.append(frame)
+        self.size_bytes += frame.size_bytes
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    def take_unsent(self) -> Sequence[RequestFrame | AnswerFrame]:
+        """Remove the frames that were not sent, because the connection has ended."""
+        frames, self._frames = list(self._frames), deque()
+        self._remove(self.size_bytes)
+        return frames
+
+    async def wait_sent(self, most_bytes: int) -> None:
+        """Wait until at most so many bytes are unsent."""
+        while self.size_bytes > most_bytes:
+            self._sent = asyncio.get_running_loop().create_future()
+            await self._sent
+
+    def _remove(self, size_bytes: int) -> None:
+        self.size_bytes -= size_bytes
+        if self._sent is not None and not self._sent.done():
+            self._sent.set_result(None)
+
+    async def send_to(self, socket: Socket) -> None:
+        """Send frames until the connection ends or the task is canceled.
+
+        Raises:
+            OSError: the connection has ended.
+        """
+        while True:
+            if not self._frames:
+                self._woken = asyncio.get_running_loop().create_future()
+                await self._woken
+            frames = []
+            size_bytes = 0
+            while self._frames and size_bytes < _MOST_BYTES_AT_ONCE:
+                frames.append(self._frames.popleft())
+                size_bytes += frames[-1].size_bytes
+            await socket.send_bytes(encode(frames))
+            self._remove(size_bytes)

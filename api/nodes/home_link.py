@@ -1,0 +1,40 @@
+"""The port to the home of the tables, over which a node forwards requests."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dynactor.api.http.protocol import Answer, Request
+
+
+class NotSent(Exception):
+    """The home has not got the request, or has refused it, so nothing was written."""
+
+
+class AnswerLost(Exception):
+    """The connection ended after the request was sent, so its outcome is unknown."""
+
+
+class HomeLink(Protocol):
+    """The connections to one node.
+
+    ``has_failed``: the connections, or the last attempt to make them, have ended. ``is_refused``:
+    the node's last answer was that it is not the home.
+    """
+
+    address: str
+    is_open: bool
+    has_failed: bool
+    is_refused: bool
+
+    async def ask(self, request: Request) -> Answer:
+        """Forward a request; return the home's answer.
+
+        Raises:
+            NotSent, AnswerLost: see there.
+        """
+        ...
+
+    async def run(self) -> None:
+        """Keep the connections open until the task is canceled."""
+        ...

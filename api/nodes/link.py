@@ -1,0 +1,146 @@
+"""The connections to the home, over which a node forwards requests."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from itertools import count
+from secrets import token_hex
+from typing import Any, Final
+
+import anyio
+import structlog
+from aiohttp import ClientError, ClientSession, ClientTimeout, WSMsgType
+
+from dynactor.api.http.protocol import Answer, Request
+from dynactor.api.nodes.changes import Changes
+from dynactor.api.nodes.frames import (
+    LANES,
+    LARGE_BYTES,
+    PEER_PATH,
+    Outbox,
+    RequestFrame,
+    decode_answers,
+    request_frame,
+)
+from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
+
+_CONNECT_SECONDS: Final = 2.0
+_AGAIN_SECONDS: Final = 0.5
+# A connection without an answer to its ping for half of this time more has ended.
+_PING_SECONDS: Final = 4.0
+
+_log = structlog.get_logger("nodes")
+
+
+class _Asked:
+    """A request that waits for its answer."""
+
+    def __init__(self, frame: RequestFrame) -> None:
+        self.frame = frame
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+
+class Link(HomeLink):
+    """Two WebSockets to one node; see ``HomeLink``."""
+
+    def __init__(self, address: str, secret: str, changes: Changes) -> None:
+        self.address = address
+        self.is_open = False
+        self.has_failed = False
+        self.is_refused = False
+        self._headers = {"Authorization": f"Bearer {secret}".strip()}
+        self._changes = changes
+        self._numbers = count(1)
+        self._asked: dict[int, _Asked] = {}
+        self._outboxes: tuple[Outbox, ...] = ()
+
+    async def ask(self, request: Request) -> Answer:
+        """Forward a request; see ``HomeLink``."""
+        if not self.is_open:
+            raise NotSent
+        frame = request_frame(next(self._numbers), request)
+        asked = self._asked[frame.number] = _Asked(frame)
+        self._outboxes[frame.size_bytes >= LARGE_BYTES].put(frame)
+        try:
+            return await asked.answer
+        finally:
+            del self._asked[frame.number]
+
+    async def run(self) -> None:
+        """Keep the connections open until the task is canceled."""
+        try:
+            async with ClientSession(timeout=ClientTimeout(sock_connect=_CONNECT_SECONDS)) as http:
+                while True:
+                    try:
+                        await self._run_once(http)
+                        reason = "the other node has closed the connection"
+                    except (ClientError, OSError, TimeoutError) as error:
+                        reason = str(error)
+                    self._end(reason)
+                    await anyio.sleep(_AGAIN_SECONDS)
+        finally:
+            self._end("")
+
+    async def _run_once(self, http: ClientSession) -> None:
+        pair = token_hex(8)
+        async with AsyncExitStack() as stack:
+            sockets = []
+            for lane in LANES:
+                with anyio.fail_after(_CONNECT_SECONDS):
+                    connecting = http.ws_connect(
+                        f"http://{self.address}{PEER_PATH}",
+                        params={"pair": pair, "lane": lane},
+                        headers=self._headers,
+                        heartbeat=_PING_SECONDS,
+                        max_msg_size=0,
+                    )
+                    sockets.append(await stack.enter_async_context(connecting))
+            self._outboxes = tuple(Outbox() for _ in sockets)
+            self.is_open, self.has_failed = True, False
+            _log.info("node_connected", address=self.address)
+            self._changes.notify()
+            async with anyio.create_task_group() as group:
+                for socket, outbox in zip(sockets, self._outboxes, strict=True):
+                    group.start_soon(self._send, outbox, socket, group.cancel_scope)
+                    group.start_soon(self._receive, socket, group.cancel_scope)
+
+    @staticmethod
+    async def _send(outbox: Outbox, socket: Any, scope: anyio.CancelScope) -> None:
+        try:
+            await outbox.send_to(socket)
+        except OSError:
+            scope.cancel()
+
+    async def _receive(self, socket: Any, scope: anyio.CancelScope) -> None:
+        async for message in socket:
+            if message.type is not WSMsgType.BINARY:
+                break
+            for frame in decode_answers(message.data):
+                asked = self._asked.get(frame.number)
+                if asked is None or asked.answer.done():
+                    continue
+                answer = frame.answer
+                self._note(is_refused=answer is None)
+                if answer is None:
+                    asked.answer.set_exception(NotSent())
+                else:
+                    asked.answer.set_result(answer)
+        scope.cancel()
+
+    def _note(self, *, is_refused: bool) -> None:
+        if is_refused != self.is_refused:
+            self.is_refused = is_refused
+            self._changes.notify()
+
+    def _end(self, reason: str) -> None:
+        """Fail the requests in flight."""
+        if self.is_open:
+            _log.info("node_disconnected", address=self.address, reason=reason)
+        self.is_open, self.has_failed = False, True
+        unsent = {frame.number for outbox in self._outboxes for frame in outbox.take_unsent()}
+        self._outboxes = ()
+        for number, asked in self._asked.items():
+            if not asked.answer.done():
+                asked.answer.set_exception(NotSent() if number in unsent else AnswerLost())
+        self._changes.notify()

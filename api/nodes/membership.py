@@ -1,0 +1,158 @@
+"""The membership of this node: it renews its row each second, and removes members that failed."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import anyio
+import structlog
+
+from dynactor.api.nodes.changes import Changes
+from dynactor.model.members import STILL_BEATS, Beat, Member, Observer
+from dynactor.storage.store import CannotOpen, Unavailable
+
+BEAT_SECONDS: Final = 1.0
+# A member with the same name at another address may have just been killed.
+_JOIN_BEATS: Final = STILL_BEATS + 3
+
+_log = structlog.get_logger("nodes")
+
+
+class MemberTable(Protocol):
+    """The port to the members. All methods but ``leave`` raise ``Unavailable``."""
+
+    @property
+    def me(self) -> Member:
+        """This node, as it joined last."""
+        ...
+
+    async def join(self) -> bool:
+        """Write this node's row; return whether there is no other node with its name."""
+        ...
+
+    async def beat(self, epoch: int, *, is_leaving: bool) -> Beat:
+        """Renew this node's row, and return all members."""
+        ...
+
+    async def remove(self, member: Member, owned_epoch: int) -> bool:
+        """Remove a member, unless it has renewed its row; return whether it was removed."""
+        ...
+
+    async def is_owned(self) -> bool:
+        """Whether any server holds the lock of the owner."""
+        ...
+
+    async def leave(self) -> None:
+        """Delete this node's row."""
+        ...
+
+
+class Membership:
+    """The members, as of the last renewal; ``beat`` is None before the first one.
+
+    ``epoch`` is the one with which this node became the home, and 0 if it is not the home.
+    """
+
+    def __init__(self, table: MemberTable, changes: Changes) -> None:
+        self._table = table
+        self._changes = changes
+        self._observer = Observer()
+        self.beat: Beat | None = None
+        self.epoch = 0
+        self.is_leaving = False
+        self._has_joined = False
+
+    @property
+    def me(self) -> Member:
+        """This node."""
+        return self._table.me
+
+    @property
+    def home(self) -> Member | None:
+        """The home, if another member is the home."""
+        home = None if self.beat is None else self.beat.home
+        return None if home is None or home.name == self.me.name else home
+
+    @property
+    def owned_epoch(self) -> int:
+        """The number of the present ownership of the database."""
+        return 0 if self.beat is None else self.beat.owned_epoch
+
+    @property
+    def has_successor(self) -> bool:
+        """Whether another member could become the home now."""
+        members = () if self.beat is None else self.beat.members
+        return any(
+            member.name != self.me.name and not member.is_leaving and not self.still_beats(member)
+            for member in members
+        )
+
+    def still_beats(self, member: Member) -> int:
+        """Number of renewals for which a member's beat has stood still."""
+        return self._observer.still_beats(member)
+
+    async def is_owned(self) -> bool:
+        """Whether any server owns the data.
+
+        Raises:
+            Unavailable: PostgreSQL can't be reached.
+        """
+        return await self._table.is_owned()
+
+    async def join(self) -> None:
+        """Become a member.
+
+        Raises:
+            CannotOpen: another node has this name.
+            Unavailable: PostgreSQL can't be reached.
+        """
+        for _ in range(_JOIN_BEATS):
+            if await self._table.join():
+                self._has_joined = True
+                await self.renew()
+                return
+            # The owner of the name has failed if its beat stands still.
+            await self.renew(is_regular=True)
+            await anyio.sleep(BEAT_SECONDS)
+        raise CannotOpen(
+            f"Another node has the name {self.me.name}: start this one with another --node-name"
+        )
+
+    async def run(self) -> None:
+        """Renew each second until the task is canceled."""
+        while True:
+            try:
+                await self.renew(is_regular=True)
+            except Unavailable as error:
+                _log.debug("beat_failed", error=str(error))
+            await anyio.sleep(BEAT_SECONDS)
+
+    async def renew(self, *, is_regular: bool = False) -> None:
+        """Renew this node's row, and remove the members that have failed.
+
+        A renewal between the regular ones shows changes sooner.
+
+        Raises:
+            Unavailable: PostgreSQL can't be reached.
+        """
+        beat = await self._table.beat(self.epoch, is_leaving=self.is_leaving)
+        self._observer.observe(beat.members, is_regular=is_regular)
+        is_rejoining = self._has_joined and not beat.is_member and not self.is_leaving
+        self.beat = beat
+        if is_rejoining:
+            _log.warning("node_rejoined", reason="other nodes had removed this one")
+            await self._table.join()
+        for member in beat.members:
+            if self._observer.has_failed(member) and member.incarnation != self.me.incarnation:
+                await self._remove(member, beat.owned_epoch)
+        self._changes.notify()
+
+    async def leave(self) -> None:
+        """End the membership."""
+        await self._table.leave()
+
+    async def _remove(self, member: Member, owned_epoch: int) -> None:
+        if await self._table.remove(member, owned_epoch):
+            _log.warning(
+                "node_removed", node=member.name, reason=f"no sign of life in {STILL_BEATS} beats"
+            )

@@ -1,0 +1,24 @@
+"""The figures of a node for the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class ForwardingFigures(Struct, frozen=True):
+    """Requests that the home answered, and requests that failed on this node, by reason."""
+
+    forwarded: int
+    failures: Mapping[str, int]
+
+
+class NodeFigures(Struct, frozen=True):
+    """The state of a node, for the metrics."""
+
+    is_home: bool
+    members: int
+    # How many times this node has become the home since its start.
+    homes_taken: int
+    forwarding: ForwardingFigures

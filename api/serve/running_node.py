@@ -1,0 +1,95 @@
+"""The assembly of a server that is a node of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from socket import socket
+from typing import NamedTuple
+
+from dynactor import __version__
+from dynactor.actors.catalog.virtual_clock import ClockBehindData
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.server import listen
+from dynactor.api.nodes.changes import Changes
+from dynactor.api.nodes.link import Link
+from dynactor.api.nodes.membership import Membership
+from dynactor.api.nodes.node import Node, OpenHome, running_node
+from dynactor.api.nodes.peer_listener import PeerListener, serving_peers
+from dynactor.api.serve.database_host import Opening, hosting_database
+from dynactor.api.serve.open_postgresql import open_members, open_shared_postgresql
+from dynactor.api.serve.options import ServeOptions
+from dynactor.storage.copies import refuse_unfinished_copy
+from dynactor.storage.namespaces import settle_separation
+from dynactor.storage.store import CannotOpen, Unavailable
+
+
+class NodeParts(NamedTuple):
+    """The parts of a node that do not depend on its role."""
+
+    protocol: Protocol
+    opening: Opening
+
+
+@asynccontextmanager
+async def serving_as_node(options: ServeOptions, parts: NodeParts) -> AsyncIterator[Node]:
+    """A node of the cluster that ``options`` name, ready to answer requests.
+
+    Raises:
+        CannotListen, CannotOpen: the node can't join.
+    """
+    address = options.nodes.address
+    assert address is not None
+    with listen(address.host, address.port, option_prefix="--peer-listen ") as listener:
+        async with _membership(options, listener, changes := Changes()) as membership:
+            node = Node(
+                membership,
+                changes,
+                parts.protocol,
+                lambda taken_over: _opening_home(options, parts.opening, taken_over),
+                linking=lambda address: Link(address, options.nodes.secret, changes),
+                drain_seconds=options.drain_seconds,
+            )
+            peers = PeerListener(node.answer_peer, options.nodes.secret)
+            async with serving_peers(listener, peers), running_node(node):
+                yield node
+
+
+@asynccontextmanager
+async def _membership(
+    options: ServeOptions, listener: socket, changes: Changes
+) -> AsyncIterator[Membership]:
+    """The membership of this node, which ends with the context."""
+    assert options.store is not None
+    port: int = listener.getsockname()[1]
+    nodes = options.nodes
+    members = await open_members(
+        options.store, nodes.name_at(port), nodes.address_at(port), __version__
+    )
+    try:
+        membership = Membership(members, changes)
+        try:
+            await membership.join()
+        except Unavailable as error:
+            raise CannotOpen(str(error)) from error
+        yield membership
+    finally:
+        await members.close()
+
+
+@asynccontextmanager
+async def _opening_home(
+    options: ServeOptions, opening: Opening, taken_over: Callable[[], None]
+) -> AsyncIterator[OpenHome]:
+    """The databases, open on this node."""
+    assert options.store is not None
+    async with open_shared_postgresql(options.store, options.read_store, taken_over) as store:
+        await refuse_unfinished_copy(store)
+        region = await settle_separation(store, opening.separation, options.region)
+        try:
+            async with hosting_database(store, opening.in_region(region)) as host:
+                yield OpenHome(store, store.epoch, host.databases)
+        except ClockBehindData as error:
+            raise CannotOpen(
+                "The data have the time of a virtual clock after the real time: a cluster has none"
+            ) from error

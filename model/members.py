@@ -1,0 +1,72 @@
+"""The nodes of a cluster as a node sees them, and the decision which of them have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+# A member whose beat stands still for so many renewals of an observer has failed.
+STILL_BEATS: Final = 5
+
+
+class Member(Struct, frozen=True):
+    """A node. ``incarnation`` is a new text each time that it joins.
+
+    ``beat`` rises each second. ``address`` is that of its listener for other nodes. ``is_home``:
+    the node runs the actors of all tables. ``is_leaving``: it is about to stop.
+    """
+
+    name: str
+    incarnation: str
+    beat: int
+    address: str
+    version: str
+    is_home: bool = False
+    is_leaving: bool = False
+
+
+class Beat(Struct, frozen=True):
+    """The answer to a renewal. ``is_member``: the own row was there, so it was renewed.
+
+    ``owned_epoch`` rises each time that another node becomes the home.
+    """
+
+    members: tuple[Member, ...]
+    is_member: bool
+    owned_epoch: int
+
+    @property
+    def home(self) -> Member | None:
+        """The home, if it is a member."""
+        return next((member for member in self.members if member.is_home), None)
+
+
+class Observer:
+    """Finds members that have failed.
+
+    It counts its own renewals and compares no clocks. So an observer that was paused counts none of
+    the time of its pause.
+    """
+
+    def __init__(self) -> None:
+        # By name and incarnation: the last beat, and the number of renewals since it was new.
+        self._seen: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def observe(self, members: Iterable[Member], *, is_regular: bool = True) -> None:
+        """Note the members of a renewal; only regular renewals count, which are a second apart."""
+        seen = {}
+        for member in members:
+            key = (member.name, member.incarnation)
+            beat, still = self._seen.get(key, (None, 0))
+            seen[key] = (member.beat, still + is_regular if beat == member.beat else 0)
+        self._seen = seen
+
+    def still_beats(self, member: Member) -> int:
+        """Number of renewals for which a member's beat has stood still."""
+        return self._seen.get((member.name, member.incarnation), (0, 0))[1]
+
+    def has_failed(self, member: Member) -> bool:
+        """Whether a member has to be removed."""
+        return self.still_beats(member) >= STILL_BEATS

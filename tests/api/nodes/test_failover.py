@@ -1,0 +1,185 @@
+"""Nodes on simulated time: one is the home, and no write is lost or done twice when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Final
+
+import anyio
+import pytest
+
+from dynactor.api.nodes.home_link import AnswerLost
+from tests.support.environment.simulated_loop import SimulatedLoop, simulated
+from tests.support.servers.simulated_cluster import SimulatedCluster
+
+NODES: Final = (1, 2, 3)
+SEEDS: Final = 5
+FAULTS: Final = 6
+
+
+@asynccontextmanager
+async def running_cluster() -> AsyncIterator[SimulatedCluster]:
+    cluster = SimulatedCluster()
+    async with asyncio.TaskGroup() as tasks:
+        for number in NODES:
+            tasks.create_task(cluster.start(number))
+    try:
+        yield cluster
+    finally:
+        cluster.end()
+
+
+def home_of(cluster: SimulatedCluster) -> int:
+    name = cluster.database.home_name()
+    assert name is not None
+    return int(name.removeprefix("n"))
+
+
+async def seconds_until_written(cluster: SimulatedCluster, number: int) -> float:
+    """The time until a node has answered a write with success."""
+    began = cluster.loop.time()
+    while (await cluster.put(number, f"after {began}")).status != 200:
+        continue
+    return cluster.loop.time() - began
+
+
+@simulated
+async def test_one_of_the_nodes_that_start_together_is_the_home() -> None:
+    async with running_cluster() as cluster:
+        for number in NODES:
+            assert (await cluster.put(number, f"{number}")).status == 200
+        assert sorted(cluster.database.written) == ["1", "2", "3"]
+        assert cluster.database.epoch == 1
+        states = [node.state for node in cluster.nodes.values()]
+        assert {state.home for state in states} == {cluster.database.home_name()}
+        assert sorted(node.is_ready for node in cluster.nodes.values()) == [True] * 3
+
+
+@simulated
+async def test_writes_continue_within_half_a_second_after_a_kill_of_the_home() -> None:
+    async with running_cluster() as cluster:
+        home = home_of(cluster)
+        cluster.kill(home)
+        assert await seconds_until_written(cluster, home % 3 + 1) < 0.5
+
+
+@simulated
+async def test_a_suspended_home_is_replaced_after_missed_beats_and_writes_nothing_later() -> None:
+    async with running_cluster() as cluster:
+        home = home_of(cluster)
+        other = home % 3 + 1
+        in_flight = asyncio.create_task(cluster.put(home, "in flight"))
+        await anyio.sleep(0.005)
+        cluster.pause(home)
+        assert await seconds_until_written(cluster, other) < 8
+        cluster.resume(home)
+        answer = await in_flight
+        assert (answer.status, b"taken over" in answer.body) == (500, True)
+        assert "in flight" not in cluster.database.written
+        # The suspended node forwards, after its next renewal at the latest.
+        await anyio.sleep(1.1)
+        assert (await cluster.put(home, "forwarded")).status == 200
+        assert cluster.nodes[f"n{home}"].home is None
+
+
+@simulated
+async def test_a_leaving_home_hands_over_and_fails_no_request() -> None:
+    async with running_cluster() as cluster:
+        home = home_of(cluster)
+        others = [number for number in NODES if number != home]
+        answers = [
+            asyncio.create_task(cluster.put(number, f"{number} {turn}"))
+            for turn in range(20)
+            for number in others
+        ]
+        leaving = asyncio.create_task(cluster.leave(home))
+        assert {(await answer).status for answer in answers} == {200}
+        await leaving
+        assert await seconds_until_written(cluster, others[0]) < 0.5
+        assert home_of(cluster) in others
+        assert max(Counter(cluster.database.written).values()) == 1
+
+
+@simulated
+async def test_without_a_home_a_request_gets_a_retryable_error_after_10_seconds() -> None:
+    async with running_cluster() as cluster:
+        home = home_of(cluster)
+        cluster.kill(home)
+        # Another program keeps the database.
+        cluster.database.owner = "another program"
+        cluster.database.epoch += 1
+        began = cluster.loop.time()
+        answer = await cluster.put(home % 3 + 1, "never")
+        assert answer.status == 500
+        assert b"Nothing was written: no node" in answer.body
+        assert 10 <= cluster.loop.time() - began < 11
+        assert cluster.database.written == []
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_writes_are_done_once_at_most_over_random_faults(seed: int) -> None:
+    with asyncio.Runner(loop_factory=lambda: SimulatedLoop(seed)) as runner:
+        runner.run(random_faults(Random(seed)))
+
+
+async def random_faults(draw: Random) -> None:
+    async with running_cluster() as cluster:
+        acknowledged: list[str] = []
+        refused: list[str] = []
+        up = set(NODES)
+        is_ended = False
+
+        async def write(client: int) -> None:
+            number = 0
+            while not is_ended:
+                number += 1
+                text = f"{client} {number}"
+                try:
+                    answer = await cluster.put(draw.choice(sorted(up)), text)
+                except AnswerLost:
+                    continue
+                if answer.status == 200:
+                    acknowledged.append(text)
+                elif b"unknown" not in answer.body:
+                    refused.append(text)
+                await anyio.sleep(draw.random() / 20)
+
+        async with asyncio.TaskGroup() as tasks:
+            for client in range(4):
+                tasks.create_task(write(client))
+            for _ in range(FAULTS):
+                await anyio.sleep(draw.random() * 2)
+                number = home_of(cluster) if draw.random() < 0.7 else draw.choice(NODES)
+                up.discard(number)
+                match draw.choice(("kill", "leave", "pause")):
+                    case "kill":
+                        cluster.kill(number)
+                        await anyio.sleep(draw.random() * 8)
+                        raise_killed(cluster, number)
+                        await cluster.start(number)
+                    case "leave":
+                        await cluster.leave(number)
+                        await cluster.start(number)
+                    case "pause":
+                        cluster.pause(number)
+                        await anyio.sleep(draw.random() * 10)
+                        cluster.resume(number)
+                up.add(number)
+                await seconds_until_written(cluster, number)
+            is_ended = True
+        written = Counter(cluster.database.written)
+        assert max(written.values()) == 1
+        assert set(acknowledged) <= written.keys()
+        assert not written.keys() & set(refused)
+        assert len(acknowledged) > 100
+
+
+def raise_killed(cluster: SimulatedCluster, number: int) -> None:
+    """Forget what a killed node would still do, so that it can be started again."""
+    loop = cluster.loop
+    loop.forget(number)
+    loop.stopped.discard(number)

@@ -1,0 +1,103 @@
+"""Requests over real connections between two nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import ClientSession
+
+from dynactor.api.http.protocol import JSON_1_0, Protocol, Request
+from dynactor.api.http.server import listen
+from dynactor.api.nodes.changes import Changes
+from dynactor.api.nodes.frames import PEER_PATH
+from dynactor.api.nodes.home_link import AnswerLost, NotSent
+from dynactor.api.nodes.link import Link
+from dynactor.api.nodes.peer_listener import Answering, PeerListener, serving_peers
+from tests.support.clients.clients import AUTHORIZATION
+from tests.support.databases.fake_operations import ECHO, NO_DATABASE, REFUSE, Gate
+
+SECRET = "one secret of all nodes"
+
+
+def request(operation: str, text: str) -> Request:
+    body = b'{"Text":"%s"}' % text.encode()
+    target = f"DynamoDB_20120810.{operation}"
+    return Request(target, JSON_1_0, AUTHORIZATION, *("", "", "", ""), body)
+
+
+def echo(*operations: object) -> Answering:
+    return Protocol(NO_DATABASE, (ECHO, REFUSE, *operations)).answer  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def linked(
+    answering: Answering, *, listens_with: str = SECRET
+) -> AsyncIterator[tuple[Link, asyncio.Task[None]]]:
+    """A link to a listener, open unless their secrets differ, and its task."""
+    changes = Changes()
+    with listen("127.0.0.1", 0) as listener:
+        link = Link(f"127.0.0.1:{listener.getsockname()[1]}", SECRET, changes)
+        async with serving_peers(listener, PeerListener(answering, listens_with)):
+            running = asyncio.create_task(link.run())
+            while not (link.is_open or link.has_failed):
+                await changes.wait(10)
+            try:
+                yield link, running
+            finally:
+                running.cancel()
+                await asyncio.wait([running])
+
+
+async def test_answers_and_errors_come_back_to_their_requests() -> None:
+    async with linked(echo()) as (link, _):
+        answers = await asyncio.gather(
+            *(link.ask(request("Echo", f"{number}")) for number in range(50)),
+            link.ask(request("Refuse", "no")),
+        )
+    assert [answer.body for answer in answers[:50]] == [
+        b'{"Text":"%d"}' % number for number in range(50)
+    ]
+    assert (answers[50].status, b"ValidationException" in answers[50].body) == (400, True)
+
+
+async def test_large_requests_and_answers_use_a_connection_of_their_own() -> None:
+    large = "x" * 5_000_000
+    async with linked(echo()) as (link, _):
+        asked = asyncio.create_task(link.ask(request("Echo", large)))
+        small = await link.ask(request("Echo", "small"))
+        assert small.status == 200
+        assert len((await asked).body) > len(large)
+
+
+async def test_a_node_that_is_not_the_home_has_done_nothing() -> None:
+    async with linked(lambda _request: None) as (link, _):
+        with pytest.raises(NotSent):
+            await link.ask(request("Echo", "never"))
+        assert link.is_refused
+
+
+async def test_an_answer_that_a_broken_connection_loses_is_unknown() -> None:
+    gate = Gate()
+    async with linked(echo(gate.operation)) as (link, running):
+        asked = asyncio.create_task(link.ask(request("Wait", "sent")))
+        while not gate.waiting:
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(AnswerLost):
+            await asked
+        with pytest.raises(NotSent):
+            await link.ask(request("Echo", "too late"))
+        gate.opened.set()
+
+
+async def test_a_node_with_another_secret_is_refused() -> None:
+    async with linked(echo(), listens_with="another secret") as (link, _):
+        assert not link.is_open
+        async with (
+            ClientSession() as http,
+            http.get(f"http://{link.address}{PEER_PATH}", params={"lane": "small"}) as refused,
+        ):
+            assert refused.status == 403
