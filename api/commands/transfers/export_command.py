@@ -7,7 +7,7 @@ import secrets
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,10 +17,12 @@ from cyclopts.types import PositiveFloat, PositiveInt
 
 from dynactor.api.commands.client import RequestFailed
 from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.transfers import table_copy
+from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.export_run import ExportRun, unfinished
 from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
 from dynactor.api.commands.transfers.table_address import Endpoint, TableAddress, open_endpoint
-from dynactor.api.commands.transfers.table_copy import creation_request, describe, tags
+from dynactor.api.commands.transfers.table_reader import TableReader
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.commands.unit_rate import UnitRate
@@ -52,6 +54,8 @@ class ExportOptions:
 
     resume: Annotated[bool, Parameter(negative=())] = False
     """Continue an interrupted export of the table in this directory."""
+
+    privacy: AnonymizeOptions = field(default_factory=AnonymizeOptions)
 
 
 def export(table: str, directory: Path, /, *, options: ExportOptions | None = None) -> int:
@@ -96,16 +100,24 @@ async def export_table(
         RequestFailed, CannotCall: the endpoint refused a request.
         BucketError, OSError: a file can't be written.
     """
-    description = await describe(endpoint, table)
+    description = await table_copy.describe(endpoint, table)
     if description is None:
         raise TransferFailed(f"There is no table {table}")
     _make(directory)
     patient = PatientEndpoint(endpoint, pause, lines.say)
     folder = unfinished(directory, description) if options.resume else None
-    run = ExportRun(patient, description, directory, lines.show, pause)
+    key_types = {name: type_name for name, _, type_name in table_copy.key_types(description)}
+    anonymizer = options.privacy.anonymizer(key_types)
+    run = ExportRun(
+        TableReader(patient, table, list(key_types), pause),
+        description,
+        directory,
+        lines.show,
+        anonymizer,
+    )
     if folder is None:
-        creation = creation_request(
-            description, table, await tags(patient, description["TableArn"]) or []
+        creation = table_copy.creation_request(
+            description, table, await table_copy.tags(patient, description["TableArn"]) or []
         )
         milliseconds = int(time.time() * _MILLISECONDS)
         export_id = transfer_id(milliseconds, secrets.token_hex(4))
@@ -113,7 +125,10 @@ async def export_table(
     else:
         run.resume(folder)
     rate = None if options.rate is None else UnitRate(options.rate)
-    return await run.finish(rate)
+    exported = await run.finish(rate)
+    if anonymizer is not None:
+        lines.say(f"unchanged attributes: {', '.join(anonymizer.unnamed) or 'none'}")
+    return exported
 
 
 def _make(directory: Path) -> None:

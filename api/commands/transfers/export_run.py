@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from base64 import b32encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -19,10 +19,10 @@ from msgspec import Struct
 
 from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.manifests import DataFile
+from dynactor.api.commands.transfers.anonymizer import Anonymizer
 from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
 from dynactor.api.commands.transfers.mirror_state import Segment
-from dynactor.api.commands.transfers.table_address import Endpoint
-from dynactor.api.commands.transfers.table_copy import Description, key_types, table_id
+from dynactor.api.commands.transfers.table_copy import Description, table_id
 from dynactor.api.commands.transfers.table_files import DEFINITION
 from dynactor.api.commands.transfers.table_reader import TableReader
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
@@ -72,18 +72,18 @@ class ExportRun:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        reader: TableReader,
         description: Description,
         directory: Path,
         show: Callable[[str], None],
-        pause: Callable[[float], Awaitable[None]],
+        anonymizer: Anonymizer | None = None,
     ) -> None:
-        names = [name for name, _, _ in key_types(description)]
-        self._reader = TableReader(endpoint, description["TableName"], names, pause)
+        self._reader = reader
         self._description = description
         self._directory = directory
         self._bucket = DirectoryBucket(directory)
         self._show = show
+        self._anonymizer = anonymizer
         self._progress = _Progress("", "", 0.0, [], [])
         self._items = 0
 
@@ -164,7 +164,10 @@ class ExportRun:
                     file = await self._opened(key)
                     count = size_bytes = written_bytes = 0
                 size_bytes += sum(map(items.check, page.items))
-                data = b"".join([b'{"Item":%b}\n' % _encode(item) for item in page.items])
+                exported = page.items
+                if self._anonymizer is not None:
+                    exported = [self._anonymizer.changed(item) for item in exported]
+                data = b"".join([b'{"Item":%b}\n' % _encode(item) for item in exported])
                 await file.write(data)
                 count += len(page.items)
                 written_bytes += len(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -19,6 +19,7 @@ from msgspec import Struct
 from dynactor.api.commands.client import RequestFailed
 from dynactor.api.commands.reach import CannotCall
 from dynactor.api.commands.transfers import table_copy
+from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
 from dynactor.api.commands.transfers.import_run import Counts, ImportRun, Place
 from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
@@ -83,6 +84,8 @@ class ImportOptions:
 
     dry_run: Annotated[bool, Parameter(negative=())] = False
     """Write nothing: only list the items that would be refused, and why."""
+
+    privacy: AnonymizeOptions = field(default_factory=AnonymizeOptions)
 
 
 def import_(paths: list[Path], /, *, options: ImportOptions | None = None) -> int:
@@ -158,15 +161,18 @@ class ImportCommand:
         is_dry = self._options.dry_run
         report = _Report(self._lines, None if is_dry else path, state)
         patient = PatientEndpoint(self._endpoint, self._pause, self._lines.say)
+        types = {each.name: each.type for each in definition.attribute_definitions}
+        key_types = {each.name: each.type for each in definition.key_schema.attributes}
+        anonymizer = self._options.privacy.anonymizer(key_types)
         run = ImportRun(
             ItemReader(definition),
             None if is_dry else BatchWriter(patient, name, self._pause),
             report,
+            change=anonymizer,
             rate=None if self._options.rate is None else UnitRate(self._options.rate),
             turn=anyio.lowlevel.checkpoint,
         )
         run.counts = state.counts
-        types = {each.name: each.type for each in definition.attribute_definitions}
         await run.read(
             table.files,
             self._options.format,
@@ -181,6 +187,8 @@ class ImportCommand:
             f"{name}: {counts.written:,} items {verb}, {counts.refused:,} refused, "
             f"{counts.replaced:,} replaced by later items with the same key"
         )
+        if anonymizer is not None:
+            self._lines.say(f"unchanged attributes: {', '.join(anonymizer.unnamed) or 'none'}")
         return counts.refused
 
     def _stored(self, path: Path, paths: list[str]) -> _State | None:

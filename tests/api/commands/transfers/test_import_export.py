@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from dynactor.api.commands.transfers import export_run
+from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.export_command import ExportOptions, export_table
 from dynactor.api.commands.transfers.import_command import (
     DONE,
@@ -183,3 +184,22 @@ async def test_an_interrupted_import_continues_after_the_written_items(tmp_path:
             await moves.import_(folder / "a.jsonl")
         with pytest.raises(TransferFailed, match="does not exist"):
             await moves.import_(folder / "b.jsonl")
+
+
+async def test_an_export_and_an_import_anonymize_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    async with moving(tmp_path) as moves:
+        privacy = AnonymizeOptions(anonymize=("pk=fake:email",), seed="secret")
+        exported = await moves.export(privacy=privacy)
+        assert b"song" not in b"".join(
+            gzip.decompress(f.read_bytes()) for f in data_files(exported)
+        )
+        assert await moves.import_(exported) == DONE
+        first = await moves.other.items("music")
+        assert len(first) == ITEMS
+        await moves.other.call("DeleteTable", {"TableName": "music"})
+        whole = await moves.export()
+        assert await moves.import_(whole, privacy=privacy) == DONE
+        assert await moves.other.items("music") == first
+        assert "unchanged attributes: n, b" in capsys.readouterr().err
