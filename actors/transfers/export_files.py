@@ -22,8 +22,6 @@ from dynactor.storage.buckets.gzip_object import GzipObject
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.store import Row
 
-# A larger partition is written into several files.
-_FILE_BYTES: Final = 256 * 1024 * 1024
 _NAME_CHARACTERS: Final = 26
 _LINE: Final = b'{"Item":%b}\n'
 _CHANGE: Final = b'{"Metadata":{"WriteTimestampMicros":{"N":"%d"}},"Keys":%b%b%b}\n'
@@ -90,7 +88,8 @@ class ExportFiles(Outlet):
     async def _append(self, rows: Sequence[Row]) -> None:
         if not rows:
             return
-        if self._file_bytes >= _FILE_BYTES:
+        # A larger partition is written into several files.
+        if self._file_bytes >= self._bucket.most_object_bytes:
             await self._close_file()
         file = self._file or await self._open_file()
         lines, size_bytes = self._lines(rows)

@@ -129,8 +129,8 @@ class ServeOptions:
     """Directory for the backups of dynactor backup, on the same file system as the data."""
 
     bucket: Annotated[tuple[str, ...], Parameter(group=_DATA, negative=())] = ()
-    """Bucket for exports and imports, as NAME=URL. Example: exports=file:///var/exports. Repeat the
-    option for several buckets."""
+    """Bucket for exports and imports, as NAME=URL: exports=file:///var/exports, or exports=s3://BUCKET
+    with the extra dynactor[s3]. Repeat the option for several buckets."""
 
     serve_backup: Annotated[bool, Parameter(group=_DATA, negative=())] = False
     """Allow a backup as --data-dir. The server changes the backup, so it is no longer one."""

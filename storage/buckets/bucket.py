@@ -53,6 +53,11 @@ class ObjectWriter(Protocol):
 class Bucket(Protocol):
     """A place for objects."""
 
+    @property
+    def most_object_bytes(self) -> int:
+        """Content of an object, before compression, after which a writer should begin another."""
+        ...
+
     async def objects(self, prefix: str) -> list[StoredObject]:
         """The objects whose keys begin with this prefix, sorted by key.
 

@@ -18,6 +18,7 @@ from dynactor.storage.buckets.bucket import BucketError, ObjectWriter, StoredObj
 from dynactor.storage.data_directory import sync_directory
 from dynactor.storage.disk_sync import sync_file
 
+_MOST_OBJECT_BYTES: Final = 256 * 1024 * 1024
 _READ_BYTES: Final = 1024 * 1024
 # Files of objects that are not complete. Listings leave them out.
 _UNFINISHED: Final = ".dynactor-unfinished-"
@@ -25,6 +26,8 @@ _UNFINISHED: Final = ".dynactor-unfinished-"
 
 class DirectoryBucket:
     """The objects below a directory. The directory must exist; folders in it are made."""
+
+    most_object_bytes = _MOST_OBJECT_BYTES
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -9,8 +9,10 @@ from urllib.parse import unquote, urlsplit
 
 from dynactor.storage.buckets.bucket import Bucket, BucketError
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+from dynactor.storage.buckets.s3_bucket import S3Bucket, S3Missing
 
 _FILE: Final = "file"
+_S3: Final = "s3"
 
 
 class BadBucketUrl(Exception):
@@ -49,4 +51,13 @@ def open_bucket(url: str) -> Bucket:
         if parts.netloc or not parts.path.startswith("/"):
             raise BadBucketUrl("give an absolute path, as in file:///var/exports")
         return DirectoryBucket(Path(unquote(parts.path)))
-    raise BadBucketUrl("give file:// and an absolute path")
+    if parts.scheme == _S3:
+        if not parts.netloc or parts.query or parts.fragment:
+            raise BadBucketUrl(
+                "give a bucket and, if wanted, a prefix, as in s3://backups/dynamodb"
+            )
+        try:
+            return S3Bucket(parts.netloc, unquote(parts.path))
+        except S3Missing:
+            raise BadBucketUrl("s3:// needs the extra dynactor[s3]") from None
+    raise BadBucketUrl("give file:// and an absolute path, or s3:// and a bucket")

@@ -25,7 +25,6 @@ from dynactor.storage.store import Store
 from dynactor.streams import change_log
 from tests.support.databases.backed_up import (
     CutStore,
-    HoldingCopies,
     WithoutCursors,
     begin_restore,
     filled_table,
@@ -246,21 +245,18 @@ async def test_only_times_of_the_window_can_be_restored() -> None:
 
 
 async def test_a_table_is_not_deleted_while_it_is_restored_and_the_new_one_may_be() -> None:
-    async with memory_store() as inner:
-        store = HoldingCopies(inner)
-        store.is_holding = False
-        async with running_database(store) as database:
-            await database.create_table(table_definition())
-            await database.table(NAME).write(put(thread("f", "s")))
-            await enable_recovery(database)
-            await restore_to(database, None)
-            with pytest.raises(ResourceInUseException):
-                await database.delete_table(NAME)
-            with pytest.raises(TableInUseException):
-                await restore_to(database, None)
-            await database.delete_table("Restored")
+    async with memory_store() as inner, running_database(WithoutCursors(inner)) as database:
+        await database.create_table(table_definition())
+        await database.table(NAME).write(put(thread("f", "s")))
+        await enable_recovery(database)
+        await restore_to(database, None)
+        with pytest.raises(ResourceInUseException):
             await database.delete_table(NAME)
-            assert database.table_names() == []
+        with pytest.raises(TableInUseException):
+            await restore_to(database, None)
+        await database.delete_table("Restored")
+        await database.delete_table(NAME)
+        assert database.table_names() == []
 
 
 async def test_a_deleted_table_can_be_restored_for_35_days() -> None:

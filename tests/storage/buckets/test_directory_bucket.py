@@ -68,7 +68,7 @@ async def test_a_missing_object_or_directory_is_an_error(tmp_path: Path) -> None
 
 
 def test_only_urls_of_absolute_paths_are_buckets():
-    for url in ("s3://a", "file://relative/a", "file:a", "/a", ""):
+    for url in ("s3://", "s3:///a", "s3://a?b", "ftp://a", "file://relative/a", "file:a", "/a", ""):
         with pytest.raises(BadBucketUrl):
             open_bucket(url)
     buckets = Buckets({"a": "file:///x%20y"})
