@@ -115,6 +115,9 @@ GET_RECORDS: Final = 1_000  # <=
 GET_RECORDS_BYTES: Final = 1 * MIB  # <=, except for a first record that is larger
 SHARD_ITERATOR_SECONDS: Final = 15 * 60  # until an iterator expires
 
+# Resource policies (API reference, PutResourcePolicy: 20 KB, with white space).
+RESOURCE_POLICY_BYTES: Final = 20 * KIB  # <=
+
 # Tags ("Tagging restrictions").
 TAGS_PER_RESOURCE: Final = 50  # <=
 TAG_KEY_CHARACTERS: Final = 128  # <=

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from dynactor.api.access.ask import Asking
+from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.access.facts import RequestFacts
 from dynactor.api.access.operation_asks import RULES
+from dynactor.api.access.resource_policies import parsed_policy, resource_policy
 from dynactor.api.access.sender import Sender
 from dynactor.api.requests.operation import Call
 from dynactor.model.access.decision import Grants, denial_text
-from dynactor.model.errors import ActionDeniedException, UnrecognizedClientException
+from dynactor.model.access.document import PolicyError
+from dynactor.model.errors import (
+    ActionDeniedException,
+    UnrecognizedClientException,
+    ValidationException,
+)
+
+_PUT_POLICY: Final = "dynamodb:PutResourcePolicy"
 
 
 class AccessControl:
@@ -35,7 +43,8 @@ class AccessControl:
 
         Raises:
             ActionDeniedException: an action is denied.
-            ValidationException: the name of a table is malformed.
+            ValidationException: the name of a table is malformed, or a new resource policy would
+                lock its caller out.
         """
         grants = self._grants.get(access_key_id)
         if grants is None:
@@ -44,9 +53,30 @@ class AccessControl:
                 "The security token included in the request is invalid."
             )
         facts = RequestFacts(grants.principal, sender)
-        for ask in RULES[operation](Asking(operation, call.request, call.database, facts)):
-            denial = grants.denial(ask.action, ask.resource, ask.facts)
+        asking = Asking(operation, call.request, call.database, facts)
+        for ask in RULES[operation](asking):
+            attached = resource_policy(asking, ask)
+            denial = grants.denial(ask.action, ask.resource, ask.facts, attached)
             if denial is not None:
                 raise ActionDeniedException(
                     denial_text(grants.principal.arn, ask.action, ask.resource, denial)
                 )
+            if ask.action == _PUT_POLICY:
+                _check_lockout(grants, ask, call.request)
+
+
+def _check_lockout(grants: Grants, ask: Ask, request: Any) -> None:
+    """Refuse a new policy that denies its caller further changes, unless that is confirmed."""
+    if getattr(request, "ConfirmRemoveSelfResourceAccess", None):
+        return
+    text = request.Policy if hasattr(request, "Policy") else request.ResourcePolicy
+    try:
+        new = parsed_policy(text)
+    except PolicyError:
+        # The operation refuses the text.
+        return
+    if grants.denial(_PUT_POLICY, ask.resource, ask.facts, new) is not None:
+        raise ValidationException(
+            "The new resource-based policy will not allow you to update the policy in the future. "
+            "Set ConfirmRemoveSelfResourceAccess to confirm that"
+        )

@@ -7,6 +7,7 @@ from msgspec import json
 from dynactor.api.answers.table_description import table_description
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.policy_resource import check_policy
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.table_request import (
     attribute_definitions,
@@ -18,6 +19,8 @@ from dynactor.api.requests.table_request import (
     throughput,
 )
 from dynactor.model.errors import ValidationException
+from dynactor.model.tables.policy_rules import new_policy
+from dynactor.model.tables.table import AttachedPolicy
 from dynactor.model.tables.table_rules import NewTable, define, without_unused_definitions
 
 
@@ -89,15 +92,20 @@ def new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) ->
         on_demand_throughput=given(request.OnDemandThroughput),
         warm_throughput=given(request.WarmThroughput),
         tags=tuple((tag.Key, tag.Value) for tag in request.Tags or ()),
+        policies=_policies(request, now_epoch_seconds),
     )
+
+
+def _policies(request: CreateTableInput, now_epoch_seconds: float) -> tuple[AttachedPolicy, ...]:
+    if request.ResourcePolicy is None:
+        return ()
+    check_policy(request.ResourcePolicy)
+    return (new_policy(request.ResourcePolicy, now_epoch_seconds),)
 
 
 def _refuse_unsupported(request: CreateTableInput) -> None:
     if request.VectorIndexes:
         raise ValidationException("VectorIndexes are not supported yet")
-    # A policy that is stored but not enforced would allow access that it denies.
-    if request.ResourcePolicy is not None:
-        raise ValidationException("ResourcePolicy is not supported yet")
     if request.GlobalTableSourceArn is not None:
         raise ValidationException("GlobalTableSourceArn is not supported yet")
     if request.GlobalTableSettingsReplicationMode is not None:

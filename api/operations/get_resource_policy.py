@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from msgspec import json
 
-from dynactor.actors.catalog.database import Database
-from dynactor.api.requests import shapes, stream_arn, structures
+from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
-from dynactor.model.errors import PolicyNotFoundException, ResourceNotFoundException
+from dynactor.api.requests.policy_resource import find_resource
+from dynactor.model.errors import PolicyNotFoundException
+from dynactor.model.tables.policy_rules import find
 
 
 class GetResourcePolicyInput(structures.Shape, frozen=True):
@@ -17,24 +17,16 @@ class GetResourcePolicyInput(structures.Shape, frozen=True):
     ResourceArn: shapes.ResourceArn
 
 
-async def handle(call: Call[GetResourcePolicyInput]) -> NoReturn:
-    """Answer that the resource has no policy, because policies are not implemented."""
+def handle(call: Call[GetResourcePolicyInput]) -> bytes:
+    """The policy of a table or stream, with its revision."""
     arn = call.request.ResourceArn
-    await _find(call.database, arn)
-    raise PolicyNotFoundException(
-        f"Resource-based policy not found for the provided ResourceArn: {arn}"
-    )
-
-
-async def _find(database: Database, arn: str) -> None:
-    if "/stream/" in arn:
-        stream_arn.find_stream(database, arn)
-        return
-    name = tagged_table_name(arn)
-    try:
-        await database.describe(name)
-    except ResourceNotFoundException:
-        raise no_such_resource(arn) from None
+    resource = find_resource(call.database, arn)
+    policy = find(resource.table.policies, resource.stream_label)
+    if policy is None:
+        raise PolicyNotFoundException(
+            f"Resource-based policy not found for the provided ResourceArn: {arn}"
+        )
+    return json.encode({"Policy": policy.text, "RevisionId": policy.revision_id})
 
 
 OPERATION = Operation("GetResourcePolicy", GetResourcePolicyInput, handle)

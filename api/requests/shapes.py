@@ -115,6 +115,7 @@ NonKeyAttributeName: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)
 ]
 ResourceArn: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_RESOURCE_ARN_CHARACTERS)]
+PolicyRevisionId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255)]
 TagKeyString: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TAG_KEY_CHARACTERS)]
 TagValueString: TypeAlias = Annotated[str, Meta(max_length=TAG_VALUE_CHARACTERS)]
 

@@ -20,6 +20,8 @@ PolicyType: TypeAlias = Literal["identity-based", "resource-based", "session"]
 
 # Pairs of action and resource whose rules are cached for each caller.
 _CACHED_PAIRS: Final = 2048
+# Resource policies that are compiled for each caller.
+_CACHED_POLICIES: Final = 64
 
 
 class Denial(Struct, frozen=True):
@@ -79,6 +81,7 @@ class Grants:
         self.principal = principal
         self.identity = _PolicySet(principal, identity)
         self.session = None if session is None else _PolicySet(principal, session)
+        self._of_resources: dict[str, _PolicySet] = {}
 
     def denial(
         self, action: str, resource: str, facts: Facts, resource_policy: Policy | None = None
@@ -101,8 +104,8 @@ class Grants:
         identity: _Rules,
         resource_policy: Policy | None,
     ) -> Denial | None:
-        attached = _attached(self.principal, resource_policy)
-        of_resource = _rules(attached, action, resource)
+        attached = self._policies_of_resource(resource_policy)
+        of_resource = attached.rules(action, resource)
         session = None if self.session is None else self.session.rules(action, resource)
         if identity.is_denied(facts):
             return Denial("identity-based", is_explicit=True)
@@ -112,23 +115,35 @@ class Grants:
             return Denial("session", is_explicit=True)
         if session is not None and not session.is_allowed(facts):
             # A resource policy that names the session itself is not restricted by its policy.
-            of_session = [one for one in attached if self.principal.arn in one.statement.principals]
-            if _rules(of_session, action, resource).is_allowed(facts):
+            if attached.rules_of_session(action, resource).is_allowed(facts):
                 return None
             return Denial("session", is_explicit=False)
         if identity.is_allowed(facts) or of_resource.is_allowed(facts):
             return None
         return Denial("identity-based", is_explicit=False)
 
+    def _policies_of_resource(self, policy: Policy | None) -> _PolicySet:
+        """A resource policy, compiled; different policies have different names."""
+        name = "" if policy is None else policy.name
+        found = self._of_resources.get(name)
+        if found is None:
+            if len(self._of_resources) >= _CACHED_POLICIES:
+                self._of_resources.clear()
+            found = _PolicySet(self.principal, () if policy is None else (policy,))
+            self._of_resources[name] = found
+        return found
+
 
 class _PolicySet:
     """The policies of one type of one caller."""
 
     def __init__(self, principal: Principal, policies: Sequence[Policy]) -> None:
+        self._principal = principal
         self.statements = [
             (policy, CompiledStatement(statement, principal))
             for policy in policies
             for statement in policy.statements
+            if policy.kind != "resource" or names(statement, principal)
         ]
         self._cache: dict[tuple[str, str], _Rules] = {}
 
@@ -143,6 +158,11 @@ class _PolicySet:
             self._cache[action, resource] = found
         return found
 
+    def rules_of_session(self, action: str, resource: str) -> _Rules:
+        """The rules of statements whose Principal is the caller's session itself."""
+        own = [one for _, one in self.statements if self._principal.arn in one.statement.principals]
+        return _rules(own, action, resource)
+
 
 def _rules(statements: Sequence[CompiledStatement], action: str, resource: str) -> _Rules:
     found = [rule for one in statements if (rule := one.rule(action, resource)) is not None]
@@ -152,15 +172,6 @@ def _rules(statements: Sequence[CompiledStatement], action: str, resource: str) 
         allows,
         any(not rule.tests for rule in allows),
     )
-
-
-def _attached(principal: Principal, policy: Policy | None) -> list[CompiledStatement]:
-    """The statements of a resource policy that name a caller."""
-    return [
-        CompiledStatement(statement, principal)
-        for statement in (() if policy is None else policy.statements)
-        if names(statement, principal)
-    ]
 
 
 def names(statement: Statement, principal: Principal) -> bool:

@@ -163,6 +163,14 @@ class Restoration(Struct, frozen=True):
     restored_to_epoch_seconds: float | None = None
 
 
+class AttachedPolicy(Struct, frozen=True):
+    """The resource policy of a table, or of its stream with a label; the text is JSON."""
+
+    stream_label: str
+    text: str
+    revision_id: str
+
+
 class TableDefinition(Struct, frozen=True):
     """A table's metadata: everything except its items.
 
@@ -200,6 +208,8 @@ class TableDefinition(Struct, frozen=True):
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    # The resource policies of the table and of its streams.
+    policies: tuple[AttachedPolicy, ...] = ()
     # The id of the next index created on this table.
     next_index_id: int = 1
     # The last setting; None if never set.

@@ -17,10 +17,18 @@ from dynactor.model.indexes import global_index_changes, global_index_phases, gl
 from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
-from dynactor.model.tables import schema_rules, stream_rules, tag_rules, throughput_rules
+from dynactor.model.tables import (
+    policy_rules,
+    schema_rules,
+    stream_rules,
+    tag_rules,
+    throughput_rules,
+)
+from dynactor.model.tables.policy_rules import PolicyChange
 from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table import (
+    AttachedPolicy,
     BillingMode,
     TableClass,
     TableDefinition,
@@ -58,6 +66,7 @@ class NewTable(Struct, frozen=True):
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    policies: tuple[AttachedPolicy, ...] = ()
 
 
 class TableEdit(Struct, frozen=True):
@@ -81,6 +90,7 @@ class TableEdit(Struct, frozen=True):
     stream: StreamChange | None = None
     tags_to_add: tuple[tuple[str, str], ...] | None = None
     tag_keys_to_remove: tuple[str, ...] | None = None
+    policy: PolicyChange | None = None
 
 
 def without_unused_definitions(table: NewTable) -> NewTable:
@@ -149,6 +159,7 @@ def define(table: NewTable) -> TableDefinition:
             else throughput_rules.warm(billing_mode, throughput, None, table.warm_throughput)
         ),
         tags=tag_rules.added((), table.tags),
+        policies=table.policies,
         next_index_id=len(all_indexes) + 1,
     )
 
@@ -267,6 +278,9 @@ def apply_edit(
         changed = replace(changed, tags=tag_rules.added(changed.tags, edit.tags_to_add))
     if edit.tag_keys_to_remove is not None:
         changed = replace(changed, tags=tag_rules.removed(changed.tags, edit.tag_keys_to_remove))
+    if edit.policy is not None:
+        policies = policy_rules.changed(changed.policies, edit.policy, now_epoch_seconds)
+        changed = replace(changed, policies=policies)
     return changed
 
 
@@ -278,9 +292,13 @@ def _check_state(definition: TableDefinition, edit: TableEdit) -> None:
         global_index_phases.check_table_may_change(definition)
     if definition.status != "UPDATING":
         return
-    # Tags are not part of the table's configuration. While an index allocates or releases
-    # resources, the throughput of others may change (S183, S200).
-    allowed: dict[str, Any] = {"tags_to_add": None, "tag_keys_to_remove": None}
+    # Tags and policies are not part of the table's configuration. While an index allocates or
+    # releases resources, the throughput of others may change (S183, S200).
+    allowed: dict[str, Any] = {
+        "tags_to_add": None,
+        "tag_keys_to_remove": None,
+        "policy": None,
+    }
     if any(
         index.backfilling is False or index.status == "DELETING"
         for index in definition.global_indexes

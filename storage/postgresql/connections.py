@@ -111,7 +111,8 @@ class Connections:
         try:
             result = await work(connection)
         except FAILURES as error:
-            is_usable = not ends_connection(error)
+            # A transaction that failed would refuse the next statements.
+            is_usable = not ends_connection(error) and not connection.is_in_transaction()
             raise translate(error) from error
         else:
             is_usable = True

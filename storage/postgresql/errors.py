@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from dynactor.storage.postgresql.sql import INSERT_COLLISION, OWNED_BY_ANOTHER
+from dynactor.storage.postgresql.sql import INSERT_COLLISION, OWNED_BY_ANOTHER, READ_BY_ANOTHER
 from dynactor.storage.store import CannotOpen, Closed, Damaged, Full, Retry, StoreError, Unavailable
 
 # Errors that a statement or a connection may end with, except bugs.
@@ -54,7 +54,7 @@ def translate(error: Exception) -> StoreError:
         return Lost(text)
     if code == _FULL:
         return Full(text)
-    if code == OWNED_BY_ANOTHER:
+    if code in (OWNED_BY_ANOTHER, READ_BY_ANOTHER):
         return Closed("another server has taken over the database: restart this one")
     if code == INSERT_COLLISION:
         return InsertCollision(text)

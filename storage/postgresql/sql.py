@@ -23,6 +23,8 @@ TABLES: Final = ("heads", "rows", "log")
 # Errors that ``commit`` raises.
 INSERT_COLLISION: Final = "DY001"
 OWNED_BY_ANOTHER: Final = "DY002"
+# The error of a read after another server has become the owner: see ``Statements``.
+READ_BY_ANOTHER: Final = "22P02"
 
 # The verdicts of ``commit`` on a call.
 ACCEPTED, CONFLICT, FENCED, WRITTEN_BEFORE = range(4)
@@ -141,12 +143,22 @@ def raise_format(schema: str) -> str:
 
 
 class Statements:
-    """The statements on the tables of one schema."""
+    """The statements on the tables of one schema.
 
-    def __init__(self, schema: str) -> None:
+    Reads fail if their snapshot shows an owner with a higher epoch than ``epoch``. Only the owner
+    changes tables, so the definitions that a read uses are never older than the rows that it reads.
+    """
+
+    def __init__(self, schema: str, epoch: int = 0) -> None:
         quoted = _quoted(schema)
         self.tables = [f"{quoted}.{table}" for table in TABLES]
         nodes = f"{quoted}.nodes"
+        # PostgreSQL evaluates this once for each statement. The text of a higher epoch is not a
+        # boolean, so the cast fails.
+        self._is_owned = (
+            f"(SELECT CASE WHEN n.epoch <= {epoch} THEN true "
+            f"ELSE ('epoch ' || n.epoch)::boolean END FROM {nodes} n WHERE n.slot = 1)"
+        )
         self.commit = (
             f"SELECT {quoted}.commit($1::bigint, $2::bytea, $3::int, $4::int[], $5::int[], "
             "$6::int[], $7::bool[], $8::bytea[], $9::bytea[], $10::int[], $11::int[], "
@@ -173,7 +185,8 @@ class Statements:
     def load(self, tables: tuple[int, ...]) -> str:
         """The query for stored keys and values; it has one array of keys for each table."""
         return " UNION ALL ".join(
-            f"SELECT key, value FROM {self.tables[table]} WHERE key = ANY(${at}::bytea[])"
+            f"SELECT key, value FROM {self.tables[table]} "
+            f"WHERE key = ANY(${at}::bytea[]) AND {self._is_owned}"
             for at, table in enumerate(tables, 1)
         )
 
@@ -212,7 +225,8 @@ class Statements:
             "SELECT key, value, tail, sum(octet_length(key) + octet_length(value) + "
             "coalesce(octet_length(tail) - 32, 0)) "
             f"OVER (ORDER BY {ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before "
-            f"FROM {self.tables[table]} WHERE {condition} ORDER BY {ordered} LIMIT $3::bigint"
+            f"FROM {self.tables[table]} WHERE {condition} AND {self._is_owned} "
+            f"ORDER BY {ordered} LIMIT $3::bigint"
             f") AS page WHERE coalesce(before, 0) < $4::bigint ORDER BY {ordered}"
         )
 

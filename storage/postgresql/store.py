@@ -77,6 +77,7 @@ async def open_postgresql(
     read_address = None if read_url is None else parse_address(read_url, "--read-store")
     statements = Statements(address.schema)
     ownership = await _own(address, statements, lock_seconds)
+    statements = Statements(address.schema, ownership.epoch)
     kept = KeptFailure()
     async with anyio.create_task_group() as tasks:
         store = _PostgresqlStore(tasks, address, statements, ownership, taken_over)

@@ -213,7 +213,10 @@ class SnapshotView:
             try:
                 result = await work(connection)
             except FAILURES as error:
-                raise SnapshotLost(f"the snapshot is gone: {translate(error)}") from error
+                failure = translate(error)
+                if isinstance(failure, Closed):
+                    raise failure from error
+                raise SnapshotLost(f"the snapshot is gone: {failure}") from error
             else:
                 is_done = True
                 return result

@@ -233,7 +233,7 @@ TABLE_RULES: Final = (
         ProvisionedThroughput=_UNITS,
     ),
     _create(
-        "nothing that is not built", "not supported yet", "ResourcePolicy", ResourcePolicy="{}"
+        "a policy with statements", "Invalid policy document", "ResourcePolicy", ResourcePolicy="{}"
     ),
     _change("something", "At least one of", "ReplicaUpdates"),
     _change(

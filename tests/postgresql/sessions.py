@@ -82,7 +82,8 @@ class Session:
 async def sessions(url: str, count: int = 3) -> AsyncIterator[list[Session]]:
     """Open this many sessions on a new schema."""
     address = parse_address(url)
-    statements = Statements(address.schema)
+    # Sessions read the rows of any owner.
+    statements = Statements(address.schema, 1 << 62)
     async with AsyncExitStack() as stack:
         connections = []
         for _ in range(count + 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from dynactor.storage.postgresql.connections import connect
 from dynactor.storage.postgresql.errors import cannot_open
 from dynactor.storage.postgresql.schema import open_schema
 from dynactor.storage.postgresql.sql import Statements
-from dynactor.storage.store import CannotOpen, Closed, Group
+from dynactor.storage.store import CannotOpen, Closed, Group, View
 from tests.support.servers.postgresql import Postgresql
 from tests.support.servers.server import run_command
 from tests.support.stores.store import postgresql_store
@@ -163,6 +164,35 @@ async def test_a_server_that_lost_its_lock_writes_nothing_beside_the_next(
             assert first.figures().refusal == "Closed"
             await second.commit([Group(b"\x00", b"1", b"2")])
             assert await second.latest.load([b"\x00"]) == [b"2"]
+
+
+async def test_a_server_reads_nothing_after_another_has_taken_over(
+    postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first server would notice it at its next beat.
+    monkeypatch.setattr("dynactor.storage.postgresql.ownership._BEAT_SECONDS", 3_600)
+    url = postgresql.url()
+    keys, bounds = [b"\x00", b"\x03"], {"max_rows": 10, "max_bytes": 1_000}
+    reads: list[Callable[[View], Awaitable[object]]] = [
+        lambda view: view.load(keys),
+        lambda view: view.page(b"\x00", b"\x03", **bounds),
+        lambda view: view.page(b"\x03", b"\x04", reverse=True, **bounds),
+        lambda view: view.load_with_page(keys, b"\x03", b"\x04", **bounds),
+    ]
+    async with postgresql_store(url) as first:
+        for read in reads:
+            await read(first.durable())
+        postgresql.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'dynactor'"
+        )
+        async with postgresql_store(url) as second:
+            for read in reads:
+                with pytest.raises(Closed, match="another server has taken over"):
+                    await read(first.durable())
+                with pytest.raises(Closed, match="another server has taken over"):
+                    await first.in_snapshot(read, calls_once=False)
+                await read(second.durable())
 
 
 def test_the_server_prints_the_fault_and_exits(postgresql: Postgresql) -> None:

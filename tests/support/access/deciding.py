@@ -35,7 +35,8 @@ class GivenFacts:
 def policy(*statements: Mapping[str, Any], kind: PolicyKind = "identity") -> Policy:
     """A policy of these statements; one without Action or Resource is about everything."""
     document = {"Version": "2012-10-17", "Statement": [_whole(one, kind) for one in statements]}
-    return parse_policy(json.dumps(document), "test", kind)
+    text = json.dumps(document)
+    return parse_policy(text, text, kind)
 
 
 def _whole(statement: Mapping[str, Any], kind: PolicyKind) -> dict[str, Any]:

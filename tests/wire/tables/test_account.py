@@ -164,7 +164,7 @@ def test_the_time_to_live_of_an_unknown_table_is_not_found(wire: WireClient):
 
 IMPLEMENTED = frozenset({
     "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CreateBackup", "CreateTable",
-    "DeleteBackup", "DeleteItem", "DeleteTable", "DescribeBackup",
+    "DeleteBackup", "DeleteItem", "DeleteResourcePolicy", "DeleteTable", "DescribeBackup",
     "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints",
     "DescribeKinesisStreamingDestination",
     "DescribeExport", "DescribeImport", "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
@@ -172,7 +172,7 @@ IMPLEMENTED = frozenset({
     "ExecuteStatement", "ExecuteTransaction", "ExportTableToPointInTime", "GetItem",
     "GetResourcePolicy", "ImportTable", "ListBackups",
     "ListContributorInsights", "ListExports", "ListGlobalTables", "ListImports", "ListTables",
-    "ListTagsOfResource", "PutItem", "Query",
+    "ListTagsOfResource", "PutItem", "PutResourcePolicy", "Query",
     "RestoreTableFromBackup", "RestoreTableToPointInTime", "Scan", "TagResource",
     "TransactGetItems", "TransactWriteItems", "UntagResource",
     "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateItem",

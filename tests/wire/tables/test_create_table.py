@@ -171,11 +171,10 @@ def test_tags_given_at_creation_are_kept(wire: WireClient):
         assert tags == [{"Key": "team", "Value": "films"}]
 
 
-@ours_alone("global tables and policies come later")
+@ours_alone("global tables come later")
 @pytest.mark.parametrize(
     "members",
     [
-        {"ResourcePolicy": "{}"},
         {"GlobalTableSourceArn": "arn:aws:dynamodb:us-east-1:000000000000:table/source"},
         {"GlobalTableSettingsReplicationMode": "ENABLED"},
     ],

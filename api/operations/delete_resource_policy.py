@@ -1,0 +1,33 @@
+"""DeleteResourcePolicy."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.policy_resource import find_resource
+from dynactor.model.tables.policy_rules import PolicyChange, find
+from dynactor.model.tables.table_rules import TableEdit
+
+
+class DeleteResourcePolicyInput(structures.Shape, frozen=True):
+    """The members of DeleteResourcePolicy."""
+
+    ResourceArn: shapes.ResourceArn
+    ExpectedRevisionId: shapes.PolicyRevisionId | None = None
+
+
+async def handle(call: Call[DeleteResourcePolicyInput]) -> bytes:
+    """Remove the policy of a table or stream. Without a policy, there is nothing to remove."""
+    request = call.request
+    resource = find_resource(call.database, request.ResourceArn)
+    removed = find(resource.table.policies, resource.stream_label)
+    change = PolicyChange(
+        request.ResourceArn, resource.stream_label, None, request.ExpectedRevisionId
+    )
+    await call.database.update_table(resource.table.name, TableEdit(policy=change))
+    return json.encode({} if removed is None else {"RevisionId": removed.revision_id})
+
+
+OPERATION = Operation("DeleteResourcePolicy", DeleteResourcePolicyInput, handle)

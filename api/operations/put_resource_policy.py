@@ -1,0 +1,40 @@
+"""PutResourcePolicy."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.policy_resource import check_policy, find_resource
+from dynactor.model.tables.policy_rules import PolicyChange, find
+from dynactor.model.tables.table_rules import TableEdit
+
+
+class PutResourcePolicyInput(structures.Shape, frozen=True):
+    """The members of PutResourcePolicy."""
+
+    ResourceArn: shapes.ResourceArn
+    Policy: str
+    ExpectedRevisionId: shapes.PolicyRevisionId | None = None
+    ConfirmRemoveSelfResourceAccess: bool | None = None
+
+
+async def handle(call: Call[PutResourcePolicyInput]) -> bytes:
+    """Attach a policy to a table or stream, or replace its policy.
+
+    ConfirmRemoveSelfResourceAccess is checked with the caller's permissions.
+    """
+    request = call.request
+    check_policy(request.Policy)
+    resource = find_resource(call.database, request.ResourceArn)
+    change = PolicyChange(
+        request.ResourceArn, resource.stream_label, request.Policy, request.ExpectedRevisionId
+    )
+    state = await call.database.update_table(resource.table.name, TableEdit(policy=change))
+    policy = find(state.definition.policies, resource.stream_label)
+    assert policy is not None, "the policy was attached by the same message"
+    return json.encode({"RevisionId": policy.revision_id})
+
+
+OPERATION = Operation("PutResourcePolicy", PutResourcePolicyInput, handle)

@@ -1,0 +1,50 @@
+"""The resource of a resource policy: a table, or one of its streams."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dynactor.actors.catalog.database import Database
+from dynactor.api.requests import stream_arn
+from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
+from dynactor.model.access.document import PolicyError
+from dynactor.model.access.policy import parse_policy
+from dynactor.model.errors import ResourceNotFoundException, ValidationException
+from dynactor.model.tables.table import TableDefinition
+
+
+class PolicyResource(NamedTuple):
+    """A table, or its stream with a label."""
+
+    table: TableDefinition
+    stream_label: str
+
+
+def find_resource(database: Database, arn: str) -> PolicyResource:
+    """The table or stream with this ARN.
+
+    Raises:
+        ValidationException: the text is no ARN of a table or stream.
+        ResourceNotFoundException: there is no such table or stream.
+    """
+    if "/stream/" in arn:
+        stream = stream_arn.find_stream(database, arn)
+        name, label = stream.table_name, stream.label
+    else:
+        name, label = tagged_table_name(arn), ""
+    try:
+        return PolicyResource(database.table_in_any_state(name).definition, label)
+    except ResourceNotFoundException:
+        raise no_such_resource(arn) from None
+
+
+def check_policy(text: str) -> None:
+    """Refuse a text that is not a resource policy.
+
+    Raises:
+        ValidationException: the text is not a resource policy.
+    """
+    try:
+        parse_policy(text, "resource", "resource")
+    except PolicyError as error:
+        raise ValidationException(f"Invalid policy document: {error}") from None

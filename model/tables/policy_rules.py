@@ -1,0 +1,84 @@
+"""Rules for the resource policies of a table and its streams: revisions, size.
+
+Source: API reference, PutResourcePolicy and DeleteResourcePolicy.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dynactor.model.errors import PolicyNotFoundException, ValidationException
+from dynactor.model.limits import RESOURCE_POLICY_BYTES
+from dynactor.model.tables.table import AttachedPolicy
+
+# The expected revision of a resource without a policy.
+NO_POLICY: Final = "NO_POLICY"
+
+_MILLISECONDS: Final = 1_000
+
+
+class PolicyChange(Struct, frozen=True):
+    """A new policy of a table or of its stream with a label; no ``text`` removes the policy.
+
+    ``resource_arn`` is for messages.
+    """
+
+    resource_arn: str
+    stream_label: str
+    text: str | None
+    expected_revision_id: str | None = None
+
+
+def new_policy(text: str, now_epoch_seconds: float, stream_label: str = "") -> AttachedPolicy:
+    """A policy with its revision.
+
+    Raises:
+        ValidationException: the text is too large.
+    """
+    if len(text.encode()) > RESOURCE_POLICY_BYTES:
+        raise ValidationException(
+            "Resource-based policy size must be less than or equal to "
+            f"{RESOURCE_POLICY_BYTES} bytes"
+        )
+    return AttachedPolicy(stream_label, text, str(int(now_epoch_seconds * _MILLISECONDS)))
+
+
+def find(policies: tuple[AttachedPolicy, ...], stream_label: str) -> AttachedPolicy | None:
+    """The policy of the table, or of the stream with this label."""
+    for policy in policies:
+        if policy.stream_label == stream_label:
+            return policy
+    return None
+
+
+def changed(
+    policies: tuple[AttachedPolicy, ...], change: PolicyChange, now_epoch_seconds: float
+) -> tuple[AttachedPolicy, ...]:
+    """The policies after a change. The same text keeps its revision.
+
+    Raises:
+        PolicyNotFoundException: the policy has another revision than expected.
+        ValidationException: the text is too large.
+    """
+    current = find(policies, change.stream_label)
+    expected = change.expected_revision_id
+    revision_id = NO_POLICY if current is None else current.revision_id
+    if expected is not None and expected != revision_id:
+        raise PolicyNotFoundException(
+            "Resource-based policy not found for the provided ResourceArn and ExpectedRevisionId: "
+            f"{change.resource_arn}"
+        )
+    others = tuple(policy for policy in policies if policy is not current)
+    if change.text is None:
+        return others
+    new = new_policy(change.text, now_epoch_seconds, change.stream_label)
+    if current is not None:
+        if current.text == new.text:
+            return policies
+        # Revisions rise, even within a millisecond.
+        revision = max(int(new.revision_id), int(current.revision_id) + 1)
+        new = replace(new, revision_id=str(revision))
+    return (*others, new)

@@ -1,0 +1,32 @@
+"""Resource policies. A server without --policy-dir keeps them, and allows everything."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.clients.clients import WireClient
+
+
+@pytest.mark.differs_from_dynamodb_local("it knows no policies")
+def test_a_policy_is_attached_and_removed(wire: WireClient, simple: str):
+    arn = wire("DescribeTable", {"TableName": simple})["Table"]["TableArn"]
+    owner = arn.split(":")[4]
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"AWS": f"arn:aws:iam::{owner}:root"},
+        "Action": "dynamodb:GetItem",
+        "Resource": arn,
+    }
+    text = json.dumps({"Version": "2012-10-17", "Statement": statement})
+    request = {"ResourceArn": arn, "Policy": text}
+    revision = wire("PutResourcePolicy", request)["RevisionId"]
+    found = wire("GetResourcePolicy", {"ResourceArn": arn})
+    assert json.loads(found["Policy"]) == json.loads(text)
+    assert found["RevisionId"] == revision
+    refused = wire.refused("PutResourcePolicy", {**request, "ExpectedRevisionId": "NO_POLICY"})
+    assert refused.type == "PolicyNotFoundException"
+    assert wire("DeleteResourcePolicy", {"ResourceArn": arn}) == {"RevisionId": revision}
+    refused = wire.refused("GetResourcePolicy", {"ResourceArn": arn})
+    assert refused.type == "PolicyNotFoundException"
