@@ -71,13 +71,15 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
     try:
         table = _table(database, name)
         if request.path == USE_PATH:
-            found = await _use(database, table, request.query.get("attribute"))
+            found = await use_answer(database, table, request.query.get("attribute"))
             return json_answer(HTTPStatus.OK, found)
         if request.path == SAMPLE_PATH:
             return json_answer(
-                HTTPStatus.OK, await _sample(database, table, request.query.get("count"))
+                HTTPStatus.OK, await sample_answer(database, table, request.query.get("count"))
             )
-        return json_answer(HTTPStatus.OK, _insights(database, table, request.query.get("index")))
+        return json_answer(
+            HTTPStatus.OK, insights_answer(database, table, request.query.get("index"))
+        )
     except ResourceNotFoundException as error:
         return fault(HTTPStatus.NOT_FOUND, str(error))
     except ValueError as error:
@@ -93,7 +95,8 @@ def _table(database: Database, name: str) -> Table:
     raise ResourceNotFoundException(f"There is no table {name}")
 
 
-def _insights(database: Database, table: Table, index_name: str | None) -> InsightsAnswer:
+def insights_answer(database: Database, table: Table, index_name: str | None) -> InsightsAnswer:
+    """The counts of a table, or of its global index of that name."""
     definition = table.definition
     insights = contributor_insights.of_resource(definition, index_name)
     schema, index_id = definition.key_schema, TABLE_INDEX_ID
@@ -129,14 +132,20 @@ def _minute(schema: KeySchema, window: Window) -> Minute:
     )
 
 
-async def _sample(database: Database, table: Table, count: str | None) -> SampleAnswer:
+async def sample_answer(database: Database, table: Table, count: str | None) -> SampleAnswer:
+    """A sample of a number of items.
+
+    Raises:
+        ValueError: the number is not valid.
+    """
     if count is None or not count.isdecimal() or not 0 < int(count) <= _MOST_SAMPLED:
         raise ValueError(f"Give the number of items: &count=N, up to {_MOST_SAMPLED:,}")
     item_count = (await database.describe(table.definition.name)).item_count
     return SampleAnswer(await sample_items(table, item_count, int(count)))
 
 
-async def _use(database: Database, table: Table, attribute: str | None) -> UseAnswer:
+async def use_answer(database: Database, table: Table, attribute: str | None) -> UseAnswer:
+    """The use of a table, with the values of an attribute in the items written last."""
     definition, throttle, traffic = table.definition, table.throttle, table.throttle.traffic
     ids = {"": TABLE_INDEX_ID} | {index.name: index.index_id for index in definition.indexes}
     partitions = {"": len(table.record.partitions)}

@@ -1,8 +1,10 @@
 """The paths of the console: ``/`` is the page, ``/console/...`` its files and its requests.
 
 ``POST /console/dynamodb`` performs an operation of DynamoDB, ``GET /console/tables`` lists the
-tables, ``GET /console/live?table=T`` sends the use of a table as events. Each of these needs the
-token of the page (``sign_in.py``).
+tables, ``GET /console/advice?table=T`` gives advice, and ``GET /console/index-cost?table=T`` the
+forecast of an index. ``GET /console/live?table=T`` sends the use of a table as events, and
+``GET /console/requests`` the requests of clients. Each of these needs the token of the page
+(``sign_in.py``).
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from dynactor import __version__
 from dynactor.actors.catalog.database import Database
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
 from dynactor.api.admin.change_rules import Refusal
-from dynactor.api.console import door, live
+from dynactor.api.console import door, live, requests
 from dynactor.api.console.files import FILES_PATH, HEADERS, PageFiles
 from dynactor.api.console.overview import overview
 from dynactor.api.console.sign_in import SignIn
 from dynactor.api.http.protocol import Protocol
+from dynactor.model.errors import ResourceNotFoundException
 from dynactor.storage.store import StoreError
 
 ConsoleMode: TypeAlias = Literal["full", "read-only"]
@@ -34,6 +37,9 @@ _SIGN_OUT_PATH: Final = "/console/sign-out"
 _DOOR_PATH: Final = "/console/dynamodb"
 _TABLES_PATH: Final = "/console/tables"
 _LIVE_PATH: Final = "/console/live"
+_REQUESTS_PATH: Final = "/console/requests"
+_ADVICE_PATH: Final = "/console/advice"
+_INDEX_COST_PATH: Final = "/console/index-cost"
 _SERVER_PATH: Final = "/console/server"
 
 
@@ -131,14 +137,10 @@ class Console:
         if path == _LIVE_PATH:
             query = request.query
             return await live.stream(request, lambda: database_for(query), query.get("table", ""))
-        if path == _TABLES_PATH:
-            database = database_for(request.query)
-            if database is None:
-                return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
-            try:
-                return _page_answer(await overview(database))
-            except StoreError as error:
-                return fault(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
+        if path == _REQUESTS_PATH:
+            return await requests.stream(request, self._protocol)
+        if path in (_TABLES_PATH, _ADVICE_PATH, _INDEX_COST_PATH):
+            return await _of_tables(request, database_for(request.query))
         return fault(HTTPStatus.NOT_FOUND, f"The console has no path {path}")
 
     async def _begin_session(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -181,6 +183,27 @@ class Console:
             self._abilities.faults and not self._is_read_only,
             self._abilities.reset and not self._is_read_only,
         )
+
+
+async def _of_tables(request: web.BaseRequest, database: Database | None) -> web.Response:
+    if database is None:
+        return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
+    # Imported here because only some pages use it.
+    from dynactor.api.console import advice  # noqa: PLC0415
+
+    try:
+        if request.path == _TABLES_PATH:
+            return _page_answer(await overview(database))
+        table = database.table_in_any_state(request.query.get("table", ""))
+        if request.path == _ADVICE_PATH:
+            return _page_answer(await advice.advice(database, table))
+        return _page_answer(await advice.index_cost(database, table, request.query))
+    except ResourceNotFoundException as error:
+        return fault(HTTPStatus.NOT_FOUND, str(error))
+    except advice.BadIndex as error:
+        return fault(HTTPStatus.BAD_REQUEST, str(error))
+    except StoreError as error:
+        return fault(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
 
 
 def _page_answer(content: object) -> web.Response:

@@ -11,6 +11,7 @@ import asyncio
 import re
 import time
 from asyncio import CancelledError
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from itertools import count
@@ -34,11 +35,12 @@ from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
 from dynactor.api.http.credential_scope import credential_scope
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.request_figures import Failure, RequestFigures
-from dynactor.api.http.request_log import RequestLog
+from dynactor.api.http.request_log import AnsweredRequest, RequestLog
 from dynactor.api.http.signature import Signatures
 from dynactor.api.requests import table_arn
 from dynactor.api.requests.foreign_arns import refuse_foreign_arns
 from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
+from dynactor.api.requests.named_tables import named_tables
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.validation_errors import layer_of
 from dynactor.model.capacity.explanation import Paid
@@ -200,7 +202,7 @@ class Protocol:
                 # An empty request counts as JSON, as on DynamoDB.
                 content_type = JSON_1_0
         asked = _Asked(request, request_id, content_type)
-        if request.explain and explain.is_wanted(request.explain):
+        if self._logs_answers or (request.explain and explain.is_wanted(request.explain)):
             asked.paid = []
         known = self._operations.get(request.target)
         if known is None:
@@ -208,7 +210,7 @@ class Protocol:
         try:
             done = self._perform(asked, known)
         except Exception as error:  # noqa: BLE001 - see ``_failure``
-            return _answer(asked, *self._failure(asked, error))
+            return _answer(asked, *self._failure(asked, error, began))
         if isinstance(done, bytes):
             latency = known[2] if self.databases is None else self._latency(asked, known)
             if turn is None:
@@ -238,7 +240,7 @@ class Protocol:
         except (Exception, CancelledError) as error:
             if is_cancellation(error):
                 raise
-            return _answer(asked, *self._failure(asked, error))
+            return _answer(asked, *self._failure(asked, error, began))
         finally:
             self._pending_count -= 1
             if self._idle is not None and not self._pending_count:
@@ -262,7 +264,40 @@ class Protocol:
         return asked.call.database.settings.namespace
 
     def _log_answer(self, asked: _Asked, known: Known, began: int) -> None:
-        self._log.answered(known[0].name, perf_counter_ns() - began, asked.request_id)
+        took_nanoseconds = perf_counter_ns() - began
+        if self._log.logs_answers:
+            self._log.answered(known[0].name, took_nanoseconds, asked.request_id)
+        self._tell_listeners(asked, Failure(known[0].name, "", _OK), took_nanoseconds)
+
+    def listen(self, listener: deque[AnsweredRequest]) -> None:
+        """Append the requests of clients to a queue, until ``stop_listening``."""
+        self._log.listeners.append(listener)
+        self._logs_answers = True
+
+    def stop_listening(self, listener: deque[AnsweredRequest]) -> None:
+        """Append no more requests to this queue."""
+        # Compare by identity, because all empty queues are equal.
+        self._log.listeners[:] = [each for each in self._log.listeners if each is not listener]
+        self._logs_answers = self._log.logs_answers or bool(self._log.listeners)
+
+    def _tell_listeners(self, asked: _Asked, outcome: Failure, took_nanoseconds: int) -> None:
+        if not self._log.listeners or asked.request.is_signed_in:
+            return
+        call = asked.call
+        self._log.heard(
+            AnsweredRequest(
+                time.time(),
+                asked.request_id,
+                outcome.operation,
+                () if call is None else tuple(dict.fromkeys(named_tables(call.request))),
+                took_nanoseconds / 1e6,
+                sum(
+                    paid.receipt.read_units + paid.receipt.write_units for paid in asked.paid or ()
+                ),
+                outcome.http_status,
+                outcome.code,
+            )
+        )
 
     def _failed(
         self, failure: Failure, request_id: str, namespace: Namespace | None = None
@@ -421,8 +456,10 @@ class Protocol:
             self._access_control.check(access_key_id, operation.name, call, request)
         return operation.handle(call)
 
-    def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:
-        """The status and body of an error.
+    def _failure(
+        self, asked: _Asked, error: BaseException, began: int | None = None
+    ) -> tuple[int, bytes]:
+        """The status and body of an error of a request that began at this time.
 
         Any exception is answered, even a bug in the server, so that no connection is closed.
         """
@@ -431,6 +468,9 @@ class Protocol:
         operation = "" if known is None else known[0].name
         failure = Failure(operation, shown.name, shown.http_status)
         self._failed(failure, asked.request_id, self._namespace(asked))
+        if self._log.listeners:
+            took_nanoseconds = 0 if began is None else perf_counter_ns() - began
+            self._tell_listeners(asked, failure, took_nanoseconds)
         return shown.http_status, error_body(shown)
 
     def _shown_error(self, asked: _Asked, error: BaseException) -> DynamoDBError:
@@ -485,7 +525,7 @@ class Protocol:
 def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
     explanation = encoding = ""
     damage = body.damage if type(body) is DamagedBody else None
-    if asked.paid:
+    if asked.paid and explain.is_wanted(asked.request.explain):
         explanation = explain.header_text(asked.request.target.partition(".")[2], asked.paid)
     if len(body) >= compression.WORTH_COMPRESSING_BYTES:
         coding = compression.accepted_coding(asked.request.accept_encoding)

@@ -1,4 +1,4 @@
-"""Log lines for failed requests, and at level debug for answered ones.
+"""Log lines for failed requests, and at level debug for answered ones; events for the console.
 
 Lines contain no attribute value, secret or body, and no error message, because a message may repeat
 a value. To limit the size of the log, each error code gets at most 20 lines a second, and then one
@@ -8,10 +8,11 @@ line with the number of lines left out.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from dynactor.api.http.request_figures import Failure
 
@@ -30,13 +31,41 @@ _ORDINARY: Final = frozenset(
 _log = structlog.get_logger("requests")
 
 
+class AnsweredRequest(Struct, frozen=True):
+    """A request that was answered. ``code`` is empty if it succeeded.
+
+    ``at`` is the real time in epoch seconds. ``capacity_units`` are those of all of its tables.
+    """
+
+    at: float
+    request_id: str
+    operation: str
+    tables: tuple[str, ...]
+    milliseconds: float
+    capacity_units: float
+    http_status: int
+    code: str = ""
+
+
 class RequestLog:
     """Writes log lines about requests; used by one event loop."""
 
     def __init__(self, *, logs_answers: bool = False) -> None:
-        self.logs_answers = logs_answers
+        self._logs_answers = logs_answers
+        # Queues of the console's pages that listen to the requests.
+        self.listeners: list[deque[AnsweredRequest]] = []
         # Number of failures in this second, by code.
         self._counts: Counter[str] = Counter()
+
+    @property
+    def logs_answers(self) -> bool:
+        """Whether answered requests are logged, too."""
+        return self._logs_answers
+
+    def heard(self, request: AnsweredRequest) -> None:
+        """Send a request to the listeners."""
+        for listener in self.listeners:
+            listener.append(request)
 
     def failed(self, failure: Failure, request_id: str) -> None:
         """Log a request that failed."""

@@ -93,3 +93,12 @@ def test_a_snapshot_restores_the_data(console: Console, client: Any):
     page.get_by_role("button", name="Replace all data").click()
     page.get_by_text("The data is that of before").wait_for()
     assert "Item" not in client.get_item(TableName="sessions", Key={"session": {"S": "later"}})
+
+
+def test_requests_appear_with_their_cost(console: Console, client: Any):
+    page = console.open("requests?table=sessions")
+    page.get_by_text("No requests yet").wait_for()
+    client.put_item(TableName="sessions", Item={"session": {"S": "costly"}})
+    row = page.get_by_role("row", name="PutItem")
+    expect(row).to_contain_text("sessions")
+    expect(row.get_by_role("cell").nth(4)).to_have_text("1")

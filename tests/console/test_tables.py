@@ -6,6 +6,7 @@ import json
 from contextlib import closing
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.conftest import Console
@@ -78,3 +79,13 @@ def test_a_statement_is_completed_with_the_keyboard_and_run(console: Console, se
     text.fill("SELECT FROM")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("alert")).to_contain_text("ValidationException")
+
+
+@pytest.mark.usefixtures("songs_table")
+def test_an_index_shows_its_cost_before_it_is_added(console: Console):
+    page = console.open("table/songs/advice")
+    expect(page.get_by_role("region", name="Partition key")).to_be_visible()
+    page.get_by_role("link", name="Cost of an index").click()
+    page.get_by_label("Partition key", exact=True).fill("label")
+    page.get_by_role("button", name="Compute the cost").click()
+    expect(page.get_by_role("region", name="Forecast")).to_contain_text("OLI has 100 %")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from textwrap import fill
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import anyio
 import msgspec
@@ -15,14 +15,8 @@ from cyclopts.types import NonNegativeInt, PositiveFloat, PositiveInt
 
 from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.advise.facts import Facts, gather
-from dynactor.api.commands.advise.index_findings import index_findings, index_key_findings
-from dynactor.api.commands.advise.key_findings import (
-    Finding,
-    Level,
-    collection_findings,
-    key_findings,
-    throttling_findings,
-)
+from dynactor.api.commands.advise.key_findings import Finding, Level
+from dynactor.api.commands.advise.report import Asked, findings_of, report
 from dynactor.api.commands.advise.text import figure, size, time_span
 from dynactor.api.commands.client import RequestFailed, open_client
 from dynactor.api.commands.reach import CannotCall
@@ -76,9 +70,18 @@ def advise(options: AdviseOptions) -> int:
     except (CannotCall, AdminRequestFailed, RequestFailed) as error:
         sys.stderr.write(f"dynactor: {error}\n")
         return TROUBLE
-    findings = _findings(facts, options)
+    findings = findings_of(
+        facts,
+        Asked(
+            options.index_key,
+            options.write_units,
+            options.read_units,
+            options.writes_per_second,
+            options.item_size_bytes,
+        ),
+    )
     if options.json:
-        sys.stdout.write(_encode(_report(facts, findings)).decode() + "\n")
+        sys.stdout.write(_encode(report(facts, findings)).decode() + "\n")
     else:
         sys.stdout.write(_text(facts, findings))
     return DONE
@@ -87,50 +90,6 @@ def advise(options: AdviseOptions) -> int:
 async def _gather(options: AdviseOptions) -> Facts:
     async with open_client(options.server.endpoint, options.server.region) as client:
         return await gather(options.server.admin_client(), client, options)
-
-
-def _findings(facts: Facts, options: AdviseOptions) -> list[tuple[str, list[Finding]]]:
-    """The findings under headlines, most severe first."""
-    # With --index-key, --writes-per-second is for the whole table, not for one partition key.
-    of_keys = options if options.index_key is None else replace(options, writes_per_second=None)
-    parts = [
-        ("Partition key", list(key_findings(facts, of_keys))),
-        ("Throughput", list(throttling_findings(facts, options))),
-        ("Item collections", list(collection_findings(facts))),
-        ("Indexes", list(index_findings(facts))),
-    ]
-    if options.index_key is not None:
-        name = options.index_key
-        parts.append((f"An index on {name}", list(index_key_findings(facts, options, name))))
-    levels = list(_MARKS)
-    for _, findings in parts:
-        findings.sort(key=lambda each: levels.index(each.level))
-    return [(headline, findings) for headline, findings in parts if findings]
-
-
-def _report(facts: Facts, findings: Sequence[tuple[str, list[Finding]]]) -> dict[str, Any]:
-    return {
-        "table": facts.use.table,
-        "items": facts.description["ItemCount"],
-        "average_item_bytes": facts.average_item_bytes,
-        "partitions": facts.use.partitions,
-        "from": facts.traffic.start_epoch_seconds,
-        "to": facts.use.now,
-        "recording": facts.traffic.answer.recording,
-        "sampled_items": len(facts.sample),
-        "findings": [
-            {
-                "about": headline,
-                "level": each.level,
-                "rules": each.rules,
-                "text": each.text,
-                "advice": each.advice or None,
-                **each.figures,
-            }
-            for headline, of_part in findings
-            for each in of_part
-        ],
-    }
 
 
 def _text(facts: Facts, findings: Sequence[tuple[str, list[Finding]]]) -> str:

@@ -5,6 +5,7 @@ import { admin, place, token } from "./api.js";
 import { currentRoute, link } from "./route.js";
 import { Choice, Input, Problem } from "./ui.js";
 import { PartiQL } from "./partiql.js";
+import { Requests } from "./requests.js";
 import { NewTable } from "./table_form.js";
 import { Tables } from "./tables.js";
 import { TablePage } from "./table_page.js";
@@ -26,6 +27,8 @@ function View({ server, route }) {
       return html`<${TablePage} key=${name} server=${server} route=${route} />`;
     case "partiql":
       return html`<${PartiQL} server=${server} query=${route.query} />`;
+    case "requests":
+      return html`<${Requests} query=${route.query} />`;
     case "time":
       return html`<${TimePage} server=${server} />`;
     case "new":
@@ -38,6 +41,7 @@ function View({ server, route }) {
 const PAGES = /** @type {const} */ ([
   ["tables", "Tables"],
   ["partiql", "PartiQL"],
+  ["requests", "Requests"],
   ["time", "Time and faults"],
 ]);
 

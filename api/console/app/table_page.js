@@ -1,6 +1,7 @@
 // The page of one table, with a tab for each view of it.
 
 import { html } from "../vendor/preact.js";
+import { Advice, IndexCost } from "./advice.js";
 import { dynamodb } from "./api.js";
 import { Definition } from "./definition.js";
 import { count, size } from "./format.js";
@@ -68,6 +69,8 @@ const TABS = /** @type {const} */ ([
   ["items", "Items"],
   ["live", "Live"],
   ["stream", "Stream"],
+  ["advice", "Advice"],
+  ["index-cost", "Index cost"],
   ["definition", "Definition"],
 ]);
 
@@ -117,6 +120,10 @@ export function TablePage({ server, route }) {
 function Tab({ tab, table, server, route, reload }) {
   if (tab === "live") return html`<${Live} key=${table.name} table=${table} />`;
   if (tab === "stream") return html`<${Stream} key=${table.name} table=${table} />`;
+  if (tab === "advice") return html`<${Advice} table=${table} />`;
+  if (tab === "index-cost") {
+    return html`<${IndexCost} key=${JSON.stringify(route.query)} table=${table} query=${route.query} />`;
+  }
   if (tab === "definition") {
     return html`<${Definition} table=${table} server=${server} reload=${reload} />`;
   }

@@ -163,7 +163,7 @@ function Snapshots({ server }) {
                           change(
                             `/snapshots/${each["name"]}/restore`,
                             "POST",
-                            undefined,
+                            {},
                             `The data is that of ${each["name"]} again.`,
                           )}
                       >

@@ -67,8 +67,8 @@ export function Empty({ title, children }) {
   </div>`;
 }
 
-const GOOD = ["ACTIVE", "ENABLED", "PUBLISHING", "AVAILABLE"];
-const OFF = ["DISABLED", "off"];
+const GOOD = ["ACTIVE", "OK", "ENABLED", "PUBLISHING", "AVAILABLE"];
+const OFF = ["DISABLED", "off", "fact", "closed"];
 const BAD = ["BROKEN", "ENABLE_FAILED", "DELETING", "problem"];
 
 /** @param {{state: string, note?: string}} properties */

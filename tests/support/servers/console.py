@@ -31,8 +31,9 @@ CHANGE = {"X-Dynactor-Admin": "1"}
 class Page:
     """A page of the console in a browser; ``token`` is empty before the user has signed in."""
 
-    def __init__(self, session: aiohttp.ClientSession, token: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, protocol: Protocol, token: str) -> None:
         self.session = session
+        self.protocol = protocol
         self.token = token
 
     async def ask(
@@ -71,7 +72,7 @@ async def opened_page(signatures: Signatures | None = None, **options: Any) -> A
                     address, cookie_jar=aiohttp.CookieJar(unsafe=True)
                 ) as session,
             ):
-                yield Page(session, await token_of_page(session))
+                yield Page(session, protocol, await token_of_page(session))
 
 
 async def token_of_page(session: aiohttp.ClientSession) -> str:

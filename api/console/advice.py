@@ -1,0 +1,132 @@
+"""Advice on a table, as ``dynactor advise`` gives it, and the forecast of an index.
+
+The facts come from the tables directly. The computation runs in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final, get_args
+
+import anyio.to_thread
+from msgspec import Struct
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.item_sample import sample_items
+from dynactor.actors.table.table import Table
+from dynactor.api.admin.insights_routes import insights_answer, use_answer
+from dynactor.api.answers.table_description import table_description
+from dynactor.api.commands.advise.facts import Facts
+from dynactor.api.commands.advise.report import Asked, findings_of, report
+from dynactor.api.commands.advise.traffic import Traffic
+from dynactor.model.advice.index_forecast import IndexForecast, IndexLoad, forecast, load
+from dynactor.model.capacity.capacity import write_units
+from dynactor.model.indexes.index import IndexDefinition, Projection, ProjectionType
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.limits import KIB
+
+_SAMPLED_ITEMS: Final = 1_000
+_KEY_TYPES: Final = ("S", "N", "B")
+_PROJECTIONS: Final[dict[str, ProjectionType]] = {name: name for name in get_args(ProjectionType)}
+
+
+class BadIndex(ValueError):
+    """The parameters of a planned index are invalid; the message says why."""
+
+
+class IndexCost(Struct, frozen=True):
+    """The forecast of an index. ``mean`` is the load of the last hour, ``busiest`` of its peak.
+
+    ``entries`` and ``size_bytes`` are estimates from the sample.
+    """
+
+    item_count: int
+    entries: int
+    size_bytes: int
+    recorded_seconds: float
+    forecast: IndexForecast
+    mean: IndexLoad
+    busiest: IndexLoad
+
+
+async def advice(database: Database, table: Table) -> dict[str, Any]:
+    """The findings about a table.
+
+    Raises:
+        StoreError: the store can't be read.
+    """
+    facts = await _facts(database, table)
+    return await anyio.to_thread.run_sync(lambda: report(facts, findings_of(facts, Asked())))
+
+
+async def index_cost(database: Database, table: Table, query: Mapping[str, str]) -> IndexCost:
+    """The forecast of the index that a request describes.
+
+    Raises:
+        BadIndex: the request describes no index.
+        StoreError: the store can't be read.
+    """
+    index = planned_index(query)
+    facts = await _facts(database, table)
+    key = table.definition.key_schema
+    predicted = await anyio.to_thread.run_sync(partial(forecast, index, key, facts.sample))
+    # A write of the mean size takes so many units of the table.
+    units = write_units(facts.average_item_bytes or KIB)
+    asked = facts.asked("writes")
+    seconds = max(1.0, facts.use.now - facts.traffic.start_epoch_seconds)
+    count = facts.description["ItemCount"]
+    entries = round(count * predicted.with_entry)
+    return IndexCost(
+        count,
+        entries,
+        round(entries * predicted.entry_bytes),
+        facts.recorded_seconds,
+        predicted,
+        load(predicted, facts.traffic.total_of(asked) / seconds / units),
+        load(predicted, facts.traffic.busiest_second(asked) / units),
+    )
+
+
+def planned_index(query: Mapping[str, str]) -> IndexDefinition:
+    """The index that the parameters of a request describe.
+
+    Raises:
+        BadIndex: the parameters describe no index.
+    """
+    partition = _attribute(query, "partition")
+    if partition is None:
+        raise BadIndex("Name the partition key of the index: &partition=ATTRIBUTE")
+    sort = _attribute(query, "sort")
+    projection = _PROJECTIONS.get(query.get("projection", "ALL"))
+    if projection is None:
+        raise BadIndex(f"The projection is one of {', '.join(_PROJECTIONS)}")
+    names = tuple(name.strip() for name in query.get("include", "").split(",") if name.strip())
+    return IndexDefinition(
+        1,
+        "planned",
+        KeySchema((partition,), () if sort is None else (sort,)),
+        Projection(projection, names if projection == "INCLUDE" else ()),
+    )
+
+
+def _attribute(query: Mapping[str, str], part: str) -> KeyAttribute | None:
+    name = query.get(part, "")
+    key_type = query.get(f"{part}_type", "S")
+    if key_type not in _KEY_TYPES:
+        raise BadIndex(f"The type of a key is one of {', '.join(_KEY_TYPES)}")
+    return KeyAttribute(name, key_type) if name else None  # type: ignore[arg-type]
+
+
+async def _facts(database: Database, table: Table) -> Facts:
+    state = await database.describe(table.definition.name)
+    return Facts(
+        table_description(database, state),
+        await use_answer(database, table, None),
+        Traffic(insights_answer(database, table, None)),
+        {
+            index.definition.name: Traffic(insights_answer(database, table, index.definition.name))
+            for index in table.definition.global_indexes
+        },
+        await sample_items(table, state.item_count, _SAMPLED_ITEMS),
+    )
