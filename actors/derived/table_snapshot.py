@@ -56,6 +56,7 @@ class TableSnapshot:
         """``earlier``: versions after the positions that count as versions before them."""
         # The positions of the logs, by partition number, also of ended logs.
         self.positions = positions
+        self._last_number = max(positions)
         self._earlier = earlier
         self._store = store
         self._prefix = key_layout.row_prefix(table_id)
@@ -162,7 +163,7 @@ class TableSnapshot:
         position = self.positions.get(partition_number)
         if position is not None:
             return position.counter
-        return 0 if partition_number > max(self.positions) else None
+        return 0 if partition_number > self._last_number else None
 
     def _is_unchanged(self, version: int) -> bool:
         """Whether an item's last change came before the positions."""
@@ -171,7 +172,7 @@ class TableSnapshot:
         if position is None:
             # A log without a position was deleted before the snapshot if its number is lower than
             # another's. Otherwise it began later, because numbers rise.
-            is_before = number.partition_number < max(self.positions)
+            is_before = number.partition_number < self._last_number
         else:
             is_before = number.counter <= position.counter
         return is_before or version in self._earlier

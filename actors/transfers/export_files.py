@@ -15,6 +15,7 @@ from dynactor.actors.derived.outside import Outlet, TransferFailed
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.manifests import DataFile
+from dynactor.model.transfers.item_filter import item_filter
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.storage import codec
 from dynactor.storage.buckets.bucket import Bucket, BucketError
@@ -42,6 +43,8 @@ class ExportFiles(Outlet):
         self._table_arn = table_arn
         self._buckets = buckets
         self._clock = clock
+        specification = export.request.get("FilterSpecification")
+        self._filter = None if specification is None else item_filter(specification)
         self._ends = export.starts[1:]
         self._partition = 0
         self._files: list[DataFile] = []
@@ -108,7 +111,12 @@ class ExportFiles(Outlet):
         period = self.export.period
         if period is None:
             items = codec.decode_all([row.value for row in rows])
-            return [_LINE % item.data for item in items], sum(item.size_bytes for item in items)
+            wanted = [item.data for item in items]
+            if self._filter is not None:
+                filtered = map(self._filter.data_of, items)
+                wanted = [data for data in filtered if data is not None]
+            # The size of the whole table is billed.
+            return [_LINE % data for data in wanted], sum(item.size_bytes for item in items)
         has_old = period["ExportViewType"] == "NEW_AND_OLD_IMAGES"
         lines = []
         size_bytes = 0

@@ -40,6 +40,7 @@ _OF_EXPORT: Final = (
     "S3Prefix",
     "S3SseAlgorithm",
     "S3SseKmsKeyId",
+    "FilterSpecification",
 )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec import json
 
-from dynactor.api.answers import transfers
+from dynactor.api.answers import continuous_backups, transfers
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
+from dynactor.model.transfers.item_filter import item_filter
 
 
 class ExportTableToPointInTimeInput(structures.Shape, frozen=True):
@@ -34,6 +35,9 @@ async def handle(call: Call[ExportTableToPointInTimeInput]) -> bytes:
     name = table_name(request.TableArn)
     _refuse_unsupported(request)
     _check_period(request)
+    if request.FilterSpecification is not None:
+        wanted = item_filter(transfers.given_members(request.FilterSpecification))
+        wanted.check(continuous_backups.source_table(database, name).definition)
     export = await database.export_table(name, transfers.given_members(request))
     description = transfers.export_description(database, export)
     return json.encode({"ExportDescription": description})
@@ -55,8 +59,10 @@ def _check_period(request: ExportTableToPointInTimeInput) -> None:
 def _refuse_unsupported(request: ExportTableToPointInTimeInput) -> None:
     if request.ExportFormat == "ION":
         raise ValidationException("ExportFormat ION is not supported yet")
-    if request.FilterSpecification is not None:
-        raise ValidationException("FilterSpecification is not supported yet")
+    if request.FilterSpecification is not None and request.IncrementalExportSpecification:
+        raise ValidationException(
+            "FilterSpecification is not supported yet for incremental exports"
+        )
 
 
 OPERATION = Operation("ExportTableToPointInTime", ExportTableToPointInTimeInput, handle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.guards.rules import Broken, Reason, Rule, later
+from tests.guards.rules import Broken, Rule, later
 from tests.guards.sites import Request, Site, holds_values
 from tests.guards.valid_requests import (
     DEEPEST_LEVELS,
@@ -44,6 +44,11 @@ def with_value(site: Site, member: str, value: Value) -> dict[str, Request]:
                 "FilterExpression" if "FilterExpression" in site.members else "ConditionExpression"
             )
             return {"": expressing(part, holder, "v = :v", values={":v": value})}
+        case "FilterSpecification":
+            return {
+                "": part
+                | {member: expressing({}, "FilterExpression", "v = :v", values={":v": value})}
+            }
         case "Expected":
             return {
                 "Value": legacy | {"Expected": {"v": {"Value": value}}},
@@ -73,8 +78,6 @@ def _rule(name: str, message: str, make: Callable[[], Value]) -> Rule:
         ):
             # The elements of this member are sites themselves.
             return {}
-        if member == "FilterSpecification":
-            return Reason.NOT_BUILT
         return later(lambda: with_value(site, member, make()), with_value(site, member, {}))
 
     return Rule(name, message, lambda _name, shape: holds_values(shape), broken)

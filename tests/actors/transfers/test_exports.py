@@ -211,7 +211,11 @@ async def test_a_table_with_recovery_is_exported_as_it_was(tmp_path: Path) -> No
     "members",
     [
         {"ExportFormat": "ION"},
-        {"FilterSpecification": {"FilterExpression": "attribute_exists(a)"}},
+        {
+            "FilterSpecification": {"FilterExpression": "attribute_exists(a)"},
+            "ExportType": "INCREMENTAL_EXPORT",
+            "IncrementalExportSpecification": {"ExportFromTime": 1},
+        },
     ],
 )
 async def test_unsupported_exports_are_refused(tmp_path: Path, members: dict[str, object]) -> None:
@@ -278,3 +282,79 @@ async def test_an_export_continues_after_a_restart(tmp_path: Path) -> None:
         # No copy of the table and no unfinished file is left.
         await call("DeleteTable", TableName="Thread")
         assert not any(path.name.startswith(".") for path in files_below(call.directory))
+
+
+async def test_an_export_has_the_items_and_attributes_of_its_filter(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create(items=60)
+        wanted = {
+            "KeyConditionExpression": "pk = :pk AND n > :n",
+            "FilterExpression": "contains(#text, :x)",
+            "ProjectionExpression": "n, #text, #map.#list[0]",
+            "ExpressionAttributeNames": {"#text": "text", "#map": "map", "#list": "list"},
+            "ExpressionAttributeValues": {
+                ":pk": {"S": "p3"},
+                ":n": {"N": "20"},
+                ":x": {"S": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},
+            },
+        }
+        found = await call.export(FilterSpecification=wanted)
+        numbers = [n for n in range(60) if n % 7 == 3 and n > 20 and n % 50 >= 30]
+        assert len(numbers) > 1
+        assert found["ItemCount"] == len(numbers)
+        assert found["FilterSpecification"] == wanted
+        assert unknown_members("DescribeExport", {"ExportDescription": found}) == []
+        assert exported_items(call.directory, found) == sorted(
+            (
+                {
+                    "n": {"N": str(n)},
+                    "text": item(n)["text"],
+                    "map": {"M": {"list": {"L": [{"N": "1.5"}]}}},
+                }
+                for n in numbers
+            ),
+            key=repr,
+        )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"FilterExpression": "a ="}, "Invalid FilterExpression: Syntax error"),
+        ({"FilterExpression": "a = :a"}, "used in expression is not defined"),
+        ({"KeyConditionExpression": "pk > pk"}, "Invalid"),
+        ({"FilterExpression": "attribute_exists(pk.a)"}, "Key attributes must be scalars"),
+        (
+            {
+                "KeyConditionExpression": "n = :a",
+                "ExpressionAttributeValues": {":a": {"N": "1"}},
+            },
+            "Query condition missed key schema element: pk",
+        ),
+        (
+            {
+                "KeyConditionExpression": "pk = :a",
+                "FilterExpression": "attribute_exists(n)",
+                "ExpressionAttributeValues": {":a": {"S": "1"}},
+            },
+            "can only contain non-primary key attributes",
+        ),
+        (
+            {"ProjectionExpression": "a", "ExpressionAttributeNames": {"#a": "a"}},
+            "unused in expressions",
+        ),
+    ],
+)
+async def test_a_wrong_filter_is_refused(
+    tmp_path: Path, wanted: dict[str, object], message: str
+) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create()
+        refusal = await call.refused(
+            "ExportTableToPointInTime",
+            TableArn="Thread",
+            S3Bucket=BUCKET,
+            FilterSpecification=wanted,
+        )
+        assert refusal[0] == "ValidationException"
+        assert message in refusal[1]
