@@ -132,6 +132,10 @@ class ServeOptions:
     """Bucket for exports and imports, as NAME=URL: exports=file:///var/exports, or exports=s3://BUCKET
     with the extra dynactor[s3]. Repeat the option for several buckets."""
 
+    seed: Annotated[Path | None, Parameter(group=_DATA)] = None
+    """Directory with a folder for each table: table.json and data files, as dynactor export writes
+    them. Tables that do not exist are filled before the server answers."""
+
     serve_backup: Annotated[bool, Parameter(group=_DATA, negative=())] = False
     """Allow a backup as --data-dir. The server changes the backup, so it is no longer one."""
 
@@ -426,6 +430,7 @@ class ServeOptions:
         for option, is_given, reason in (
             ("--virtual-clock", self.virtual_clock is not None, "it is the clock of one server"),
             ("--allow-reset", self.allow_reset, "a reset is for tests with one server"),
+            ("--seed", self.seed is not None, "two nodes would fill the same table"),
             ("--allow-faults", self.allow_faults, "faults are for tests with one server"),
         ):
             if is_given:

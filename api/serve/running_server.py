@@ -91,8 +91,8 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
     """Serve within the context. The parts stop in reverse order of their start.
 
     Raises:
-        BadCertificate, CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: the
-            server can't start.
+        BadCertificate, CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused,
+            TransferFailed: the server can't start.
     """
     database_settings = DatabaseSettings(
         region=options.region,
@@ -243,6 +243,11 @@ async def _parts(
     ):
         protocol.use(host.databases)
         host.attach(protocol)
+        if options.seed is not None:
+            # Imported only for a server that fills tables.
+            from dynactor.api.serve.seeding import seed  # noqa: PLC0415
+
+            await seed(host.database, options.seed)
         yield _Parts(protocol, store, host)
 
 

@@ -15,6 +15,7 @@ import structlog
 from dynactor.actors.catalog.virtual_clock import ClockBehindData, ClockState
 from dynactor.api.admin.metrics_path import METRICS_PATH
 from dynactor.api.commands.times import iso_time, pace
+from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.http.server import CannotListen
 from dynactor.api.serve.interpreter import set_interpreter
 from dynactor.api.serve.kafka_options import KafkaOptionsError
@@ -56,6 +57,7 @@ def run(options: ServeOptions) -> None:
         Full,
         KafkaOptionsError,
         Refused,
+        TransferFailed,
         Unavailable,
     ) as error:
         _give_up(str(error))
