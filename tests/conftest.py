@@ -39,6 +39,8 @@ _NEEDING_TOOLS = {
     Path(__file__).parent / "kafka": "tests/kafka: needs a Kafka broker; run it by make "
     "test-kafka, which starts one with Java 17 and Maven, or uses that of "
     "DYNACTOR_TEST_KAFKA=host:port",
+    Path(__file__).parent / "parquet": "tests/parquet: needs pyarrow and DuckDB; run it by make "
+    "test-parquet, which installs them from PyPI",
     Path(__file__).parent / "postgresql": "tests/postgresql: needs PostgreSQL; run it by make "
     "test-store, which installs one from PyPI",
     Path(__file__).parent / "prometheus": "tests/prometheus: needs Prometheus; run it by make "

@@ -17,7 +17,6 @@ from cyclopts.types import UInt16
 
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock, SystemClock, VirtualClock
-from dynactor.api.access.policy_files import BadPolicyFile, read_grants
 from dynactor.api.admin.secret_file import BadSecretFile, read_secret
 from dynactor.api.commands.times import parse_time
 from dynactor.api.http.access_keys import (
@@ -611,6 +610,9 @@ class ServeOptions:
                 "--policy-dir needs --credentials-file: its profiles name the policies of their "
                 "keys"
             )
+        # Imported only for policies, because it imports the settings of databases.
+        from dynactor.api.access.policy_files import BadPolicyFile, read_grants  # noqa: PLC0415
+
         try:
             return read_grants(profiles, self.policy_dir.expanduser())
         except BadPolicyFile as error:

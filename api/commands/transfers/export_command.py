@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import anyio
 from cyclopts import Parameter
@@ -20,6 +20,7 @@ from dynactor.api.commands.reach import CannotCall
 from dynactor.api.commands.transfers import table_copy
 from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.export_run import ExportRun, unfinished
+from dynactor.api.commands.transfers.parquet_files import require_pyarrow, write_parquet
 from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
 from dynactor.api.commands.transfers.table_address import Endpoint, TableAddress, open_endpoint
 from dynactor.api.commands.transfers.table_reader import TableReader
@@ -55,6 +56,13 @@ class ExportOptions:
     resume: Annotated[bool, Parameter(negative=())] = False
     """Continue an interrupted export of the table in this directory."""
 
+    format: Literal["dynamodb-json", "parquet"] = "dynamodb-json"
+    """Format of the data. parquet adds Parquet files beside those of DynamoDB JSON, and needs the
+    extra dynactor[parquet]."""
+
+    doubles: Annotated[bool, Parameter(negative=())] = False
+    """Write numbers in Parquet as doubles, which rounds them, instead of exact decimals."""
+
     privacy: AnonymizeOptions = field(default_factory=AnonymizeOptions)
 
 
@@ -78,8 +86,12 @@ def export(table: str, directory: Path, /, *, options: ExportOptions | None = No
 async def _run(table: str, directory: Path, options: ExportOptions) -> int:
     address = TableAddress(options.endpoint, options.endpoint, table, options.region or "")
     lines = TerminalProgress()
+    if options.format == "parquet":
+        require_pyarrow()
     async with open_endpoint(address, os.environ) as endpoint:
         folder = await export_table(endpoint, table, directory, options, lines)
+    if options.format == "parquet":
+        folder = await write_parquet(folder, doubles=options.doubles)
     sys.stdout.write(f"{folder}\n")
     return DONE
 
