@@ -23,6 +23,8 @@ from tests.support.clients.clients import (
 from tests.support.clients.lanes import LanesClient
 from tests.support.environment.left_out import leave_out, left_out
 from tests.support.servers import server
+from tests.support.servers.cluster import running_cluster
+from tests.support.servers.load_balancer import balanced
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.servers.server import running_server
 from tests.support.tables.tables import local_index, table, unique_name
@@ -63,6 +65,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         # serialized.
         default="--copy-messages",
         help="options for the server that is started, such as '--partitions-per-table 1'",
+    )
+    parser.addoption(
+        "--nodes",
+        action="store_true",
+        help="run the wire tests against three nodes on PostgreSQL, behind a load balancer",
     )
     parser.addoption(
         "--store",
@@ -195,13 +202,23 @@ def _servers_keep_their_data(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
+def endpoint(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[str]:
     """The endpoint of the server under test, which runs for the whole session."""
     given = pytestconfig.getoption("--endpoint")
     if given:
         yield given.rstrip("/")
         return
-    with running_server(*shlex.split(pytestconfig.getoption("--serve"))) as running:
+    options = shlex.split(pytestconfig.getoption("--serve"))
+    if pytestconfig.getoption("--nodes"):
+        url = request.getfixturevalue("postgresql").url()
+        options += ["--throttling", "observe"]
+        with (
+            running_cluster(url, arguments=tuple(options)) as cluster,
+            balanced(cluster.ports) as balancer,
+        ):
+            yield balancer
+        return
+    with running_server(*options) as running:
         yield running.endpoint
 
 

@@ -63,16 +63,10 @@ class HistoryCluster(RestartingServer):
             case "pause":
                 self._paused.add(home)
                 cluster.pause(home)
-        others = [number for number in cluster.servers if number != home]
-        await asyncio.to_thread(_wait_other_home, cluster, others, home)
+        await asyncio.to_thread(cluster.home, without=home)
         if fault == "pause":
             cluster.resume(home)
             self._paused.clear()
         else:
             await asyncio.to_thread(cluster.start, home)
         self.kills += 1
-
-
-def _wait_other_home(cluster: Cluster, observers: list[int], old: int) -> None:
-    while any(cluster.state(number)["home"] in (None, f"n{old}") for number in observers):
-        continue

@@ -10,10 +10,11 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.clients.clients import WireClient
 from tests.support.servers.admin import ask
 from tests.support.servers.postgresql import NoPostgresql, running_postgresql
 from tests.support.servers.server import Server, running
@@ -117,13 +118,21 @@ class Cluster:
         assert found
         return int(found[1])
 
-    def home(self) -> int:
-        """The number of the home; waits until all running nodes agree on a running one."""
+    def home(self, *, without: int | None = None) -> int:
+        """The number of the home; waits until all running nodes agree on a running one.
+
+        The node ``without`` is left out, because it does not answer.
+        """
+        observers = [number for number in self.servers if number != without]
         while True:
-            homes = {self.state(number)["home"] for number in self.servers}
+            for number in observers:
+                # A node answers this when it knows a home.
+                with closing(WireClient(self.endpoints[number])) as wire:
+                    wire.send("ListTables", {})
+            homes = {self.state(number)["home"] for number in observers}
             if len(homes) == 1 and (home := homes.pop()) is not None:
                 number = int(home.removeprefix("n"))
-                if number in self.servers:
+                if number in observers:
                     return number
 
     def close(self) -> None:
