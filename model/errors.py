@@ -110,6 +110,12 @@ class UnrecognizedClientException(DynamoDBError):
     namespace = _CORAL_SERVICE
 
 
+class ExpiredTokenException(DynamoDBError):
+    """The temporary credentials of the request have expired."""
+
+    namespace = _CORAL_SERVICE
+
+
 class AccessDeniedException(DynamoDBError):
     """The request is not allowed from this address or in this form."""
 

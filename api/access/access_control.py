@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
 from typing import Any, Final
 
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.access.facts import RequestFacts
+from dynactor.api.access.identities import IdentityRegistry
 from dynactor.api.access.operation_asks import RULES
 from dynactor.api.access.resource_policies import parsed_policy, resource_policy
 from dynactor.api.access.sender import Sender
@@ -15,7 +16,6 @@ from dynactor.model.access.decision import Grants, denial_text
 from dynactor.model.access.document import PolicyError
 from dynactor.model.errors import (
     ActionDeniedException,
-    UnrecognizedClientException,
     ValidationException,
 )
 
@@ -23,14 +23,10 @@ _PUT_POLICY: Final = "dynamodb:PutResourcePolicy"
 
 
 class AccessControl:
-    """The policies of all access keys, by the id of the key."""
+    """Checks requests with the policies of their callers."""
 
-    def __init__(self, grants: Mapping[str, Grants]) -> None:
-        self._grants = grants
-
-    def replace(self, grants: Mapping[str, Grants]) -> None:
-        """Use these policies from now on."""
-        self._grants = grants
+    def __init__(self, identities: IdentityRegistry) -> None:
+        self._identities = identities
 
     def check(
         self,
@@ -43,15 +39,11 @@ class AccessControl:
 
         Raises:
             ActionDeniedException: an action is denied.
+            UnrecognizedClientException, ExpiredTokenException: the key is not valid any more.
             ValidationException: the name of a table is malformed, or a new resource policy would
                 lock its caller out.
         """
-        grants = self._grants.get(access_key_id)
-        if grants is None:
-            # The key was removed between the check of the signature and this check.
-            raise UnrecognizedClientException(
-                "The security token included in the request is invalid."
-            )
+        grants = self._identities.grants(access_key_id, sender.headers, time.time())
         facts = RequestFacts(grants.principal, sender)
         asking = Asking(operation, call.request, call.database, facts)
         for ask in RULES[operation](asking):

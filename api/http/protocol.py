@@ -43,6 +43,8 @@ from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
 from dynactor.api.requests.named_tables import named_tables
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.validation_errors import layer_of
+from dynactor.api.sts.token_service import SERVICE as STS
+from dynactor.api.sts.token_service import TokenService
 from dynactor.model.capacity.explanation import Paid
 from dynactor.model.errors import (
     DynamoDBError,
@@ -62,6 +64,8 @@ from dynactor.storage.store import StoreError
 
 JSON_1_0: Final = "application/x-amz-json-1.0"
 JSON: Final = "application/json"
+_FORM: Final = "application/x-www-form-urlencoded"
+_STS_SCOPE: Final = f"/{STS}/aws4_request"
 _JSON_TYPES: Final = frozenset({JSON_1_0, JSON})
 
 # Every signature in the header starts with the name of its algorithm.
@@ -173,6 +177,8 @@ class Protocol:
         self._given = self._operations
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()
+        # Answers requests of STS, if they are answered.
+        self.token_service: TokenService | None = None
         # Whether new connections are accepted; set by ``dynactor.api.http.server``.
         self.is_serving = False
         # Number of requests whose answers are awaited.
@@ -197,6 +203,13 @@ class Protocol:
         if content_type not in _JSON_TYPES:
             content_type = _media_type(content_type)
             if content_type not in _JSON_TYPES:
+                if (
+                    content_type == _FORM
+                    and self.token_service is not None
+                    and _STS_SCOPE in request.authorization
+                ):
+                    status, body = self.token_service.answer(request, request_id)
+                    return Answer(status, "text/xml", body, request_id)
                 if request.content_type or request.body:
                     return self._not_understood(request_id)
                 # An empty request counts as JSON, as on DynamoDB.

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote
 
+from dynactor.api.sts.session_tokens import TOKEN_HEADER, SessionTokens
 from dynactor.model.errors import (
     IncompleteSignatureException,
     InvalidSignatureException,
@@ -33,15 +34,16 @@ _SERVICE: Final = "dynamodb"
 _TERMINATOR: Final = "aws4_request"
 _PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
 _CREDENTIAL_ELEMENTS: Final = 5
+_TARGET_HEADER: Final = "x-amz-target"
 # The date of a request without ``DATE_HEADER``.
 _HTTP_DATE_HEADER: Final = "date"
 # These headers must be signed. Otherwise an attacker could change the operation or the date of a
 # request.
-_ALWAYS_SIGNED: Final = {"host": "Host", DATE_HEADER: "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
+_ALWAYS_SIGNED: Final = {"host": "Host", DATE_HEADER: "X-Amz-Date", _TARGET_HEADER: "X-Amz-Target"}
 _ALWAYS_SIGNED_BY_HTTP_DATE: Final = {
     "host": "Host",
     _HTTP_DATE_HEADER: "Date",
-    "x-amz-target": "X-Amz-Target",
+    _TARGET_HEADER: "X-Amz-Target",
 }
 _MOMENT: Final = "%Y%m%dT%H%M%SZ"
 _IS_MOMENT: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z\Z", re.ASCII)
@@ -122,42 +124,61 @@ class _Claim(NamedTuple):
 class Signatures:
     """Verifies signatures of the known keys."""
 
-    def __init__(self, access_keys: tuple[AccessKey, ...]) -> None:
+    def __init__(
+        self, access_keys: tuple[AccessKey, ...], tokens: SessionTokens | None = None
+    ) -> None:
+        """``tokens`` verifies temporary credentials; without it there are none."""
         self.replace(access_keys)
+        self._tokens = tokens
 
     def replace(self, access_keys: tuple[AccessKey, ...]) -> None:
         """Verify signatures of these keys from now on."""
         self._secrets = {key.access_key_id: key.secret_access_key for key in access_keys}
 
     def check(
-        self, headers: Mapping[str, str], query: str, body: bytes, now_epoch_seconds: float
+        self,
+        headers: Mapping[str, str],
+        query: str,
+        body: bytes,
+        now_epoch_seconds: float,
+        service: str = _SERVICE,
     ) -> str:
         """The id of the key that has signed a POST; names of ``headers`` are in lower case.
 
         Raises:
             MissingAuthenticationTokenException: the request has no signature.
             IncompleteSignatureException: the signature lacks a part.
-            UnrecognizedClientException: the key is unknown.
+            UnrecognizedClientException: the key or its session token is unknown.
+            ExpiredTokenException: the session token has expired.
             InvalidSignatureException: the signature is too old, in the future or wrong.
         """
-        claim = self._claim(headers, query, now_epoch_seconds)
+        claim = self._claim(headers, query, now_epoch_seconds, service)
         claim.check(headers, query, hashlib.sha256(body).hexdigest())
         return claim.access_key_id
 
     def check_head(self, headers: Mapping[str, str], query: str, now_epoch_seconds: float) -> None:
         """Refuse a head that ``check`` would refuse with any body.
 
-        If a signed header has the body's SHA-256, the signature is verified too.
+        If a signed header has the body's SHA-256, the signature is verified too. A node that can't
+        verify session tokens leaves them to the home of the tables.
 
         Raises:
             DynamoDBError: the errors of ``check``.
         """
+        if self._tokens is not None and not self._tokens.has_key and TOKEN_HEADER in headers:
+            return
         claim = self._claim(headers, query, now_epoch_seconds)
         digest = claim.declared_digest(headers, "")
         if digest:
             claim.check(headers, query, digest)
 
-    def _claim(self, headers: Mapping[str, str], query: str, now_epoch_seconds: float) -> _Claim:
+    def _claim(
+        self,
+        headers: Mapping[str, str],
+        query: str,
+        now_epoch_seconds: float,
+        service: str = _SERVICE,
+    ) -> _Claim:
         authorization = headers.get("authorization", "")
         if "X-Amz-Algorithm=" in query:
             if authorization:
@@ -179,7 +200,8 @@ class Signatures:
         _check_moment(moment, now_epoch_seconds)
         signed_headers = given.signed_headers.lower().split(";")
         for name, shown in always_signed.items():
-            if name not in signed_headers:
+            # Only DynamoDB's requests have the header of the operation.
+            if name not in signed_headers and (service == _SERVICE or name != _TARGET_HEADER):
                 raise InvalidSignatureException(
                     f"'{shown}' must be a 'SignedHeader' in the AWS Authorization."
                 )
@@ -187,8 +209,10 @@ class Signatures:
             raise IncompleteSignatureException(
                 f"Unsupported AWS 'algorithm': '{given.algorithm}' (only {ALGORITHM} for now). "
             )
-        access_key_id, scope = _scope(given.credential, moment)
+        access_key_id, scope = _scope(given.credential, moment, service)
         secret = self._secrets.get(access_key_id)
+        if secret is None and self._tokens is not None and TOKEN_HEADER in headers:
+            secret = self._tokens.secret(headers[TOKEN_HEADER], access_key_id, now_epoch_seconds)
         if secret is None:
             raise UnrecognizedClientException(
                 "The security token included in the request is invalid."
@@ -197,13 +221,19 @@ class Signatures:
 
 
 def authorization(
-    key: AccessKey, region: str, headers: Mapping[str, str], body: bytes, moment: datetime
+    key: AccessKey,
+    region: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    moment: datetime,
+    *,
+    service: str = _SERVICE,
 ) -> dict[str, str]:
     """The headers that sign a POST of this body. All ``headers``, in lower case, are signed."""
     stamp = moment.astimezone(UTC).strftime(_MOMENT)
     signed = {**headers, DATE_HEADER: stamp}
     names = sorted(signed)
-    scope = f"{stamp[:8]}/{region}/{_SERVICE}/{_TERMINATOR}"
+    scope = f"{stamp[:8]}/{region}/{service}/{_TERMINATOR}"
     digest = hashlib.sha256(body).hexdigest()
     to_sign = _to_sign(_canonical(signed, names, "", digest), stamp, scope)
     signature = _signature(key.secret_access_key, scope, to_sign)
@@ -286,7 +316,7 @@ def _stamp(epoch_seconds: float) -> str:
     return datetime.fromtimestamp(epoch_seconds, UTC).strftime(_MOMENT)
 
 
-def _scope(credential: str, moment: str) -> tuple[str, str]:
+def _scope(credential: str, moment: str, wanted_service: str) -> tuple[str, str]:
     """The key's id and scope. Any region is valid here."""
     elements = credential.rstrip("/").split("/")
     if len(elements) != _CREDENTIAL_ELEMENTS:
@@ -296,8 +326,8 @@ def _scope(credential: str, moment: str) -> tuple[str, str]:
         )
     access_key_id, day, _, service, terminator = elements
     wrong = []
-    if service != _SERVICE:
-        wrong.append(f"Credential should be scoped to correct service: '{_SERVICE}'. ")
+    if service != wanted_service:
+        wrong.append(f"Credential should be scoped to correct service: '{wanted_service}'. ")
     if terminator != _TERMINATOR:
         wrong.append(
             f"Credential should be scoped with a valid terminator: '{_TERMINATOR}', "

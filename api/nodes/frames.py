@@ -10,6 +10,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
+from dynactor.api.access.sender import NO_CLIENT, Client
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.model.limits import KIB, MIB
 
@@ -36,6 +37,7 @@ class RequestFrame(Struct, array_like=True, frozen=True):
     body: bytes
     explain: str
     headers: dict[str, str]
+    client: Client = NO_CLIENT
 
     @property
     def size_bytes(self) -> int:
@@ -56,6 +58,7 @@ class RequestFrame(Struct, array_like=True, frozen=True):
             self.body,
             self.explain,
             self.headers,
+            self.client,
         )
 
 
@@ -109,6 +112,7 @@ def request_frame(number: int, request: Request) -> RequestFrame:
         request.body,
         request.explain,
         dict(request.headers),
+        request.client,
     )
 
 

@@ -17,6 +17,7 @@ from cyclopts.types import UInt16
 
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock, SystemClock, VirtualClock
+from dynactor.api.access.identities import Identities
 from dynactor.api.admin.secret_file import BadSecretFile, read_secret
 from dynactor.api.commands.times import parse_time
 from dynactor.api.http.access_keys import (
@@ -33,7 +34,6 @@ from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.log_settings import LogFormat, LogLevel
 from dynactor.api.serve.node_options import NodeOptions
 from dynactor.api.serve.trace_options import TraceOptions
-from dynactor.model.access.decision import Grants
 from dynactor.model.limits import (
     BURST_SECONDS,
     ITEM_COLLECTION_BYTES,
@@ -321,7 +321,9 @@ class ServeOptions:
             )
         self._check_hosts()
         self._check_tls()
-        self.grants  # noqa: B018 - to find errors at once
+        self.access_keys  # noqa: B018 - to find errors at once
+        if self.policy_dir is not None:
+            self.identities  # noqa: B018 - likewise
         self.admin_secret  # noqa: B018 - likewise
         # The region becomes a part of ARNs, whose fields are separated by colons.
         if _REGION.match(self.region) is None:
@@ -596,25 +598,31 @@ class ServeOptions:
             raise ConfigurationError(f"--credentials-file: {error}") from None
 
     @cached_property
-    def grants(self) -> dict[str, Grants] | None:
-        """The policies of each access key; None allows everything.
+    def identities(self) -> Identities:
+        """The users and roles. Without policies, users may do everything.
 
         Raises:
             ConfigurationError: a file is not valid.
         """
+        # Imported only by a server, because it imports the settings of databases.
+        from dynactor.api.access.policy_files import (  # noqa: PLC0415
+            BadPolicyFile,
+            open_identities,
+            read_identities,
+        )
+
         profiles = self._profiles
         if self.policy_dir is None:
-            return None
+            return open_identities(profiles or ())
         if profiles is None:
             raise ConfigurationError(
                 "--policy-dir needs --credentials-file: its profiles name the policies of their "
                 "keys"
             )
         # Imported only for policies, because it imports the settings of databases.
-        from dynactor.api.access.policy_files import BadPolicyFile, read_grants  # noqa: PLC0415
 
         try:
-            return read_grants(profiles, self.policy_dir.expanduser())
+            return read_identities(profiles, self.policy_dir.expanduser())
         except BadPolicyFile as error:
             raise ConfigurationError(f"--policy-dir: {error}") from None
 

@@ -19,8 +19,10 @@ from dynactor.api.nodes.peer_listener import PeerListener, serving_peers
 from dynactor.api.serve.database_host import Opening, hosting_database
 from dynactor.api.serve.open_postgresql import open_members, open_shared_postgresql
 from dynactor.api.serve.options import ServeOptions
+from dynactor.api.sts.session_tokens import SessionTokens
 from dynactor.storage.copies import refuse_unfinished_copy
 from dynactor.storage.namespaces import settle_separation
+from dynactor.storage.session_key import session_key
 from dynactor.storage.store import CannotOpen, Unavailable
 
 
@@ -29,6 +31,7 @@ class NodeParts(NamedTuple):
 
     protocol: Protocol
     opening: Opening
+    tokens: SessionTokens
 
 
 @asynccontextmanager
@@ -46,7 +49,7 @@ async def serving_as_node(options: ServeOptions, parts: NodeParts) -> AsyncItera
                 membership,
                 changes,
                 parts.protocol,
-                lambda taken_over: _opening_home(options, parts.opening, taken_over),
+                lambda taken_over: _opening_home(options, parts, taken_over),
                 linking=lambda address: Link(address, options.nodes.secret, changes),
                 drain_seconds=options.drain_seconds,
             )
@@ -79,13 +82,15 @@ async def _membership(
 
 @asynccontextmanager
 async def _opening_home(
-    options: ServeOptions, opening: Opening, taken_over: Callable[[], None]
+    options: ServeOptions, parts: NodeParts, taken_over: Callable[[], None]
 ) -> AsyncIterator[OpenHome]:
     """The databases, open on this node."""
     assert options.store is not None
+    opening = parts.opening
     async with open_shared_postgresql(options.store, options.read_store, taken_over) as store:
         await refuse_unfinished_copy(store)
         region = await settle_separation(store, opening.separation, options.region)
+        parts.tokens.use(await session_key(store))
         try:
             async with hosting_database(store, opening.in_region(region)) as host:
                 yield OpenHome(store, store.epoch, host.databases)

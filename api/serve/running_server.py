@@ -25,6 +25,7 @@ from dynactor.actors.catalog.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.api.access.access_control import AccessControl
+from dynactor.api.access.identities import IdentityRegistry
 from dynactor.api.faults.faulty_operation import with_faults
 from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.protocol import Protocol
@@ -41,6 +42,8 @@ from dynactor.api.serve.open_certificate import open_certificate
 from dynactor.api.serve.open_postgresql import open_postgresql
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.trace_options import TraceOptions
+from dynactor.api.sts.session_tokens import SessionTokens
+from dynactor.api.sts.token_service import TokenService
 from dynactor.api.tls.certificate import ServerCertificate
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
 from dynactor.storage.copies import refuse_unfinished_copy
@@ -49,6 +52,7 @@ from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.namespaces import settle_separation
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
+from dynactor.storage.session_key import session_key
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
@@ -144,9 +148,11 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             opened = open_certificate(options)
             certificate = None if opened is None else opened.server
             keys = options.access_keys
-            signatures = None if keys is None else Signatures(keys)
-            grants = options.grants
-            access_control = None if grants is None else AccessControl(grants)
+            account = database_settings.account_id
+            tokens = SessionTokens()
+            registry = IdentityRegistry(options.identities, tokens, account)
+            signatures = None if keys is None else Signatures(keys, tokens)
+            access_control = None if options.policy_dir is None else AccessControl(registry)
             watches = [] if certificate is None else [_certificate_watch(certificate)]
             if signatures is not None and options.credentials_file is not None:
                 policy_dir = options.policy_dir
@@ -154,7 +160,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                     options.credentials_file.expanduser(),
                     signatures,
                     None if policy_dir is None else policy_dir.expanduser(),
-                    access_control,
+                    registry,
                 )
                 watches += [] if watch is None else [watch]
             await enter(watching(watches))
@@ -174,8 +180,9 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                     access_control=access_control,
                 )
 
-            parts = await enter(_parts(options, store, opening, protocol_of))
+            parts = await enter(_parts(options, store, opening, protocol_of, tokens))
             protocol = parts.protocol
+            protocol.token_service = TokenService(tokens, registry, signatures, account)
             admin_endpoint = None
             if admin is not None:
                 # Imported only for an admin port.
@@ -224,6 +231,7 @@ async def _parts(
     store: Store | None,
     opening: Opening,
     protocol_of: Callable[[Database | None], AbstractAsyncContextManager[Protocol]],
+    tokens: SessionTokens,
 ) -> AsyncIterator[_Parts]:
     """The parts that answer requests. Without a store, the server is a node of a cluster."""
     if store is None:
@@ -232,11 +240,12 @@ async def _parts(
 
         async with (
             protocol_of(None) as protocol,
-            serving_as_node(options, NodeParts(protocol, opening)) as node,
+            serving_as_node(options, NodeParts(protocol, opening, tokens)) as node,
         ):
             yield _Parts(protocol, None, node=node)
         return
     region = await settle_separation(store, opening.separation, options.region)
+    tokens.use(await session_key(store))
     async with (
         hosting_database(store, opening.in_region(region)) as host,
         protocol_of(host.database) as protocol,

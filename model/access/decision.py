@@ -77,8 +77,13 @@ class Grants:
         principal: Principal,
         identity: Sequence[Policy],
         session: Sequence[Policy] | None = None,
+        *,
+        is_session: bool = False,
     ) -> None:
+        """``is_session``: the caller has temporary credentials."""
         self.principal = principal
+        self.policies = tuple(identity)
+        self.is_session = is_session
         self.identity = _PolicySet(principal, identity)
         self.session = None if session is None else _PolicySet(principal, session)
         self._of_resources: dict[str, _PolicySet] = {}
@@ -182,5 +187,40 @@ def names(statement: Statement, principal: Principal) -> bool:
     """
     wanted = {"*", principal.arn, principal.principal_arn}
     if statement.effect == "Deny":
-        wanted |= {principal.account, f"arn:aws:iam::{principal.account}:root"}
+        wanted |= account_names(principal)
     return not wanted.isdisjoint(statement.principals)
+
+
+def account_names(principal: Principal) -> set[str]:
+    """The forms of a Principal that stand for the whole account of a caller."""
+    return {principal.account, f"arn:aws:iam::{principal.account}:root"}
+
+
+def trust_denial(
+    caller: Grants, trust: Policy, action: str, resource: str, facts: Facts
+) -> Denial | None:
+    """The reason why a role with this trust policy can't be assumed; None if it can.
+
+    A trust policy that names the caller is enough. If it names the account, the caller's own
+    policies must allow the action too.
+    """
+    principal = caller.principal
+    identity = caller.identity.rules(action, resource)
+    if identity.is_denied(facts):
+        return Denial("identity-based", is_explicit=True)
+    naming = [one for one in trust.statements if names(one, principal)]
+    direct = _rules([CompiledStatement(one, principal) for one in naming], action, resource)
+    if direct.is_denied(facts):
+        return Denial("resource-based", is_explicit=True)
+    if caller.session is not None:
+        session = caller.session.rules(action, resource)
+        if session.is_denied(facts) or not session.is_allowed(facts):
+            return Denial("session", is_explicit=False)
+    if direct.is_allowed(facts):
+        return None
+    account = account_names(principal)
+    of_account = [one for one in trust.statements if not account.isdisjoint(one.principals)]
+    rules = _rules([CompiledStatement(one, principal) for one in of_account], action, resource)
+    if rules.is_allowed(facts) and identity.is_allowed(facts):
+        return None
+    return Denial("identity-based", is_explicit=False)

@@ -14,10 +14,12 @@ import msgspec
 
 from dynactor.actors.catalog.database import Database
 from dynactor.api.access.access_control import AccessControl
+from dynactor.api.access.identities import Identities, IdentityRegistry
 from dynactor.api.access.sender import Client
 from dynactor.api.http.protocol import Request
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.operation import Call
+from dynactor.api.sts.session_tokens import SessionTokens
 from dynactor.model.access.decision import Grants
 from dynactor.model.access.principal import user
 from tests.support.access.callers import ACCOUNT, Callers
@@ -82,7 +84,9 @@ async def main() -> None:
         await callers.call("root", "CreateTable", CREATE)
         for title, statements in (("ten statements", STATEMENTS), ("allow everything", [{}])):
             grants = Grants(user("ann", ACCOUNT, {"tenant": "ann"}), [policy(*statements)])
-            control = AccessControl({"key": grants})
+            tokens = SessionTokens(b"key")
+            registry = IdentityRegistry(Identities({"key": grants}), tokens, ACCOUNT)
+            control = AccessControl(registry)
             for name, (operation, body) in REQUESTS.items():
                 print(f"{title}: {name}: {microseconds(control, database, operation, body):.1f} µs")
 

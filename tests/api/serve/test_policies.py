@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import structlog
 
-from dynactor.api.access.access_control import AccessControl
-from dynactor.api.access.policy_files import BadPolicyFile, read_grants
+from dynactor.api.access.identities import Identities, IdentityRegistry
+from dynactor.api.access.policy_files import BadPolicyFile, read_identities
 from dynactor.api.http.access_keys import access_keys, read_profiles
 from dynactor.api.http.signature import Signatures
 from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.key_watch import key_watch
 from dynactor.api.serve.options import ServeOptions
-from dynactor.model.access.decision import Grants
+from dynactor.api.sts.session_tokens import SessionTokens
 from tests.support.access.deciding import ALLOWED, decision
 
 KEYS = (
@@ -39,20 +38,21 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return credentials, policies
 
 
-def actions_of(grants: dict[str, Grants]) -> dict[str, list[str]]:
+def actions_of(identities: Identities) -> dict[str, list[str]]:
     names = ["dynamodb:GetItem", "dynamodb:Scan"]
     return {
         key: [name for name in names if decision(of_key, name) == ALLOWED]
-        for key, of_key in grants.items()
+        for key, of_key in identities.users.items()
     }
 
 
 def test_profiles_name_their_policies(files: tuple[Path, Path]):
     credentials, policies = files
     options = ServeOptions(credentials_file=credentials, policy_dir=policies)
-    assert options.grants is not None
-    assert actions_of(options.grants) == {"AKIDAPP": ["dynamodb:GetItem"], "AKIDOTHER": []}
-    assert ServeOptions(credentials_file=credentials).grants is None
+    assert actions_of(options.identities) == {"AKIDAPP": ["dynamodb:GetItem"], "AKIDOTHER": []}
+    everything = ["dynamodb:GetItem", "dynamodb:Scan"]
+    options = ServeOptions(credentials_file=credentials)
+    assert actions_of(options.identities) == {"AKIDAPP": everything, "AKIDOTHER": everything}
 
 
 def test_policies_need_access_keys(files: tuple[Path, Path]):
@@ -89,39 +89,70 @@ def test_a_directory_is_needed(files: tuple[Path, Path]):
 def test_a_profile_must_have_a_name_that_users_may_have(files: tuple[Path, Path]):
     files[0].write_text(KEYS.replace("[other]", "[our app]"))
     with pytest.raises(BadPolicyFile, match=r"\[our app\] is no name of a user"):
-        read_grants(read_profiles(files[0]), files[1])
-
-
-class SeenGrants(AccessControl):
-    """Shows the policies in force."""
-
-    def seen(self) -> Any:
-        return actions_of(dict(self._grants))
+        read_identities(read_profiles(files[0]), files[1])
 
 
 def test_policies_change_with_their_files(files: tuple[Path, Path]):
     credentials, policies = files
-    control = SeenGrants({})
+    registry = IdentityRegistry(Identities({}), SessionTokens(b"key"), "000000000000")
     signatures = Signatures(access_keys(read_profiles(credentials)))
-    watch = key_watch(credentials, signatures, policies, control)
+    watch = key_watch(credentials, signatures, policies, registry)
     assert watch is not None
     first = {"AKIDAPP": ["dynamodb:GetItem"], "AKIDOTHER": []}
-    assert control.seen() == first
+    assert actions_of(registry.identities) == first
     (policies / "writers.json").write_text(policy_text("dynamodb:*"))
     (policies / "readers.json").write_text("{")
     with structlog.testing.capture_logs() as lines:
         watch.check()
-    assert control.seen() == first
+    assert actions_of(registry.identities) == first
     assert [line["event"] for line in lines] == ["access_keys_unchanged"]
     assert "readers.json:1: this is not JSON" in lines[0]["reason"]
     (policies / "readers.json").write_text(policy_text("dynamodb:Scan"))
     credentials.write_text(KEYS + "policies = writers\n")
     watch.check()
-    assert control.seen() == {
+    assert actions_of(registry.identities) == {
         "AKIDAPP": ["dynamodb:Scan"],
         "AKIDOTHER": ["dynamodb:GetItem", "dynamodb:Scan"],
     }
     # A profile names a policy whose file is gone.
     (policies / "writers.json").unlink()
     watch.check()
-    assert control.seen()["AKIDOTHER"] == ["dynamodb:GetItem", "dynamodb:Scan"]
+    assert actions_of(registry.identities)["AKIDOTHER"] == ["dynamodb:GetItem", "dynamodb:Scan"]
+
+
+ROLE = {
+    "TrustPolicy": {
+        "Statement": {
+            "Effect": "Allow",
+            "Principal": {"AWS": "000000000000"},
+            "Action": "sts:AssumeRole",
+        }
+    },
+    "Policies": ["readers"],
+    "Tags": {"team": "blue"},
+    "MaxSessionDuration": 7200,
+}
+
+
+def test_roles_are_files(files: tuple[Path, Path]):
+    (files[1] / "roles").mkdir()
+    (files[1] / "roles" / "reader.json").write_text(json.dumps(ROLE))
+    role = read_identities(read_profiles(files[0]), files[1]).roles["reader"]
+    assert (role.name, role.tags, role.max_session_seconds) == ("reader", {"team": "blue"}, 7200)
+    assert [one.name for one in role.policies] == ["readers"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Policies": ["none"]}, "names the policy none, but"),
+        ({"Polices": []}, "reader.json:1: Polices is not a member of a role"),
+        ({"MaxSessionDuration": 60}, "reader.json: Expected `int` >= 3600"),
+        ({"TrustPolicy": {"Statement": []}}, "reader.json:1: the policy has no Statement"),
+    ],
+)
+def test_a_mistake_in_a_role_is_found(files: tuple[Path, Path], change: object, message: str):
+    (files[1] / "roles").mkdir()
+    (files[1] / "roles" / "reader.json").write_text(json.dumps(ROLE | change))
+    with pytest.raises(BadPolicyFile, match=message):
+        read_identities(read_profiles(files[0]), files[1])

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from dynactor.actors.catalog.database import Database
 from dynactor.api.access.access_control import AccessControl
-from dynactor.api.access.sender import Client
+from dynactor.api.access.identities import Identities, IdentityRegistry, Role
+from dynactor.api.access.sender import NO_CLIENT, Client
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.http.signature import AccessKey, Signatures, authorization
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
+from dynactor.api.sts.session_tokens import TOKEN_HEADER, SessionTokens
+from dynactor.api.sts.token_service import TokenService
 from dynactor.model.access.decision import Grants
 from dynactor.model.access.policy import Policy
 from dynactor.model.access.principal import user
@@ -39,28 +44,59 @@ class Reply(NamedTuple):
         return str(self.body.get("message", self.body.get("Message", "")))
 
 
+class Form(NamedTuple):
+    """The status of an answer of STS, and the texts of its elements by name."""
+
+    status: int
+    fields: dict[str, str]
+
+
+_FORM = "application/x-www-form-urlencoded; charset=utf-8"
+_ELEMENT = re.compile(r"<(\w+)>([^<]+)</")
+
+
 class Callers:
     """A server in front of a database, and users with policies."""
 
     def __init__(self, database: Database) -> None:
         self._keys: dict[str, AccessKey] = {}
         self._grants: dict[str, Grants] = {}
-        self.access_control = AccessControl(self._grants)
-        self._signatures = Signatures(())
+        self.roles: dict[str, Role] = {}
+        self.tokens = tokens = SessionTokens(b"key of the tests")
+        self.registry = IdentityRegistry(Identities(self._grants, self.roles), tokens, ACCOUNT)
+        self._signatures = Signatures((), tokens)
+        self._tokens: dict[str, dict[str, str]] = {}
         self._protocol = Protocol(
             database,
             OPERATIONS.values(),
             NOT_IMPLEMENTED,
             self._signatures,
-            access_control=self.access_control,
+            access_control=AccessControl(self.registry),
+        )
+
+        self._protocol.token_service = TokenService(
+            tokens, self.registry, self._signatures, ACCOUNT
         )
 
     def add(self, name: str, *policies: Policy, tags: Mapping[str, str] | None = None) -> None:
         """Add a user, or give a user other policies."""
         key = AccessKey(f"AKIA{name}", f"secret of {name}")
-        self._keys[name] = key
+        self.keep(name, key)
         self._grants[key.access_key_id] = Grants(user(name, ACCOUNT, tags or {}), policies)
-        self._signatures.replace(tuple(self._keys.values()))
+        self._signatures.replace(
+            tuple(one for one in self._keys.values() if one.access_key_id in self._grants)
+        )
+
+    def keep(self, name: str, key: AccessKey, token: str | None = None) -> None:
+        """Let a name stand for a key, which may be temporary."""
+        self._keys[name] = key
+        self._tokens[name] = {} if token is None else {TOKEN_HEADER: token}
+
+    async def sts(self, name: str, action: str, **fields: str) -> Form:
+        """Run an operation of STS as a user; return the status and the fields of the answer."""
+        body = urlencode({"Action": action, "Version": "2011-06-15", **fields}).encode()
+        answer = await self._send(name, "", body, _FORM, service="sts")
+        return Form(answer.status, dict(_ELEMENT.findall(answer.body.decode())))
 
     async def call(
         self,
@@ -75,12 +111,32 @@ class Callers:
         service = "DynamoDB" if operation not in STREAM_OPERATIONS else "DynamoDBStreams"
         target = f"{service}_20120810.{operation}"
         body = encode(request)
-        signed = {"host": "localhost", "x-amz-target": target, **dict(headers)}
-        signed |= authorization(self._keys[name], "us-east-1", signed, body, datetime.now(UTC))
+        answer = await self._send(name, target, body, JSON_1_0, headers=headers, client=client)
+        return Reply(answer.status, decode(answer.body) if answer.body else {})
+
+    async def _send(
+        self,
+        name: str,
+        target: str,
+        body: bytes,
+        content_type: str,
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+        client: Client = NO_CLIENT,
+        service: str = "dynamodb",
+    ) -> Answer:
+        signed = {"host": "localhost", **dict(headers)}
+        if target:
+            signed["x-amz-target"] = target
+        signed |= self._tokens[name]
+        moment = datetime.now(UTC)
+        signed |= authorization(
+            self._keys[name], "us-east-1", signed, body, moment, service=service
+        )
         answer = self._protocol.answer(
             Request(
                 target,
-                JSON_1_0,
+                content_type,
                 signed["authorization"],
                 "",
                 "localhost",
@@ -91,9 +147,7 @@ class Callers:
                 client=client,
             )
         )
-        if not isinstance(answer, Answer):
-            answer = await answer
-        return Reply(answer.status, decode(answer.body) if answer.body else {})
+        return answer if isinstance(answer, Answer) else await answer
 
 
 STREAM_OPERATIONS = frozenset({"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"})
