@@ -85,7 +85,7 @@ async def test_a_session_policy_restricts_the_role():
         assert "no identity-based policy" in (await callers.call("session", "PutItem", put)).message
 
 
-async def test_who_may_assume_a_role():
+async def test_a_role_trusts_its_callers():
     async with calling() as callers:
         root = f"arn:aws:iam::{ACCOUNT}:root"
         denied = await callers.sts("root", "AssumeRole", **ASSUME)
