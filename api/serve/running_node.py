@@ -20,9 +20,9 @@ from dynactor.api.serve.database_host import Opening, hosting_database
 from dynactor.api.serve.open_postgresql import open_members, open_shared_postgresql
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.sts.session_tokens import SessionTokens
+from dynactor.api.sts.stored_key import session_key
 from dynactor.storage.copies import refuse_unfinished_copy
 from dynactor.storage.namespaces import settle_separation
-from dynactor.storage.session_key import session_key
 from dynactor.storage.store import CannotOpen, Unavailable
 
 

@@ -43,6 +43,7 @@ from dynactor.api.serve.open_postgresql import open_postgresql
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.trace_options import TraceOptions
 from dynactor.api.sts.session_tokens import SessionTokens
+from dynactor.api.sts.stored_key import session_key
 from dynactor.api.sts.token_service import TokenService
 from dynactor.api.tls.certificate import ServerCertificate
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
@@ -52,7 +53,6 @@ from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.namespaces import settle_separation
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
-from dynactor.storage.session_key import session_key
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
