@@ -94,8 +94,8 @@ def import_(paths: list[Path], /, *, options: ImportOptions | None = None) -> in
     Parameters
     ----------
     paths
-        Directories and files: exports, CSV, JSON lines, output of aws dynamodb scan; also
-        compressed.
+        Directories and files: exports, CSV, JSON lines, output of aws dynamodb scan, also
+        compressed; database files of DynamoDB Local.
     """
     try:
         return anyio.run(_run, paths, options or ImportOptions())
@@ -144,7 +144,12 @@ class ImportCommand:
             RequestFailed, CannotCall: the endpoint refused a request.
         """
         refused = 0
-        for table in await tables_in(paths):
+        tables = await tables_in(paths)
+        if self._options.table is not None and len(tables) > 1:
+            tables = [each for each in tables if each.name in (None, self._options.table)]
+            if not tables:
+                raise TransferFailed(f"The files have no table {self._options.table}")
+        for table in tables:
             name = self._options.table or table.name
             if name is None:
                 raise TransferFailed("The files have no table.json: give --table NAME")

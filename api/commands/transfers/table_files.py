@@ -17,6 +17,11 @@ import msgspec
 from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.import_files import files_of
 from dynactor.actors.transfers.manifests import DataFile
+from dynactor.api.commands.transfers.local_database import (
+    creations_in,
+    is_local_database,
+    records_in,
+)
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.operations.create_table import CreateTableInput, new_table
 from dynactor.model.errors import DynamoDBError
@@ -48,10 +53,15 @@ _DOCUMENT: Final = re.compile(
 
 
 class SourceFile(NamedTuple):
-    """A file to read; ``listed`` is its line in an export's manifest."""
+    """A file to read.
+
+    ``listed`` is its line in an export's manifest. ``local_table`` is the table to read from a
+    database file of DynamoDB Local.
+    """
 
     path: Path
     listed: DataFile | None = None
+    local_table: str | None = None
 
 
 class TableFiles(NamedTuple):
@@ -79,7 +89,9 @@ async def tables_in(paths: Sequence[Path]) -> list[TableFiles]:
     found = []
     single: list[SourceFile] = []
     for path in paths:
-        if path.is_file():
+        if path.is_file() and is_local_database(path):
+            found += _local_tables(path)
+        elif path.is_file():
             single.append(SourceFile(path))
         elif path.is_dir():
             folders = sorted({each.parent for each in path.rglob(DEFINITION)})
@@ -88,6 +100,15 @@ async def tables_in(paths: Sequence[Path]) -> list[TableFiles]:
             raise TransferFailed(f"{path} does not exist")
     if single:
         found.append(TableFiles(None, None, single))
+    return found
+
+
+def _local_tables(path: Path) -> list[TableFiles]:
+    found = []
+    for creation in creations_in(path):
+        name = creation["TableName"]
+        definition_of(creation, f"{path}: {name}")
+        found.append(TableFiles(name, creation, [SourceFile(path, local_table=name)]))
     return found
 
 
@@ -176,6 +197,10 @@ async def records_of(
             says.
     """
     path = file.path
+    if file.local_table is not None:
+        for record in records_in(path, file.local_table):
+            yield record
+        return
     count = 0
     try:
         with path.open("rb") as opened:
