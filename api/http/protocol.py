@@ -13,6 +13,7 @@ import time
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from http import HTTPStatus
 from itertools import count
 from secrets import choice
@@ -318,9 +319,8 @@ class Protocol:
         self.figures.of(namespace).failures[failure] += 1
         self._log.failed(failure, request_id)
 
-    async def _answer_when_resumed(self, request: Request) -> Answer:
-        assert self._resumed is not None
-        await asyncio.shield(self._resumed)
+    async def _answer_when_resumed(self, resumed: asyncio.Future[None], request: Request) -> Answer:
+        await asyncio.shield(resumed)
         answer = self.answer(request)
         return answer if isinstance(answer, Answer) else await answer
 
@@ -333,7 +333,7 @@ class Protocol:
         """Delay new requests until ``resume``, and wait at most 5 seconds for pending ones."""
         assert self._resumed is None
         self._resumed = asyncio.get_running_loop().create_future()
-        self._detour = self._answer_when_resumed
+        self._detour = partial(self._answer_when_resumed, self._resumed)
         await self.wait_idle(_PENDING_SECONDS)
 
     async def wait_idle(self, seconds: float) -> None:

@@ -46,7 +46,7 @@ class RequestFrame(Struct, array_like=True, frozen=True):
 
     @property
     def request(self) -> Request:
-        """The request, for the protocol."""
+        """The request, for the protocol. It is never signed in, because only pages are."""
         return Request(
             self.target,
             self.content_type,

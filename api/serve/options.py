@@ -428,6 +428,11 @@ class ServeOptions:
             raise ConfigurationError(
                 "--peer-listen needs --store postgresql://…, the database that the nodes share"
             )
+        if self.credentials_file is not None and self.nodes.peer_secret_file is None:
+            raise ConfigurationError(
+                "--credentials-file with --peer-listen needs --peer-secret-file, because nodes "
+                "trust each other's word for the address of a client"
+            )
         for option, is_given, reason in (
             ("--virtual-clock", self.virtual_clock is not None, "it is the clock of one server"),
             ("--allow-reset", self.allow_reset, "a reset is for tests with one server"),

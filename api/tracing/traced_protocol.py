@@ -52,8 +52,8 @@ class TracedProtocol(Protocol):
         headers = request.headers
         parent = trace_parent(headers) if TRACEPARENT in headers else None
         is_sampled = self._draw() < self._share if parent is None else parent.is_sampled
-        # The protocol calls this method again for a request that waited for a reset.
-        if not is_sampled or self._resumed is not None:
+        # The protocol calls this method again for a request that took a detour, if at all.
+        if not is_sampled or self._detour is not None:
             return super().answer(request, turn)
         trace = RequestTrace(parent)
         operations = self._operations

@@ -981,6 +981,30 @@ ORDERS: Final = (
         "tests/wire/regions/test_regions_on_disk.py",
         ["test_a_reset_directory_still_keeps_its_regions_apart"],
     ),
+    Fault(
+        "a write is sent to the next home after its answer was lost",
+        "api/nodes/forwarding.py",
+        "if request.target not in _READS:",
+        "if False:",
+        "tests/api/nodes/test_failover.py",
+        ["test_a_write_whose_answer_is_lost_is_unknown_and_not_repeated"],
+    ),
+    Fault(
+        "renewals between the regular ones count as missed beats",
+        "model/members.py",
+        "still + is_regular if",
+        "still + 1 if",
+        "tests/api/nodes/test_members.py",
+        ["test_renewals_between_the_regular_ones_do_not_count"],
+    ),
+    Fault(
+        "a forwarded request has lost the address of its client",
+        "api/nodes/frames.py",
+        "            self.client,\n",
+        "",
+        "tests/api/nodes/test_frames.py",
+        ["test_all_parts_of_a_request_arrive_but_not_that_it_is_signed_in"],
+    ),
 )
 
 if __name__ == "__main__":

@@ -105,6 +105,20 @@ async def test_a_leaving_home_hands_over_and_fails_no_request() -> None:
 
 
 @simulated
+async def test_a_write_whose_answer_is_lost_is_unknown_and_not_repeated() -> None:
+    async with running_cluster() as cluster:
+        home = home_of(cluster)
+        asked = asyncio.create_task(cluster.put(home % 3 + 1, "written"))
+        while not cluster.database.written:
+            await anyio.sleep(0.001)
+        cluster.kill(home)
+        answer = await asked
+        assert (answer.status, b"Whether this was written is unknown" in answer.body) == (500, True)
+        assert await seconds_until_written(cluster, home % 3 + 1) < 0.5
+        assert cluster.database.written.count("written") == 1
+
+
+@simulated
 async def test_without_a_home_a_request_gets_a_retryable_error_after_10_seconds() -> None:
     async with running_cluster() as cluster:
         home = home_of(cluster)

@@ -61,6 +61,7 @@ def test_loopback_needs_no_secret_and_a_name_is_used() -> None:
         ({"store": STORE, "virtual_clock": "now"}, "combined with --virtual-clock"),
         ({"store": STORE, "allow_reset": True}, "combined with --allow-reset"),
         ({"store": STORE, "allow_faults": True}, "combined with --allow-faults"),
+        ({"store": STORE, "credentials_file": Path("keys")}, "needs --peer-secret-file"),
     ],
 )
 def test_a_node_needs_a_shared_store_and_real_time(given: dict[str, Any], told: str) -> None:

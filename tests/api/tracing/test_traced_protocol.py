@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -158,9 +160,8 @@ async def test_a_delayed_request_is_traced_once():
     protocol = TracedProtocol(NO_DATABASE, operations, sink=kept, sampling=Sampling(1.0))
     await protocol.hold()
     held = protocol.answer(request("Echo", {}))
-    assert protocol._resumed is not None
-    protocol._resumed.set_result(None)
-    protocol._resumed = None
+    databases: Any = SimpleNamespace(home=NO_DATABASE, separation="shared")
+    protocol.resume(databases)
     assert not isinstance(held, Answer)
     assert (await held).status == 200
     assert len(kept.traces) == 1

@@ -1,0 +1,55 @@
+"""A forwarded request is the one that the client sent."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from dynactor.api.access.sender import Client
+from dynactor.api.http.protocol import Answer, Request
+from dynactor.api.nodes.frames import (
+    AnswerFrame,
+    answer_frame,
+    decode_answers,
+    decode_requests,
+    encode,
+    request_frame,
+)
+
+REQUEST = Request(
+    target="a",
+    content_type="b",
+    authorization="c",
+    query="d",
+    host="e",
+    content_encoding="f",
+    accept_encoding="g",
+    body=b"\x00\xff",
+    explain="h",
+    headers={"x": "\xe9"},
+    client=Client("192.0.2.1", is_secure=True),
+)
+ANSWER = Answer(200, "a", b"\x00\xff", "b", "c", "d")
+
+
+def test_all_parts_of_a_request_arrive_but_not_that_it_is_signed_in() -> None:
+    same = [name for name in Request.__struct_fields__ if name != "is_signed_in"]
+    defaults = Request(*[""] * 7, b"")
+    assert all(getattr(REQUEST, name) != getattr(defaults, name) for name in same)
+    signed_in = structs.replace(REQUEST, is_signed_in=True)
+    (arrived,) = decode_requests(encode([request_frame(7, signed_in)]))
+    assert (arrived.number, arrived.request) == (7, REQUEST)
+
+
+def test_all_parts_of_an_answer_arrive() -> None:
+    same = [name for name in Answer.__struct_fields__ if name != "damage"]
+    defaults = Answer(0, "", b"", "")
+    assert all(getattr(ANSWER, name) != getattr(defaults, name) for name in same)
+    frames = [answer_frame(7, ANSWER), AnswerFrame(8, 0)]
+    arrived = decode_answers(encode(frames))
+    assert [(frame.number, frame.answer) for frame in arrived] == [(7, ANSWER), (8, None)]
+
+
+def test_a_frame_of_an_earlier_version_has_fewer_parts() -> None:
+    earlier = structs.astuple(request_frame(7, REQUEST))[:-1]
+    (arrived,) = decode_requests(encode([earlier]))
+    assert arrived.request == structs.replace(REQUEST, client=Client())
