@@ -24,6 +24,7 @@ from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from tests.support.clients.database_endpoint import DatabaseEndpoint, no_pause
 from tests.support.databases.databases import running_database
+from tests.support.databases.transferred import KEYS, transferring
 
 ITEMS = 40
 CREATION: dict[str, Any] = {
@@ -203,3 +204,28 @@ async def test_an_export_and_an_import_anonymize_alike(
         assert await moves.import_(whole, privacy=privacy) == DONE
         assert await moves.other.items("music") == first
         assert "unchanged attributes: n, b" in capsys.readouterr().err
+
+
+async def test_the_operations_of_aws_read_and_write_the_same_files(tmp_path: Path):
+    bucket = tmp_path / "bucket"
+    _make(bucket)
+    async with transferring(bucket) as call:
+        await call.create("Thread", ITEMS)
+        endpoint = DatabaseEndpoint(call.client.database)
+        lines = TerminalProgress()
+        options = ExportOptions(segments=2)
+        folder = await export_table(endpoint, "Thread", bucket, options, lines, pause=no_pause)
+        prefix = f"{folder.relative_to(bucket)}/"
+        imported = await call.import_(prefix=prefix, table="Again", InputCompressionType="GZIP")
+        assert imported["ImportStatus"] == "COMPLETED"
+        assert await call.items("Again") == await call.items("Thread")
+        export = await call.export()
+        whole = bucket / Path(export["ExportManifest"]).parent
+        await call("CreateTable", TableName="Third", **KEYS)
+        chosen = ImportOptions(table="Third", state=tmp_path / "state.json")
+        assert await ImportCommand(endpoint, chosen, lines, no_pause).run([whole]) == DONE
+        assert await call.items("Third") == await call.items("Thread")
+
+
+def _make(directory: Path) -> None:
+    directory.mkdir()
