@@ -15,13 +15,17 @@ from dynactor.actors.derived.outside import Outlet, TransferFailed
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.manifests import DataFile
+from dynactor.model.transfers.ion_text import line_of
 from dynactor.model.transfers.item_filter import item_filter
 from dynactor.model.transfers.table_export import TableExport
+from dynactor.model.values import item as items
+from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec
 from dynactor.storage.buckets.bucket import Bucket, BucketError
 from dynactor.storage.buckets.gzip_object import GzipObject
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.store import Row
+from dynactor.streams.change_record import ChangeRecord
 
 _NAME_CHARACTERS: Final = 26
 _LINE: Final = b'{"Item":%b}\n'
@@ -110,36 +114,50 @@ class ExportFiles(Outlet):
         """The lines of items or changes, and the size of the images in them."""
         period = self.export.period
         if period is None:
-            items = codec.decode_all([row.value for row in rows])
-            wanted = [item.data for item in items]
+            stored = codec.decode_all([row.value for row in rows])
+            wanted = [item.data for item in stored]
             if self._filter is not None:
-                filtered = map(self._filter.data_of, items)
+                filtered = map(self._filter.data_of, stored)
                 wanted = [data for data in filtered if data is not None]
             # The size of the whole table is billed.
-            return [_LINE % data for data in wanted], sum(item.size_bytes for item in items)
+            return list(map(self._line, wanted)), sum(item.size_bytes for item in stored)
         has_old = period["ExportViewType"] == "NEW_AND_OLD_IMAGES"
         lines = []
         size_bytes = 0
         for record in decoded(rows):
             old = record.old if has_old else None
-            lines.append(
-                _CHANGE
-                % (
-                    record.commit_time_us,
-                    record.keys,
-                    b"" if old is None else _OLD % old.data,
-                    b"" if record.new is None else _NEW % record.new.data,
-                )
-            )
+            lines.append(self._change(record, old))
             size_bytes += sum(image.size_bytes for image in (old, record.new) if image is not None)
         return lines, size_bytes
+
+    def _line(self, data: bytes) -> bytes:
+        """The line of an item's JSON."""
+        return line_of(Item=items.decode(data)) if self.export.is_ion else _LINE % data
+
+    def _change(self, record: ChangeRecord, old: StoredItem | None) -> bytes:
+        """The line of a change, with this old image."""
+        new, time_us = record.new, record.commit_time_us
+        if not self.export.is_ion:
+            return _CHANGE % (
+                time_us,
+                record.keys,
+                b"" if old is None else _OLD % old.data,
+                b"" if new is None else _NEW % new.data,
+            )
+        images = {"OldImage": old, "NewImage": new}
+        return line_of(
+            Metadata=f"{{WriteTimestampMicros:{time_us}.}}",
+            Keys=record.key,
+            **{name: image.item for name, image in images.items() if image is not None},
+        )
 
     async def _open_file(self) -> GzipObject:
         # The same name after a restart, so that a repeated export leaves no other files behind.
         number = len(self._files)
         digest = sha256(f"{self.export.export_id} {number}".encode()).digest()
         name = b32encode(digest).decode().lower()[:_NAME_CHARACTERS]
-        self._file_key = f"{self.export.data_folder}/{name}.json.gz"
+        ending = "ion" if self.export.is_ion else "json"
+        self._file_key = f"{self.export.data_folder}/{name}.{ending}.gz"
         self._file = GzipObject(await self._bucket.writer(self._file_key))
         self._file_items = self._file_bytes = 0
         return self._file

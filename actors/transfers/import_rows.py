@@ -25,6 +25,7 @@ from dynactor.model.transfers.table_import import ImportCounts, TableImport
 from dynactor.storage import codec, key_layout
 from dynactor.storage.buckets.bucket import Bucket, BucketError
 from dynactor.storage.buckets.decompression import BadFile, ReadObject, ZstdMissing
+from dynactor.storage.buckets.ion_records import Ion, IonMissing
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import PartitionHead, TableRecord
 from dynactor.storage.store import Store
@@ -134,6 +135,10 @@ class ImportedRows(Inlet):
                 yield page
         except (BadFile, BadContent) as error:
             raise BucketError(DAMAGED, f"{file.key}: {error}") from error
+        except IonMissing:
+            raise BucketError(
+                "FormatNotSupported", "ION needs the extra dynactor[ion] of the server"
+            ) from None
         except ZstdMissing:
             raise BucketError(
                 "CompressionNotSupported", "ZSTD needs the extra dynactor[zstd] of the server"
@@ -153,6 +158,8 @@ class ImportedRows(Inlet):
     def _format(self) -> Format:
         if self._request["InputFormat"] == "DYNAMODB_JSON":
             return JsonLines()
+        if self._request["InputFormat"] == "ION":
+            return Ion()
         options: dict[str, Any] = self._request.get("InputFormatOptions", {}).get("Csv", {})
         return Csv(self._types, options.get("Delimiter", ","), options.get("HeaderList"))
 

@@ -57,8 +57,6 @@ def _check_period(request: ExportTableToPointInTimeInput) -> None:
 
 
 def _refuse_unsupported(request: ExportTableToPointInTimeInput) -> None:
-    if request.ExportFormat == "ION":
-        raise ValidationException("ExportFormat ION is not supported yet")
     if request.FilterSpecification is not None and request.IncrementalExportSpecification:
         raise ValidationException(
             "FilterSpecification is not supported yet for incremental exports"

@@ -6,6 +6,7 @@ A record that can't be decoded is a fault with its place. The items are not chec
 from __future__ import annotations
 
 import csv
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -64,13 +65,16 @@ class Format(Protocol):
         ...
 
 
-class JsonLines:
-    """DynamoDB JSON: in each line an object with the member ``Item``. Blank lines are skipped."""
+class Lines(ABC):
+    """One record in each line. Blank lines are skipped."""
 
     def __init__(self) -> None:
         self._rest = b""
         self._line = 0
-        self._decode = msgspec.json.Decoder().decode
+
+    @abstractmethod
+    def record(self, number: int, text: bytes) -> Record | Fault:
+        """The record of the line with this number."""
 
     def feed(self, data: bytes) -> Records:
         """The records of the lines that end in this part of the file."""
@@ -84,24 +88,32 @@ class JsonLines:
         return self._records(lines)
 
     def _records(self, lines: Sequence[bytes]) -> Records:
-        decode = self._decode
         for line in lines:
             self._line += 1
             text = line.removeprefix(_BOM) if self._line == 1 else line
-            if not text or text.isspace():
-                continue
-            try:
-                item = decode(text)["Item"]
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                yield Fault(self._line, text, UNDECODABLE, f"The line is not JSON: {error}")
-                continue
-            except (TypeError, KeyError):
-                item = None
-            if type(item) is dict:
-                yield Record(self._line, text, item)
-            else:
-                message = "The line is not an object with the member Item"
-                yield Fault(self._line, text, UNDECODABLE, message)
+            if text and not text.isspace():
+                yield self.record(self._line, text)
+
+
+class JsonLines(Lines):
+    """DynamoDB JSON: in each line an object with the member ``Item``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._decode = msgspec.json.Decoder().decode
+
+    def record(self, number: int, text: bytes) -> Record | Fault:
+        """The record of a line of JSON."""
+        try:
+            item = self._decode(text)["Item"]
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return Fault(number, text, UNDECODABLE, f"The line is not JSON: {error}")
+        except (TypeError, KeyError):
+            item = None
+        if type(item) is dict:
+            return Record(number, text, item)
+        message = "The line is not an object with the member Item"
+        return Fault(number, text, UNDECODABLE, message)
 
 
 class Csv:

@@ -63,6 +63,11 @@ class TableExport(Struct, frozen=True):
         return {"ExportViewType": "NEW_AND_OLD_IMAGES", **specification, "ExportToTime": end}
 
     @property
+    def is_ion(self) -> bool:
+        """Whether the files have Amazon Ion, and not DynamoDB JSON."""
+        return self.request.get("ExportFormat") == "ION"
+
+    @property
     def export_type(self) -> str:
         """The type of the export."""
         return "FULL_EXPORT" if self.period is None else "INCREMENTAL_EXPORT"

@@ -77,7 +77,8 @@ async def _history(seed: int) -> None:
             await history.begin(database)
             await history.run(database, _STEPS)
         wanted: list[float] = []
-        async with running_database(store, clock) as database:
+        cut = CutStore(store)
+        async with running_database(cut, clock) as database:
             await history.run(database, _STEPS)
             await history.step(database)
             for number in range(_TIMES - 1):
@@ -85,6 +86,11 @@ async def _history(seed: int) -> None:
                 await restore_to(database, wanted[-1], f"Restored{number}")
                 await history.step(database, 0.001)
                 await history.write(database)
+            # The server dies at any commit of the restores.
+            cut.commits_left = history.draw.randrange(40)
+            with anyio.fail_after(60):
+                while not cut.was_cut and _is_restoring_any(database):
+                    await asyncio.sleep(0)
         async with running_database(store, clock) as database:
             wanted.append(clock.now_epoch_seconds())
             await restore_to(database, None, f"Restored{_TIMES - 1}")
@@ -97,6 +103,11 @@ async def _history(seed: int) -> None:
             again = await rebuilt(database, store, found, "Rebuilt")
             await wait_followed(table)
             assert await rows_of(store, table.definition.table_id) == again, seed
+
+
+def _is_restoring_any(database: Database) -> bool:
+    """Whether a restore is still in progress."""
+    return any(table.definition.status != "ACTIVE" for table in database.tables)
 
 
 class TickingClock(SetClock):

@@ -210,7 +210,6 @@ async def test_a_table_with_recovery_is_exported_as_it_was(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "members",
     [
-        {"ExportFormat": "ION"},
         {
             "FilterSpecification": {"FilterExpression": "attribute_exists(a)"},
             "ExportType": "INCREMENTAL_EXPORT",
@@ -358,3 +357,16 @@ async def test_a_wrong_filter_is_refused(
         )
         assert refusal[0] == "ValidationException"
         assert message in refusal[1]
+
+
+async def test_a_table_survives_ion(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create(items=60)
+        found = await call.export(ExportFormat="ION", S3Prefix="in")
+        assert found["ExportFormat"] == "ION"
+        summary = json.decode((call.directory / found["ExportManifest"]).read_bytes())
+        assert summary["outputFormat"] == "ION"
+        assert list(call.directory.rglob("data/*.ion.gz"))
+        imported = await call.import_(InputFormat="ION", InputCompressionType="GZIP")
+        assert imported["ImportStatus"] == "COMPLETED", imported
+        assert await call.items("Imported") == await call.items("Thread")

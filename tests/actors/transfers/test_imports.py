@@ -337,7 +337,6 @@ async def test_the_name_of_an_existing_table_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"InputFormat": "ION"}, "not supported yet"),
         ({"InputFormatOptions": {"Csv": {"Delimiter": ";"}}}, "only be given for"),
         ({"InputCompressionType": "LZ4"}, "enum value set"),
         ({"S3BucketSource": {"S3Bucket": "-a"}}, "regular expression"),
