@@ -145,6 +145,11 @@ app.command(
     name="clock",
     help="Read or move the clock of a server that was started with --virtual-clock.",
 )
+app.command(
+    "dynactor.api.commands.policy:policy",
+    name="policy",
+    help="Test IAM policies.",
+)
 # The command takes DynamoDB Local's flags and prints its help itself.
 app.command(
     "dynactor.api.serve.local_command:local",

@@ -8,6 +8,7 @@ from typing import Any, Final
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.access.facts import RequestFacts
 from dynactor.api.access.identities import IdentityRegistry
+from dynactor.api.access.observed_denials import ObservedDenials
 from dynactor.api.access.operation_asks import RULES
 from dynactor.api.access.resource_policies import parsed_policy, resource_policy
 from dynactor.api.access.sender import Sender
@@ -25,8 +26,12 @@ _PUT_POLICY: Final = "dynamodb:PutResourcePolicy"
 class AccessControl:
     """Checks requests with the policies of their callers."""
 
-    def __init__(self, identities: IdentityRegistry) -> None:
+    def __init__(
+        self, identities: IdentityRegistry, observed: ObservedDenials | None = None
+    ) -> None:
+        """With ``observed``, denied actions are only logged."""
         self._identities = identities
+        self._observed = observed
 
     def check(
         self,
@@ -50,9 +55,11 @@ class AccessControl:
             attached = resource_policy(asking, ask)
             denial = grants.denial(ask.action, ask.resource, ask.facts, attached)
             if denial is not None:
-                raise ActionDeniedException(
-                    denial_text(grants.principal.arn, ask.action, ask.resource, denial)
-                )
+                text = denial_text(grants.principal.arn, ask.action, ask.resource, denial)
+                if self._observed is None:
+                    raise ActionDeniedException(text)
+                self._observed.note(access_key_id, ask.action, ask.resource, text)
+                continue
             if ask.action == _PUT_POLICY:
                 _check_lockout(grants, ask, call.request)
 

@@ -72,6 +72,7 @@ _TEST_TIMES: Final = Group(
 
 Console: TypeAlias = Literal["full", "read-only"]
 Regions: TypeAlias = Literal["shared", "apart"]
+PolicyMode: TypeAlias = Literal["enforce", "observe"]
 Compat: TypeAlias = Literal["dynamodb-local"]
 
 _AWAITED: Final = "awaited"
@@ -186,6 +187,10 @@ class ServeOptions:
     policy_dir: Annotated[Path | None, Parameter(group=_KEYS)] = None
     """Directory of IAM policies as JSON files. Profiles of --credentials-file name their policies,
     and a key may do only what its policies allow. Without the option a key may do everything."""
+
+    policy_mode: Annotated[PolicyMode, Parameter(group=_KEYS)] = "enforce"
+    """enforce refuses requests that no policy allows. observe logs these requests, and executes
+    them."""
 
     tls_cert: Annotated[Path | None, Parameter(group=_TLS)] = None
     """File with the certificate of the server and its chain, in PEM form. Both ports then speak

@@ -26,6 +26,7 @@ from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.identities import IdentityRegistry
+from dynactor.api.access.observed_denials import ObservedDenials
 from dynactor.api.faults.faulty_operation import with_faults
 from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.protocol import Protocol
@@ -152,7 +153,10 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             tokens = SessionTokens()
             registry = IdentityRegistry(options.identities, tokens, account)
             signatures = None if keys is None else Signatures(keys, tokens)
-            access_control = None if options.policy_dir is None else AccessControl(registry)
+            observed = ObservedDenials() if options.policy_mode == "observe" else None
+            access_control = (
+                None if options.policy_dir is None else AccessControl(registry, observed)
+            )
             watches = [] if certificate is None else [_certificate_watch(certificate)]
             if signatures is not None and options.credentials_file is not None:
                 policy_dir = options.policy_dir

@@ -20,7 +20,7 @@ from dynactor.api.http.server import CannotListen
 from dynactor.api.serve.interpreter import set_interpreter
 from dynactor.api.serve.kafka_options import KafkaOptionsError
 from dynactor.api.serve.logs import configure_logs
-from dynactor.api.serve.options import ServeOptions
+from dynactor.api.serve.options import PolicyMode, ServeOptions
 from dynactor.api.serve.parent_watch import end_with_parent
 from dynactor.api.serve.running_server import RunningServer, data_location, running_server
 from dynactor.api.serve.service_manager import notify_service_manager
@@ -148,7 +148,7 @@ def _announce(running: RunningServer, options: ServeOptions) -> None:
         + (f"Console on {admin}/\n" if admin and running.has_console else "")
         + (_of_authority(running.authority) if running.authority else "")
         + (_of_clock(running.clock) if running.clock else "")
-        + (_of_policies(options.policy_dir) if options.policy_dir else "")
+        + (_of_policies(options.policy_dir, options.policy_mode) if options.policy_dir else "")
         + f"Data in {place}\n"
         + f"Try it from Python{with_key} (pip install boto3):\n"
         + f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
@@ -161,7 +161,9 @@ def _of_authority(authority: Path) -> str:
     return f"Clients trust the certificate with AWS_CA_BUNDLE={authority}\n"
 
 
-def _of_policies(policy_dir: Path) -> str:
+def _of_policies(policy_dir: Path, mode: PolicyMode) -> str:
+    if mode == "observe":
+        return f"Requests that the policies in {policy_dir} do not allow are logged, and executed\n"
     return f"Keys may do only what their policies in {policy_dir} allow\n"
 
 

@@ -78,6 +78,10 @@ class Callers:
             tokens, self.registry, self._signatures, ACCOUNT
         )
 
+    def observe(self, access_control: AccessControl) -> None:
+        """Check requests in another way."""
+        self._protocol._access_control = access_control
+
     def add(self, name: str, *policies: Policy, tags: Mapping[str, str] | None = None) -> None:
         """Add a user, or give a user other policies."""
         key = AccessKey(f"AKIA{name}", f"secret of {name}")

@@ -1,0 +1,132 @@
+"""The command ``dynactor policy``: tests policies without a server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal, NoReturn
+
+from cyclopts import App, Parameter
+from msgspec import MsgspecError, Struct, json
+
+from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.api.access.policy_files import BadPolicyFile, read_policy
+from dynactor.model.access.decision import Grants, denial_text
+from dynactor.model.access.explanation import explain, warnings
+from dynactor.model.access.principal import user
+
+_UNEXPECTED: Final = 1
+_FAILED: Final = 2
+
+policy = App(
+    name="policy",
+    help="Test IAM policies.",
+    help_format="markdown",
+)
+
+
+class PolicyRequest(Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
+    """An action to decide, and the decision that is expected, if any."""
+
+    action: str
+    resource: str
+    context: dict[str, str | list[str]] = {}
+    expect: Literal["allow", "deny"] | None = None
+
+
+class GivenFacts:
+    """Condition keys of a request in the file, and those of the caller."""
+
+    def __init__(self, grants: Grants, context: Mapping[str, str | list[str]]) -> None:
+        self._principal = grants.principal
+        self._given = {key.lower(): value for key, value in context.items()}
+
+    def values(self, key: str) -> Sequence[str] | None:
+        """The values of a key in lower case; None if neither has the key."""
+        given = self._given.get(key)
+        if given is None:
+            return self._principal.values(key)
+        return (given,) if isinstance(given, str) else given
+
+
+@policy.command(name="test")
+def decide(
+    policy_file: Path,
+    requests: Path,
+    /,
+    *,
+    user_name: Annotated[str, Parameter(name="--user")] = "user",
+    tags: tuple[str, ...] = (),
+) -> None:
+    """Decide requests by a policy, and say why each statement applies or not.
+
+    The exit code is 0 if all decisions are as expected, 1 if some are not, and 2 after an error.
+
+    Parameters
+    ----------
+    policy_file
+        File with the policy.
+    requests
+        File with a request in each line, such as {"Action": "dynamodb:GetItem", "Resource":
+        "arn:aws:dynamodb:us-east-1:000000000000:table/Music", "Context":
+        {"dynamodb:LeadingKeys": ["a"]}, "Expect": "allow"}.
+    user_name
+        Name of the user.
+    tags
+        Tags of the user, such as team=blue.
+    """
+    try:
+        parsed = read_policy(policy_file)
+    except BadPolicyFile as error:
+        _give_up(str(error))
+    pairs = [tag.partition("=") for tag in tags]
+    principal = user(
+        user_name, DatabaseSettings().account_id, {key: value for key, _, value in pairs}
+    )
+    grants = Grants(principal, [parsed])
+    for warning in warnings(grants):
+        sys.stdout.write(f"warning: {warning}\n")
+    are_expected = [_decide(grants, request) for request in _requests(requests)]
+    if not all(are_expected):
+        sys.exit(_UNEXPECTED)
+
+
+def _requests(path: Path) -> list[PolicyRequest]:
+    found = []
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        _give_up(f"{path} can't be read: {error}")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(json.decode(line, type=PolicyRequest))
+        except MsgspecError as error:
+            _give_up(f"{path}:{number}: {error}")
+    return found
+
+
+def _decide(grants: Grants, request: PolicyRequest) -> bool:
+    """Print the decision; return whether it is the expected one."""
+    facts = GivenFacts(grants, request.context)
+    denial = grants.denial(request.action, request.resource, facts)
+    decision = "allow" if denial is None else "deny"
+    is_expected = request.expect in (None, decision)
+    note = "" if is_expected else f" (expected {request.expect})"
+    sys.stdout.write(f"{decision}{note}: {request.action} on {request.resource}\n")
+    if denial is not None:
+        text = denial_text(grants.principal.arn, request.action, request.resource, denial)
+        sys.stdout.write(f"  {text}\n")
+    outcomes = explain(grants.principal, grants.policies, request.action, request.resource, facts)
+    for outcome in outcomes:
+        effect = outcome.statement.effect.lower()
+        reason = f"does not apply: {outcome.reason}" if outcome.reason else "applies"
+        sys.stdout.write(f"  {effect} {outcome.shown} {reason}\n")
+    return is_expected
+
+
+def _give_up(message: str) -> NoReturn:
+    sys.stderr.write(f"dynactor: {message}\n")
+    sys.exit(_FAILED)
