@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,7 +82,7 @@ def test_the_list_of_tables_leads_to_the_items_of_a_customer(console: Console):
     page.get_by_label("customer =").fill("customer-1")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("status")).to_contain_text("20 items of 20 read")
-    page.get_by_text("capacity units").click()
+    page.locator(".explanation summary").click()
     expect(page.locator(".explanation")).to_contain_text("rounded to")
     # The address has the whole view.
     page.reload()
@@ -163,3 +164,51 @@ def test_items_are_deleted_after_a_question(console: Console, client: Any):
     assert item(client, "011") is None
     assert item(client, "014") is None
     assert item(client, "017") is not None
+
+
+def test_items_are_imported_and_counted(console: Console, client: Any, tmp_path: Path):
+    page = console.open("table/orders/items?mode=query&partition=%5B%22imported%22%5D")
+    file = tmp_path / "items.csv"
+    rows = "".join(f'imported,{number:03},"a ""quoted"", text",1.50\r\n' for number in range(30))
+    file.write_text(f"customer,order_id,note,total\r\n{rows}", newline="")
+    page.get_by_role("button", name="Import").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("File").set_input_files(file)
+    expect(dialog.get_by_role("status")).to_have_text("30 items")
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(dialog.get_by_role("status")).to_contain_text("30 of 30 items imported")
+    dialog.get_by_role("button", name="Close", exact=True).last.click()
+    expect(page.get_by_role("status")).to_contain_text("30 items of 30 read")
+    page.get_by_role("button", name="Count all").click()
+    expect(page.get_by_role("note")).to_contain_text("30 items, for 0.5 units")
+    key = {"customer": {"S": "imported"}, "order_id": {"S": "007"}}
+    stored = client.get_item(TableName="orders", Key=key)["Item"]
+    assert stored == key | {"note": {"S": 'a "quoted", text'}, "total": {"N": "1.5"}}
+
+
+def test_files_of_items_are_read_in_their_forms(console: Console):
+    page = console.open("tables")
+    forms = {
+        "array": '[{"pk": {"S": "a"}}]',
+        "lines": '{"pk": {"S": "a"}}\n{"pk": {"S": "b"}}\n',
+        "one": '{\n  "pk": {"S": "a"}\n}',
+        "export": '{"Item": {"pk": {"S": "a"}}}\n{"Item": {"pk": {"S": "b"}}}\n',
+        "csv": 'pk,n,empty\n007,12,\n"two\nlines",x,\n',
+    }
+    found = page.evaluate(
+        """(forms) => import('/console/app/import_dialog.js').then((module) =>
+          Object.fromEntries(Object.entries(forms).map(
+            ([name, text]) => [name, module.itemsOf(text, {pk: 'S'})])))""",
+        forms,
+    )
+    a, b = {"pk": {"S": "a"}}, {"pk": {"S": "b"}}
+    assert found == {
+        "array": [a],
+        "lines": [a, b],
+        "one": [a],
+        "export": [a, b],
+        "csv": [
+            {"pk": {"S": "007"}, "n": {"N": "12"}},
+            {"pk": {"S": "two\nlines"}, "n": {"S": "x"}},
+        ],
+    }

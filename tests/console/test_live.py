@@ -45,3 +45,16 @@ def test_a_split_is_found_between_two_events(console: Console):
         [use((1, 0), (2, 0.5)), use((1, 0), (3, 0.5), (4, 0.75))],
     )
     assert found == [{"at": 7, "resource": "", "parent": 2, "children": [3, 4]}]
+
+
+def test_a_part_of_an_item_collection_has_a_visible_width(console: Console):
+    page = console.open("tables")
+    places = page.evaluate(
+        """(partitions) =>
+          import('/console/app/live.js').then((live) => live.placesOf(partitions))""",
+        use((1, 0), (2, 0.5), (3, 0.5))["resources"][0]["partitions"],
+    )
+    assert places[0]["x"] == 0
+    assert places[1]["width"] > 0
+    assert places[2]["x"] == places[1]["x"] + places[1]["width"]
+    assert round(places[2]["x"] + places[2]["width"]) == 1000

@@ -3,6 +3,8 @@
 import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
 import { dynamodb } from "./api.js";
 import { BulkDelete } from "./bulk_delete.js";
+import { Count } from "./count.js";
+import { ImportDialog } from "./import_dialog.js";
 import { awsCli, boto3, javaScript } from "./command_lines.js";
 import { count, plural } from "./format.js";
 import { ItemDialog } from "./item_dialog.js";
@@ -293,6 +295,7 @@ function Results({ table, server, answer, query, isLoading, onOpen, onChanged })
   );
   const [chosen, setChosen] = useState(/** @type {() => Set<Item>} */ (() => new Set()));
   const [isDeleting, setDeleting] = useState(false);
+  const [isImporting, setImporting] = useState(false);
   const [showsCode, setShowsCode] = useState(false);
   useEffect(() => setChosen(new Set()), [items]);
   const left = hidden ?? columns.slice(FIRST_COLUMNS);
@@ -318,7 +321,13 @@ function Results({ table, server, answer, query, isLoading, onOpen, onChanged })
         html`<button type="button" class="danger" onClick=${() => setDeleting(true)}>
           Delete ${plural(chosen.size, "item")}
         </button>`}
-        <button type="button" onClick=${() => onOpen("new")}>New item</button>`}
+        <button type="button" onClick=${() => onOpen("new")}>New item</button>
+        <button type="button" onClick=${() => setImporting(true)}>Import</button>`}
+      <${Count}
+        key=${JSON.stringify(answer.request)}
+        operation=${answer.operation}
+        request=${answer.request}
+      />
       <${Columns} columns=${columns} hidden=${left} onChange=${setHidden} />
       <${Export} items=${items} name=${table.name} columns=${columns} />
       <button type="button" aria-expanded=${showsCode} onClick=${() => setShowsCode(!showsCode)}>
@@ -409,6 +418,14 @@ function Results({ table, server, answer, query, isLoading, onOpen, onChanged })
       ${next &&
       html`<button type="button" onClick=${() => page(JSON.stringify(next))}>Next page</button>`}
     </div>
+    ${isImporting &&
+    html`<${ImportDialog}
+      table=${table}
+      onClose=${() => {
+        setImporting(false);
+        onChanged();
+      }}
+    />`}
     ${isDeleting &&
     html`<${BulkDelete}
       table=${table}

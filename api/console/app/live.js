@@ -44,9 +44,11 @@ const KEPT_SPLITS = 20;
 const RETRY_SECONDS = 2;
 const MEAN_SECONDS = 3;
 // So many partitions are listed at once.
-const FEW_PARTITIONS = 8;
+const FEW_PARTITIONS = 32;
+// A smaller range of hashes is a part of the items of one partition key.
+const KEY_RANGE = 1e-9;
 // The least visible width of a partition, in thousandths of the line.
-const LEAST_WIDTH = 4;
+const LEAST_WIDTH = 16;
 
 /**
  * The events of a table while the page is visible, the last one at the end.
@@ -253,23 +255,41 @@ function totals(uses, name) {
 }
 
 /**
+ * The places of partitions on a line of 1000. A part of an item collection has a range of sort keys
+ * only, so it gets the least width.
+ * @param {PartitionUse[]} partitions
+ */
+export function placesOf(partitions) {
+  const widths = partitions.map((partition, at) =>
+    Math.max(LEAST_WIDTH, ((partitions[at + 1]?.start ?? 1) - partition.start) * 1000),
+  );
+  const scale = 1000 / widths.reduce((sum, width) => sum + width, 0);
+  let x = 0;
+  return widths.map((width) => {
+    const place = { x, width: width * scale };
+    x += place.width;
+    return place;
+  });
+}
+
+/**
  * The partitions on a line: width by range, color by heat.
  * @param {{
  *   label: string, partitions: PartitionUse[], value: (at: number) => number, color: string,
  * }} properties
  */
 function Strip({ label, partitions, value, color }) {
+  const places = placesOf(partitions);
   return html`<div class="strip">
     <span class="label">${label}</span>
     <svg viewBox="0 0 1000 30" preserveAspectRatio="none" aria-hidden="true">
       ${partitions.map((partition, at) => {
-        const end = partitions[at + 1]?.start ?? 1;
-        const width = Math.max(LEAST_WIDTH, (end - partition.start) * 1000);
+        const { x, width } = places[at] ?? { x: 0, width: 0 };
         return html`<g key=${partition.number}>
-          <rect class="cold" x=${partition.start * 1000} y="0" width=${width} height="30" />
+          <rect class="cold" x=${x} y="0" width=${width} height="30" />
           <rect
             class=${`heat ${color}`}
-            x=${partition.start * 1000}
+            x=${x}
             y="0"
             width=${width}
             height="30"
@@ -286,7 +306,11 @@ function Strip({ label, partitions, value, color }) {
  */
 function Numbers({ partitions, rates, title }) {
   const percent = (/** @type {number} */ share) => `${(share * 100).toFixed(1)} %`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Partitions of ${title}`}>
+  const range = (/** @type {number} */ start, /** @type {number} */ end) =>
+    end - start < KEY_RANGE
+      ? `a key at ${percent(start)}`
+      : `${percent(start)} to ${percent(end)}`;
+  return html`<div class="scroll low" tabindex="0" role="region" aria-label=${`Partitions of ${title}`}>
     <table class="list">
       <thead>
         <tr>
@@ -304,9 +328,7 @@ function Numbers({ partitions, rates, title }) {
           (partition, at) =>
             html`<tr key=${partition.number}>
               <th scope="row" class="number">${partition.number}</th>
-              <td>
-                ${percent(partition.start)} to ${percent(partitions[at + 1]?.start ?? 1)}
-              </td>
+              <td>${range(partition.start, partitions[at + 1]?.start ?? 1)}</td>
               <td class="number">${count(partition.items)}</td>
               <td class="number">${size(partition.size_bytes)}</td>
               <td class="number">${rate(rates[at]?.reads ?? 0)}</td>

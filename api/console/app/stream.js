@@ -61,29 +61,44 @@ async function shardsOf(arn) {
   return shards;
 }
 
+/** @param {Json} shard */
+const isClosed = (shard) => "EndingSequenceNumber" in shard["SequenceNumberRange"];
+
 /**
  * Reads the changes of all shards, again and again.
  * @param {string} arn
  * @param {Json[] | null} shards
+ * @param {string} start TRIM_HORIZON for the oldest changes, LATEST for those from now on
  * @param {boolean} isPaused
  */
-function useChanges(arn, shards, isPaused) {
+function useChanges(arn, shards, start, isPaused) {
   const [changes, setChanges] = useState(/** @type {() => Change[]} */ (() => []));
   const [error, setError] = useState(/** @type {unknown} */ (null));
   // By shard: the next iterator; null at the end of a closed shard.
   const iterators = useRef(/** @type {Map<string, string | null>} */ (new Map()));
   const isBusy = useRef(false);
+  const started = useRef("");
   const read = async () => {
     if (isBusy.current || isPaused || !shards) return;
     isBusy.current = true;
     try {
       /** @type {Change[]} */
       const found = [];
+      if (started.current !== start) {
+        started.current = start;
+        iterators.current.clear();
+        setChanges([]);
+        // Later shards are read from their beginning, because they continue these.
+        for (const shard of start === "LATEST" ? shards : []) {
+          const id = shard["ShardId"];
+          iterators.current.set(id, isClosed(shard) ? null : await iteratorOf(arn, id, start));
+        }
+      }
       for (const shard of shards) {
         const id = shard["ShardId"];
         let iterator = iterators.current.get(id);
         if (iterator === null) continue;
-        iterator ??= await firstIterator(arn, id);
+        iterator ??= await iteratorOf(arn, id, "TRIM_HORIZON");
         const { data } = await dynamodb("GetRecords", {
           ShardIterator: iterator,
           Limit: RECORDS,
@@ -99,15 +114,14 @@ function useChanges(arn, shards, isPaused) {
     } catch (failure) {
       // An iterator expires after 15 minutes in a hidden page: start with the oldest records again.
       if (failure instanceof RequestError && failure.code === "ExpiredIteratorException") {
-        iterators.current.clear();
-        setChanges([]);
+        started.current = "";
       } else setError(failure);
     }
     isBusy.current = false;
   };
   useEffect(() => {
     read();
-  }, [shards]);
+  }, [shards, start]);
   useRepeated(read, POLL_SECONDS);
   return { changes, error, clear: () => setChanges([]) };
 }
@@ -115,13 +129,14 @@ function useChanges(arn, shards, isPaused) {
 /**
  * @param {string} arn
  * @param {string} id
+ * @param {string} start
  * @returns {Promise<string>}
  */
-async function firstIterator(arn, id) {
+async function iteratorOf(arn, id, start) {
   const { data } = await dynamodb("GetShardIterator", {
     StreamArn: arn,
     ShardId: id,
-    ShardIteratorType: "TRIM_HORIZON",
+    ShardIteratorType: start,
   });
   return data["ShardIterator"];
 }
@@ -148,7 +163,8 @@ function Tail({ arn, table }) {
   const [text, setText] = useState("");
   const { data: shards, error: shardError, reload } = useLoaded(() => shardsOf(arn), [arn]);
   useRepeated(reload, SHARDS_SECONDS);
-  const { changes, error, clear } = useChanges(arn, shards, isPaused);
+  const [start, setStart] = useState("TRIM_HORIZON");
+  const { changes, error, clear } = useChanges(arn, shards, start, isPaused);
   const wanted = text.toLowerCase();
   const visible = changes.filter(
     (change) =>
@@ -164,6 +180,15 @@ function Tail({ arn, table }) {
           type="search"
           value=${text}
           onInput=${setText}
+        />
+        <${Choice}
+          label="Start"
+          value=${start}
+          options=${[
+            ["TRIM_HORIZON", "oldest change"],
+            ["LATEST", "now"],
+          ]}
+          onChange=${setStart}
         />
         <${Choice}
           label="Change"
@@ -250,9 +275,8 @@ function Branch({ shards, roots }) {
     ${roots.map((shard) => {
       const id = shard["ShardId"];
       const children = shards.filter((each) => each["ParentShardId"] === id);
-      const isClosed = "EndingSequenceNumber" in shard["SequenceNumberRange"];
       return html`<li key=${id}>
-        <code>${id}</code> <${Badge} state=${isClosed ? "closed" : "open"} />
+        <code>${id}</code> <${Badge} state=${isClosed(shard) ? "closed" : "open"} />
         ${children.length > 0 && html`<${Branch} shards=${shards} roots=${children} />`}
       </li>`;
     })}

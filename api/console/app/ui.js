@@ -2,7 +2,7 @@
 
 import { html, useCallback, useEffect, useRef, useState } from "../vendor/preact.js";
 import { RequestError } from "./api.js";
-import { count, rate } from "./format.js";
+import { count, plural, rate } from "./format.js";
 import { TYPES, cut, typeOf } from "./values.js";
 
 /** @typedef {import("../vendor/preact.js").Child} Child */
@@ -192,7 +192,7 @@ export function Explanation({ explanation }) {
   const tables = explanation["Tables"] ?? [];
   return html`<details class="explanation">
     <summary>
-      <strong>${count(explanation["CapacityUnits"])} capacity units</strong>
+      <strong>${plural(explanation["CapacityUnits"], "capacity unit")}</strong>
       <span> · why, and what would be cheaper</span>
     </summary>
     <ul>
@@ -209,7 +209,7 @@ export function Explanation({ explanation }) {
     ${(explanation["Cheaper"] ?? []).map(
       (/** @type {any} */ advice) =>
         html`<p class="cheaper">
-          <strong>Cheaper:</strong> ${advice.Advice}${advice.Saves
+          <strong>Cheaper:</strong> ${advice.Advice}.${advice.Saves
             ? ` Saves ${rate(advice.Saves)} units.`
             : ""}
           <span class="rule"> ${advice.Rule}</span>
@@ -233,7 +233,7 @@ function readText(read) {
   const blocks = `${count(read.Blocks)} × 4 KB`;
   return (
     `${read.Read}${where}: ${count(read.Bytes)} bytes, rounded to ${blocks}, ${kind}: ` +
-    `${count(read.Units)} units.${evaluated}${fetched}`
+    `${plural(read.Units, "unit")}.${evaluated}${fetched}`
   );
 }
 
