@@ -7,12 +7,16 @@ from typing import Any, Final
 
 from dynactor.api.commands.client import TRANSIENT, RequestFailed
 from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.transfers.table_address import Endpoint
+from dynactor.api.commands.transfers.table_address import STREAMS_OPERATIONS, Endpoint
 
 # A request whose connection broke may still be running. The pause lets it end before its
 # repetition.
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 10.0
+
+# AWS's error for a shard that too many readers read, or a stream that is described too often. For
+# operations on tables, it is the error of a quota.
+_STREAM_LIMIT: Final = "LimitExceededException"
 
 
 class PatientEndpoint:
@@ -45,7 +49,7 @@ class PatientEndpoint:
             except CannotCall as error:
                 reason = str(error)
             except RequestFailed as error:
-                if error.error_type not in TRANSIENT:
+                if not _is_transient(operation, error.error_type):
                     raise
                 reason = str(error)
             else:
@@ -58,3 +62,10 @@ class PatientEndpoint:
                 self._say(f"waiting: {reason}")
             await self._pause(pause_seconds)
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+
+def _is_transient(operation: str, error_type: str) -> bool:
+    """Whether the same request may succeed later."""
+    if error_type == _STREAM_LIMIT:
+        return operation in STREAMS_OPERATIONS
+    return error_type in TRANSIENT

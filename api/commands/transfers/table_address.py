@@ -16,7 +16,7 @@ from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS
 
 _AWS: Final = "aws:"
-_STREAMS_OPERATIONS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator"})
+STREAMS_OPERATIONS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator"})
 _DEFAULT_PROFILES: Final = "~/.aws/credentials"
 _KEY_VARIABLES: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
@@ -106,7 +106,7 @@ class _TwoHosts:
 
     async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request."""
-        if operation in _STREAMS_OPERATIONS:
+        if operation in STREAMS_OPERATIONS:
             answer: dict[str, Any] = await self._streams.call(operation, request, DYNAMODB_STREAMS)
         else:
             answer = await self._tables.call(operation, request, DYNAMODB)

@@ -83,3 +83,19 @@ async def test_a_request_is_repeated_while_its_server_is_away_or_throttles():
     assert await endpoint.call("Scan", {}) == {"Scan": {}}
     assert pauses == [1.0, 2.0]
     assert lines == ["waiting: the server is away", "continuing"]
+
+
+async def test_only_the_limit_of_a_stream_passes_with_time():
+    class Limited:
+        def __init__(self) -> None:
+            self.calls = 0
+
+        async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+            self.calls += 1
+            if self.calls == 1:
+                raise RequestFailed("LimitExceededException", f"too many {operation} {request}")
+            return {}
+
+    assert await PatientEndpoint(Limited(), no_pause, lambda _: None).call("GetRecords", {}) == {}
+    with pytest.raises(RequestFailed, match="LimitExceededException"):
+        await PatientEndpoint(Limited(), no_pause, lambda _: None).call("CreateTable", {})
