@@ -35,5 +35,8 @@ def answer(
     if refusal:
         return HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: the store refuses writes ({refusal})"
     if node is not None and node.home is None:
-        return HTTPStatus.OK, f"ready: requests are forwarded to {node.state.home}"
+        home = node.state.home
+        if home is None:
+            return HTTPStatus.OK, "ready: requests wait for another node to become the home"
+        return HTTPStatus.OK, f"ready: requests are forwarded to {home}"
     return HTTPStatus.OK, "ready"

@@ -16,7 +16,7 @@ from dynactor.model.limits import MIB
 
 # How long a request waits for a home. After most faults a new home is there within a second, after
 # a silent failure of the home's machine within about 7 seconds.
-_HOME_SECONDS: Final = 10.0
+HOME_SECONDS: Final = 10.0
 _AGAIN_SECONDS: Final = 0.05
 # Further requests get a throttling error.
 MOST_REQUESTS: Final = 10_000
@@ -102,7 +102,7 @@ class Forwarding:
 
     async def _answer(self, request: Request) -> Answer:
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + _HOME_SECONDS
+        give_up_at = loop.time() + HOME_SECONDS
         while True:
             if self._is_home():
                 answer = self._protocol.answer(request)
@@ -132,6 +132,6 @@ class Forwarding:
                 return self._protocol.refuse(
                     InternalServerError(
                         "Nothing was written: no node that could execute this was found in "
-                        f"{_HOME_SECONDS:.0f} s, try again"
+                        f"{HOME_SECONDS:.0f} s, try again"
                     )
                 )

@@ -8,6 +8,7 @@ the previous home, so correctness does not depend on the members.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final, NamedTuple, TypeAlias
@@ -19,7 +20,7 @@ from dynactor.actors.catalog.databases import Databases
 from dynactor.api.admin.nodes_messages import NodesState, NodeState
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
-from dynactor.api.nodes.forwarding import Forwarding
+from dynactor.api.nodes.forwarding import HOME_SECONDS, Forwarding
 from dynactor.api.nodes.home_link import HomeLink
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.node_figures import NodeFigures
@@ -80,6 +81,8 @@ class Node:
         # The reason why this node can't be the home, until it is the home or another node is.
         self._refusal: StoreError | None = None
         self._homes_taken = 0
+        # The last time at which requests could be answered, of the event loop's clock.
+        self._ready_at = 0.0
         self._end = anyio.Event()
         protocol.detour(self.forwarding.answer)
 
@@ -90,10 +93,16 @@ class Node:
 
     @property
     def readiness(self) -> str:
-        """The reason why no requests can be answered, or an empty text."""
+        """The reason why no requests can be answered, or an empty text.
+
+        While requests wait for a home, all nodes are ready. Otherwise a load balancer would refuse
+        the requests.
+        """
         if self.membership.is_leaving:
             return "the node is leaving the cluster"
-        return "" if self.is_ready else "no node is the home of the tables"
+        if self.is_ready or asyncio.get_running_loop().time() < self._ready_at + HOME_SECONDS:
+            return ""
+        return "this node has no connection to a home of the tables"
 
     @property
     def store_figures(self) -> StoreFigures:
@@ -165,6 +174,7 @@ class Node:
         async with anyio.create_task_group() as group:
             group.start_soon(self.membership.run)
             group.start_soon(self._keep_link)
+            group.start_soon(self._note_readiness)
             await self._take_turns_as_home()
             # Requests of this node's clients are forwarded until the server has answered them all.
             await self._end.wait()
@@ -269,6 +279,13 @@ class Node:
                 self._protocol.detour(self.forwarding.answer)
             await self._protocol.wait_idle(0 if is_lost else self._drain_seconds)
         _log.info("ownership_released", node=self.membership.me.name, is_lost=is_lost)
+
+    async def _note_readiness(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            if self.is_ready:
+                self._ready_at = loop.time()
+            await self._changes.wait(BEAT_SECONDS)
 
     # -- the link to the home ---------------------------------------------------------------
 

@@ -127,11 +127,17 @@ async def test_without_a_home_a_request_gets_a_retryable_error_after_10_seconds(
         cluster.database.owner = "another program"
         cluster.database.epoch += 1
         began = cluster.loop.time()
-        answer = await cluster.put(home % 3 + 1, "never")
+        node = cluster.nodes[f"n{home % 3 + 1}"]
+        asked = asyncio.create_task(cluster.put(home % 3 + 1, "never"))
+        await anyio.sleep(5)
+        assert (node.is_ready, node.readiness) == (False, "")
+        answer = await asked
         assert answer.status == 500
         assert b"Nothing was written: no node" in answer.body
         assert 10 <= cluster.loop.time() - began < 11
         assert cluster.database.written == []
+        await anyio.sleep(1)
+        assert node.readiness == "this node has no connection to a home of the tables"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
