@@ -37,6 +37,8 @@ from dynactor.streams import log_bounds
 
 # Times on the wire are rounded to milliseconds.
 _ROUNDING_SECONDS = 0.001
+# A client names the beginning of the window a moment after it has asked for the window.
+_PAST_SECONDS = 5.0
 
 
 class UpdateRecovery(Message[None], frozen=True):
@@ -144,7 +146,7 @@ def check_in_window(recovery: PointInTimeRecovery, epoch_seconds: float, clock: 
         InvalidRestoreTimeException: the time is too early, or in the future.
     """
     now = clock.now_epoch_seconds()
-    earliest = recovery.earliest_epoch_seconds(now)
+    earliest = recovery.earliest_epoch_seconds(now - _PAST_SECONDS)
     if not earliest - _ROUNDING_SECONDS < epoch_seconds < now + _ROUNDING_SECONDS:
         raise InvalidRestoreTimeException(
             "An invalid restore time was specified. RestoreDateTime must be between "

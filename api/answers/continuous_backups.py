@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from math import ceil, floor
 from typing import Any
 
 from msgspec import json
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.table import Table
-from dynactor.api.answers.table_description import wire_time
 from dynactor.model.errors import ResourceNotFoundException, TableNotFoundException
 from dynactor.model.tables.table import PointInTimeRecovery
 
@@ -47,9 +47,10 @@ def describe(database: Database, name: str) -> bytes:
 def _description(recovery: PointInTimeRecovery | None, now: float) -> dict[str, Any]:
     if recovery is None:
         return {"PointInTimeRecoveryStatus": "DISABLED"}
+    # Whole seconds, because botocore rounds the times of requests down.
     return {
         "PointInTimeRecoveryStatus": "ENABLED",
         "RecoveryPeriodInDays": recovery.period_days,
-        "EarliestRestorableDateTime": wire_time(recovery.earliest_epoch_seconds(now)),
-        "LatestRestorableDateTime": wire_time(now),
+        "EarliestRestorableDateTime": ceil(recovery.earliest_epoch_seconds(now)),
+        "LatestRestorableDateTime": floor(now),
     }
