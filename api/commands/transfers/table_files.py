@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -37,12 +38,13 @@ from dynactor.storage.buckets.decompression import (
     ZstdMissing,
 )
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+from dynactor.storage.buckets.ion_records import Ion, IonMissing
 
 DEFINITION: Final = "table.json"
 
-InputFormat: TypeAlias = Literal["auto", "csv", "json-lines", "json-document"]
+InputFormat: TypeAlias = Literal["auto", "csv", "ion", "json-lines", "json-document"]
 
-_ENDINGS: Final = (".csv", ".json", ".jsonl", ".ndjson")
+_ENDINGS: Final = (".csv", ".ion", ".json", ".jsonl", ".ndjson")
 _MAGIC: Final[dict[bytes, Compression]] = {b"\x1f\x8b": "GZIP", b"\x28\xb5\x2f\xfd": "ZSTD"}
 _COMPRESSED: Final = (".gz", ".zst")
 _HEAD_BYTES: Final = 4096
@@ -117,7 +119,7 @@ async def _table_in(folder: Path) -> TableFiles:
     name = None if creation is None else str(creation["TableName"])
     if _has(folder, f"{manifests.FILES}.json"):
         try:
-            listed = await files_of(DirectoryBucket(folder), "", "DYNAMODB_JSON")
+            listed = await files_of(DirectoryBucket(folder), "", _export_format(folder))
         except BucketError as error:
             raise TransferFailed(f"{folder}: {error.message}") from None
         files = [SourceFile(folder / each.key, each.listed) for each in listed]
@@ -128,6 +130,14 @@ async def _table_in(folder: Path) -> TableFiles:
     if not files:
         raise TransferFailed(f"{folder} has no data files: their names end with .json or .csv")
     return TableFiles(name, creation, files)
+
+
+def _export_format(folder: Path) -> str:
+    """The format of the export in a folder; its manifest is checked later."""
+    for path in folder.rglob(f"{manifests.SUMMARY}.json"):
+        with suppress(OSError, msgspec.MsgspecError):
+            return manifests.read_summary(path.read_bytes()).output_format
+    return "DYNAMODB_JSON"
 
 
 def _has(folder: Path, name: str) -> bool:
@@ -218,6 +228,8 @@ async def records_of(
                 yield record
     except ZstdMissing:
         raise TransferFailed(f"{path}: install dynactor[zstd] to read ZSTD") from None
+    except IonMissing:
+        raise TransferFailed(f"{path}: install dynactor[ion] to read Ion") from None
     except (BadContent, BadFile, BucketError, OSError) as error:
         raise TransferFailed(f"{path}: {error}") from None
     if file.listed is not None and file.listed.item_count != count:
@@ -237,6 +249,8 @@ def _decoder(path: Path, head: bytes, input_format: InputFormat, options: CsvOpt
     if input_format == "auto":
         if ".csv" in path.suffixes:
             input_format = "csv"
+        elif ".ion" in path.suffixes:
+            input_format = "ion"
         else:
             input_format = (
                 "json-document" if _DOCUMENT.match(head.decode("latin-1")) else "json-lines"
@@ -244,6 +258,8 @@ def _decoder(path: Path, head: bytes, input_format: InputFormat, options: CsvOpt
     match input_format:
         case "csv":
             return Csv(options.types, options.delimiter, options.header)
+        case "ion":
+            return Ion()
         case "json-document":
             return JsonDocument()
         case _:

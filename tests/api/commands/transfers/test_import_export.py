@@ -225,6 +225,12 @@ async def test_the_operations_of_aws_read_and_write_the_same_files(tmp_path: Pat
         chosen = ImportOptions(table="Third", state=tmp_path / "state.json")
         assert await ImportCommand(endpoint, chosen, lines, no_pause).run([whole]) == DONE
         assert await call.items("Third") == await call.items("Thread")
+        export = await call.export(ExportFormat="ION")
+        whole = bucket / Path(export["ExportManifest"]).parent
+        await call("CreateTable", TableName="Fourth", **KEYS)
+        chosen = ImportOptions(table="Fourth", state=tmp_path / "state.json")
+        assert await ImportCommand(endpoint, chosen, lines, no_pause).run([whole]) == DONE
+        assert await call.items("Fourth") == await call.items("Thread")
 
 
 def _make(directory: Path) -> None:
