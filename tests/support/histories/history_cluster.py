@@ -66,6 +66,8 @@ class HistoryCluster(RestartingServer):
         await asyncio.to_thread(cluster.home, without=home)
         if fault == "pause":
             cluster.resume(home)
+            # Until it notices that another node is the home, it refuses reads.
+            await asyncio.to_thread(cluster.home)
             self._paused.clear()
         else:
             await asyncio.to_thread(cluster.start, home)
