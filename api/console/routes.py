@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from time import monotonic, time
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -23,7 +24,7 @@ from dynactor.api.admin.answers import fault, json_answer, other_method, other_t
 from dynactor.api.admin.change_rules import Refusal
 from dynactor.api.console import door, live, requests
 from dynactor.api.console.files import FILES_PATH, HEADERS, PageFiles
-from dynactor.api.console.overview import overview
+from dynactor.api.console.overview import Overview, overview
 from dynactor.api.console.sign_in import SignIn
 from dynactor.api.http.protocol import Protocol
 from dynactor.model.errors import ResourceNotFoundException
@@ -187,6 +188,9 @@ class Console:
 
 async def _of_tables(request: web.BaseRequest, database: Database | None) -> web.Response:
     if database is None:
+        if request.path == _TABLES_PATH:
+            # The tables of a region or an access key that no request has named yet.
+            return _page_answer(Overview(monotonic(), time(), []))
         return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
     # Imported here because only some pages use it.
     from dynactor.api.console import advice  # noqa: PLC0415

@@ -58,7 +58,8 @@ class Console:
 
 
 @contextmanager
-def _console(browser: Browser, server: Server, **options: object) -> Iterator[Console]:
+def running_console(browser: Browser, server: Server, **options: object) -> Iterator[Console]:
+    """A page of a server's console. Its end fails if the browser has reported something."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
     console = Console(context.new_page(), server)
     yield console
@@ -68,13 +69,13 @@ def _console(browser: Browser, server: Server, **options: object) -> Iterator[Co
 
 @pytest.fixture
 def console(browser: Browser, server: Server) -> Iterator[Console]:
-    with _console(browser, server) as console:
+    with running_console(browser, server) as console:
         yield console
 
 
 @pytest.fixture
 def narrow_console(browser: Browser, server: Server) -> Iterator[Console]:
-    with _console(
+    with running_console(
         browser, server, viewport={"width": 380, "height": 800}, color_scheme="dark"
     ) as console:
         yield console

@@ -97,7 +97,8 @@ export function Definition({ table, server, reload }) {
     </div>
     <${Indexes} table=${table} onDelete=${isEditable && ((/** @type {string} */ each) => setDialog(`delete ${each}`))} />
     <div class="row after">
-      <a class="button" href=${link(["new"], { like: table.name })}>Make a table like this</a>
+      ${isEditable &&
+      html`<a class="button" href=${link(["new"], { like: table.name })}>Make a table like this</a>`}
       <span class="spacer"></span>
       ${isEditable &&
       html`<button type="button" class="danger" onClick=${() => setDialog("delete")}>

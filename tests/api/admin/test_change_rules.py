@@ -54,3 +54,13 @@ def test_a_page_of_another_site_may_not_change_anything() -> None:
     for origin in ("http://evil.example", "http://localhost", "null"):
         assert status("127.0.0.1", Origin=origin) == 403
     assert status("127.0.0.1", Origin="http://localhost:8001") == 200
+
+
+def test_a_page_that_has_signed_in_needs_no_secret_but_the_header_and_its_own_origin() -> None:
+    def refused(**headers: str) -> bool:
+        given = HEADERS | headers
+        return change_refusal("POST", given, ELSEWHERE, SECRET, is_signed_in=True) is not None
+
+    assert not refused(Origin="http://localhost:8001")
+    assert refused(Origin="http://evil.example")
+    assert refused(**{"X-Dynactor-Admin": ""})
