@@ -82,8 +82,6 @@ function useChanges(arn, shards, start, isPaused) {
     if (isBusy.current || isPaused || !shards) return;
     isBusy.current = true;
     try {
-      /** @type {Change[]} */
-      const found = [];
       if (started.current !== start) {
         started.current = start;
         iterators.current.clear();
@@ -94,18 +92,25 @@ function useChanges(arn, shards, start, isPaused) {
           iterators.current.set(id, isClosed(shard) ? null : await iteratorOf(arn, id, start));
         }
       }
-      for (const shard of shards) {
-        const id = shard["ShardId"];
-        let iterator = iterators.current.get(id);
-        if (iterator === null) continue;
-        iterator ??= await iteratorOf(arn, id, "TRIM_HORIZON");
-        const { data } = await dynamodb("GetRecords", {
-          ShardIterator: iterator,
-          Limit: RECORDS,
-        });
-        iterators.current.set(id, data["NextShardIterator"] ?? null);
-        found.push(...data["Records"].map((/** @type {Json} */ each) => changeOf(each, id)));
-      }
+      const pages = await Promise.all(
+        shards.map(async (shard) => {
+          const id = shard["ShardId"];
+          let iterator = iterators.current.get(id);
+          if (iterator === null) return null;
+          iterator ??= await iteratorOf(arn, id, "TRIM_HORIZON");
+          const { data } = await dynamodb("GetRecords", {
+            ShardIterator: iterator,
+            Limit: RECORDS,
+          });
+          return { id, next: data["NextShardIterator"] ?? null, records: data["Records"] };
+        }),
+      );
+      // If one of the requests has failed, all shards are read again from the same places.
+      const found = pages.flatMap((page) => {
+        if (!page) return [];
+        iterators.current.set(page.id, page.next);
+        return page.records.map((/** @type {Json} */ each) => changeOf(each, page.id));
+      });
       if (found.length) {
         found.sort((a, b) => b.at - a.at || (BigInt(b.number) > BigInt(a.number) ? 1 : -1));
         setChanges((before) => [...found, ...before].slice(0, KEPT_CHANGES));

@@ -33,7 +33,7 @@ import { Badge, Empty, Input, Problem, useLoaded, useRepeated } from "./ui.js";
  */
 /** @typedef {{seconds: number, now_epoch_seconds: number, tables: TableOverview[]}} Overview */
 
-const REFRESH_SECONDS = 3;
+const REFRESH_SECONDS = 5;
 
 /** @returns {{
  *   overview: Overview | null, before: Overview | null, error: unknown, reload: () => void
