@@ -11,6 +11,7 @@ import asyncio
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Sequence
+from math import ceil
 from secrets import token_bytes
 from time import perf_counter_ns
 from typing import Any, Final
@@ -153,17 +154,20 @@ class Commits:
     def _start(self) -> None:
         self._is_scheduled = False
         while self._waiting and self._in_flight < _STATEMENTS:
+            # Divide the calls among the free statements. If all partitions shared one statement,
+            # the server would be idle until its end, and then all would be busy at once.
+            most_calls = ceil(len(self._waiting) / (_STATEMENTS - self._in_flight))
             self._in_flight += 1
-            self._tasks.start_soon(self._write_and_start_next, self._take())
+            self._tasks.start_soon(self._write_and_start_next, self._take(most_calls))
 
-    def _take(self) -> list[Pending]:
+    def _take(self, most_calls: int) -> list[Pending]:
         """The calls of the next statement: they share no key, and a call with ranges is alone."""
         taken = [self._waiting.popleft()]
         if taken[0].call.has_ranges:
             return taken
         keys = set(taken[0].call.keys)
         size_bytes = taken[0].call.size_bytes
-        while self._waiting and len(taken) < _CALLS_AT_ONCE:
+        while self._waiting and len(taken) < min(most_calls, _CALLS_AT_ONCE):
             call = self._waiting[0].call
             size_bytes += call.size_bytes
             if call.has_ranges or size_bytes > _BYTES_AT_ONCE or not keys.isdisjoint(call.keys):
