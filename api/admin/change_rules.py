@@ -65,6 +65,17 @@ def change_refusal(
     )
 
 
+def caller_of(
+    headers: Mapping[str, str], peer: str | None, secret: str | None, *, is_signed_in: bool
+) -> str:
+    """The proof that a caller has given, in words for the log."""
+    if secret is not None and _knows(headers.get("Authorization", ""), secret):
+        return "secret"
+    if is_signed_in:
+        return "console"
+    return "same machine" if is_local(peer) else "unknown"
+
+
 def _forbidden(message: str) -> Refusal:
     return Refusal(HTTPStatus.FORBIDDEN, message)
 

@@ -29,6 +29,7 @@ from dynactor.api.admin import (
 )
 from dynactor.api.admin.answers import fault
 from dynactor.api.admin.backup_messages import BACKUPS_PATH
+from dynactor.api.admin.change_log import log_change
 from dynactor.api.admin.change_rules import change_refusal
 from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
 from dynactor.api.admin.fault_routes import FAULTS_PATH
@@ -143,7 +144,13 @@ class _Admin:
         return databases.find(databases.namespace(region, query.get(KEY_ID_PARAMETER, "")))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request to any path."""
+        """Answer a request to any path, and log it if it is a change."""
+        is_signed_in = self._console is not None and self._console.may_use(request)
+        response = await self._answer(request, is_signed_in=is_signed_in)
+        await log_change(request, response.status, self._secret, is_signed_in=is_signed_in)
+        return response
+
+    async def _answer(self, request: web.BaseRequest, *, is_signed_in: bool) -> web.StreamResponse:
         host = request.headers.get("Host", "")
         if not self._access.allows_host(host):
             return _text(
@@ -156,7 +163,7 @@ class _Admin:
             request.headers,
             request.remote,
             self._secret,
-            is_signed_in=console is not None and console.may_use(request),
+            is_signed_in=is_signed_in,
         )
         if self._node is not None and self._node.home is None and request.path not in _OF_ANY_NODE:
             return nodes_routes.not_home(self._node)

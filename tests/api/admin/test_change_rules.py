@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynactor.api.admin.change_rules import change_refusal
+from dynactor.api.admin.change_rules import caller_of, change_refusal
 
 SECRET = "0123456789abcdef"
 HEADERS = {"X-Dynactor-Admin": "1", "Host": "localhost:8001"}
@@ -64,3 +64,22 @@ def test_a_page_that_has_signed_in_needs_no_secret_but_the_header_and_its_own_or
     assert not refused(Origin="http://localhost:8001")
     assert refused(Origin="http://evil.example")
     assert refused(**{"X-Dynactor-Admin": ""})
+
+
+@pytest.mark.parametrize(
+    ("peer", "authorization", "is_signed_in", "caller"),
+    [
+        ("127.0.0.1", "", False, "same machine"),
+        (ELSEWHERE, f"Bearer {SECRET}", False, "secret"),
+        ("127.0.0.1", f"Bearer {SECRET}", True, "secret"),
+        (ELSEWHERE, "", True, "console"),
+        (ELSEWHERE, "Bearer other", False, "unknown"),
+        (None, "", False, "unknown"),
+    ],
+)
+def test_the_log_names_the_proof_of_a_caller(
+    peer: str | None, authorization: str, is_signed_in: bool, caller: str
+) -> None:
+    headers = {"Authorization": authorization}
+    assert caller_of(headers, peer, SECRET, is_signed_in=is_signed_in) == caller
+    assert caller_of(headers, peer, None, is_signed_in=is_signed_in) != "secret"

@@ -1,0 +1,40 @@
+"""Logs changes over the admin port: what was changed, by whom, and from where.
+
+Each change is one line, also if it is refused. With ``--log-format json`` the lines are JSON. A
+line has no body and no secret. Reads of the console's pages are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from dynactor.api.admin.change_rules import caller_of
+from dynactor.api.console.door import reads_only
+
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_TARGET_HEADER: Final = "X-Amz-Target"
+
+_log = structlog.get_logger("admin")
+
+
+async def log_change(
+    request: web.BaseRequest, http_status: int, secret: str | None, *, is_signed_in: bool
+) -> None:
+    """Log a request that has been answered, if it would change something."""
+    if request.method in _READING:
+        return
+    target = request.headers.get(_TARGET_HEADER, "")
+    if target and reads_only(target, await request.read()):
+        return
+    _log.info(
+        "change_requested",
+        method=request.method,
+        path=request.path,
+        operation=target.partition(".")[2],
+        http_status=http_status,
+        caller=caller_of(request.headers, request.remote, secret, is_signed_in=is_signed_in),
+        address=request.remote,
+    )
