@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -18,6 +20,9 @@ from dynactor.api.access.policy_files import (
 from dynactor.api.http.access_keys import BadCredentialsFile, access_keys, read_profiles
 from dynactor.api.http.signature import Signatures
 from dynactor.api.serve.file_watch import FileWatch
+
+# Permissions of the group and of other users.
+_OTHERS: Final = 0o077
 
 _log = structlog.get_logger(__name__)
 
@@ -51,6 +56,7 @@ def key_watch(
         except (BadCredentialsFile, BadPolicyFile) as error:
             _log.warning("access_keys_unchanged", reason=str(error))
             return
+        _warn_of_readers(path)
         signatures.replace(access_keys(profiles))
         if registry is not None:
             registry.replace(identities)
@@ -60,3 +66,13 @@ def key_watch(
     # The files may have changed since the options were read.
     reload()
     return watch
+
+
+def _warn_of_readers(path: Path) -> None:
+    # The file may have been deleted since it was read.
+    with suppress(OSError):
+        if path.stat().st_mode & _OTHERS:
+            _log.warning(
+                "access_keys_exposed",
+                reason=f"other users of the machine may read the secrets: chmod 600 {path}",
+            )

@@ -76,3 +76,15 @@ def test_a_pipe_is_not_watched(tmp_path: Path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     assert key_watch(path, Signatures((ONE,))) is None
+
+
+@pytest.mark.parametrize(("mode", "is_reported"), [(0o600, False), (0o640, True), (0o604, True)])
+def test_a_file_that_other_users_may_read_is_reported(mode: int, is_reported: bool, tmp_path: Path):
+    path = tmp_path / "keys"
+    path.write_text(text_of(ONE))
+    path.chmod(mode)
+    with structlog.testing.capture_logs() as lines:
+        key_watch(path, Signatures((ONE,)))
+    reports = [line["reason"] for line in lines if line["event"] == "access_keys_exposed"]
+    assert bool(reports) is is_reported
+    assert all(f"chmod 600 {path}" in report for report in reports)
