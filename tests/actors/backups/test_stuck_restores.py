@@ -122,10 +122,11 @@ async def test_a_table_can_be_deleted_when_only_one_of_its_indexes_makes_progres
             backfill = store.gate_before(commits_of(key_layout.backfill_cursor(table_id, 3)))
             subscriber = key_layout.index_subscriber(table_id, 3)
             first_log = key_layout.checkpoint(subscriber, table.partitions.map.numbers[0])
-            await until(lambda: backfill.is_reached)
+            await until(lambda: table.definition.restore_phase == "INDEXES")
             full.is_full_for = is_catalog
             with capture_logs() as logs:
                 await until(lambda: any(each["event"] == "catalog_change_delayed" for each in logs))
+            await until(lambda: backfill.is_reached)
             # The store refuses the next phase of index 2. Index 3 enters a phase in memory.
             catching_up = store.gate_before(loads_of(first_log))
             backfill.open()
