@@ -189,9 +189,12 @@ async def test_the_error_for_an_unwritable_backup_directory_says_why(
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[Path]:
-    """A directory on another file system: Linux's /dev/shm in memory."""
-    with TemporaryDirectory(dir="/dev/shm") as directory:
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A directory on another file system than the test's: in memory, or on the disk."""
+    device = tmp_path.stat().st_dev
+    places = (Path("/dev", "shm"), Path.home(), Path(__file__).parent)
+    place = next(place for place in places if place.exists() and place.stat().st_dev != device)
+    with TemporaryDirectory(dir=place) as directory:
         yield Path(directory)
 
 
