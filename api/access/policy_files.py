@@ -9,13 +9,13 @@ from typing import Annotated, Final
 
 from msgspec import Meta, MsgspecError, Struct, convert
 
-from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.api.access.identities import Identities, Role
 from dynactor.api.http.access_keys import Profile
 from dynactor.model.access.decision import Grants
 from dynactor.model.access.document import Node, PolicyError, parse_json
 from dynactor.model.access.policy import Policy, parse_policy, policy_of
 from dynactor.model.access.principal import user
+from dynactor.model.account import ACCOUNT_ID
 
 # IAM User Guide, "IAM and AWS STS quotas": names of users.
 _USER_NAME: Final = re.compile(r"[A-Za-z0-9+=,.@_-]{1,64}\Z")
@@ -44,7 +44,6 @@ def read_identities(profiles: Sequence[Profile], directory: Path) -> Identities:
         BadPolicyFile: a file is not a policy or a role, or a policy does not exist.
     """
     policies = read_policies(directory)
-    account = DatabaseSettings().account_id
     users = {}
     for profile in profiles:
         if _USER_NAME.match(profile.name) is None:
@@ -53,7 +52,7 @@ def read_identities(profiles: Sequence[Profile], directory: Path) -> Identities:
                 "digits and +=,.@_-"
             )
         users[profile.key.access_key_id] = Grants(
-            user(profile.name, account, profile.tags),
+            user(profile.name, ACCOUNT_ID, profile.tags),
             _named(policies, profile.policies, f"the profile [{profile.name}]", directory),
         )
     roles = [_read_role(path, policies, directory) for path in role_paths(directory)]
@@ -62,11 +61,10 @@ def read_identities(profiles: Sequence[Profile], directory: Path) -> Identities:
 
 def open_identities(profiles: Sequence[Profile]) -> Identities:
     """The users of a server without policies: each may do everything."""
-    account = DatabaseSettings().account_id
     return Identities(
         {
             profile.key.access_key_id: Grants(
-                user(profile.name, account, profile.tags), [EVERYTHING]
+                user(profile.name, ACCOUNT_ID, profile.tags), [EVERYTHING]
             )
             for profile in profiles
         }

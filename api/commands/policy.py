@@ -10,11 +10,11 @@ from typing import Annotated, Final, Literal, NoReturn
 from cyclopts import App, Parameter
 from msgspec import MsgspecError, Struct, json
 
-from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.api.access.policy_files import BadPolicyFile, read_policy
 from dynactor.model.access.decision import Grants, denial_text
 from dynactor.model.access.explanation import explain, warnings
 from dynactor.model.access.principal import user
+from dynactor.model.account import ACCOUNT_ID
 
 _UNEXPECTED: Final = 1
 _FAILED: Final = 2
@@ -81,9 +81,7 @@ def decide(
     except BadPolicyFile as error:
         _give_up(str(error))
     pairs = [tag.partition("=") for tag in tags]
-    principal = user(
-        user_name, DatabaseSettings().account_id, {key: value for key, _, value in pairs}
-    )
+    principal = user(user_name, ACCOUNT_ID, {key: value for key, _, value in pairs})
     grants = Grants(principal, [parsed])
     for warning in warnings(grants):
         sys.stdout.write(f"warning: {warning}\n")

@@ -50,6 +50,7 @@ _ACCESS: Final = Group("Addresses and access", sort_key=1)
 _KEYS: Final = Group("Keys and policies", sort_key=1)
 _TLS: Final = Group("TLS", sort_key=2)
 _DATA: Final = Group("Data", sort_key=2)
+_COPIES: Final = Group("Backups and buckets", sort_key=2)
 _REGIONS: Final = Group("Regions and compatibility", sort_key=2)
 _ADMIN: Final = Group("Admin port", sort_key=3)
 _PROCESS: Final = Group("Process", sort_key=3)
@@ -125,18 +126,18 @@ class ServeOptions:
     """Memory for cached data, in MiB, at least 1. Default: a sixteenth of the memory of the machine
     or control group, at least 256, at most a quarter."""
 
-    backup_dir: Annotated[Path | None, Parameter(group=_DATA)] = None
+    backup_dir: Annotated[Path | None, Parameter(group=_COPIES)] = None
     """Directory for the backups of dynactor backup, on the same file system as the data."""
 
-    bucket: Annotated[tuple[str, ...], Parameter(group=_DATA, negative=())] = ()
+    bucket: Annotated[tuple[str, ...], Parameter(group=_COPIES, negative=())] = ()
     """Bucket for exports and imports, as NAME=URL: exports=file:///var/exports, or exports=s3://BUCKET
     with the extra dynactor[s3]. Repeat the option for several buckets."""
 
-    seed: Annotated[Path | None, Parameter(group=_DATA)] = None
+    seed: Annotated[Path | None, Parameter(group=_COPIES)] = None
     """Directory with a folder for each table: table.json and data files, as dynactor export writes
     them. Tables that do not exist are filled before the server answers."""
 
-    serve_backup: Annotated[bool, Parameter(group=_DATA, negative=())] = False
+    serve_backup: Annotated[bool, Parameter(group=_COPIES, negative=())] = False
     """Allow a backup as --data-dir. The server changes the backup, so it is no longer one."""
 
     admin_port: Annotated[UInt16 | None, Parameter(group=_ADMIN)] = None

@@ -112,6 +112,7 @@ ROOMS = {
         {"api", "model", "storage"},
     ),
     ("load", "--endpoint", "http://127.0.0.1:9"): (CLIENT | {"rich"}, {"api", "load"}),
+    ("policy", "test", "/nonexistent", "/nonexistent"): (CLIENT, {"api", "model"}),
 }
 # Commands that use DynamoDB's API through aiohttp.
 REQUESTS = [
