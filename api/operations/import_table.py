@@ -7,7 +7,6 @@ from msgspec import json
 from dynactor.api.answers import transfers
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.table_request import (
     attribute_definitions,
     given,
@@ -57,7 +56,7 @@ def _check_ion() -> None:
 def _new_table(parameters: structures.TableCreationParametersShape) -> NewTable:
     indexes = parameters.GlobalSecondaryIndexes
     return NewTable(
-        table_name(parameters.TableName),
+        parameters.TableName,
         key_elements(parameters.KeySchema),
         attribute_definitions(parameters.AttributeDefinitions),
         None,

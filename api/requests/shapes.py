@@ -147,10 +147,12 @@ ListContributorInsightsLimit: TypeAlias = Annotated[
 ]
 RecoveryPeriodInDays: TypeAlias = Annotated[int, Meta(ge=1, le=RECOVERY_DAYS)]
 ScanTotalSegments: TypeAlias = Annotated[int, Meta(ge=1, le=SCAN_TOTAL_SEGMENTS)]
-# Exports and imports. The service model has no length for a token.
-ClientToken: TypeAlias = Annotated[str, Meta(pattern=r"^[^\$]+\Z")]
+# Exports and imports. The service model has no length for a token. These two patterns have `^` and
+# `$` in the model, so messages show them.
+ClientToken: TypeAlias = Annotated[str, Meta(pattern=r"^^[^\$]+$\Z")]
 S3Bucket: TypeAlias = Annotated[
-    str, Meta(max_length=BUCKET_NAME_CHARACTERS, pattern=r"^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+\Z")
+    str,
+    Meta(max_length=BUCKET_NAME_CHARACTERS, pattern=r"^^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$\Z"),
 ]
 S3BucketOwner: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]{12}\Z")]
 S3Prefix: TypeAlias = Annotated[str, Meta(max_length=BUCKET_PREFIX_CHARACTERS)]

@@ -491,7 +491,7 @@ class InputFormatOptionsShape(Shape, frozen=True):
 class TableCreationParametersShape(Shape, frozen=True):
     """The table that an import creates."""
 
-    TableName: shapes.NewTableName
+    TableName: shapes.PlainTableName
     AttributeDefinitions: list[AttributeDefinitionShape]
     KeySchema: TableKeySchemaShape
     BillingMode: shapes.BillingMode | None = None

@@ -27,13 +27,15 @@ _ONE_MEMBER_MORE = (
     "optional in the model for the sake of GlobalTableSourceArn, which is not served; "
     "without it DynamoDB asks for both"
 )
+_TWO_KEYS = "the service refuses more than two, which the model allows"
 
 # The keys are a member and the kind of difference: "member", "type", "required", "min", "max",
 # "pattern", "long" or "enum".
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("CreateTable.AttributeDefinitions", "required"): _ONE_MEMBER_MORE,
     ("CreateTable.KeySchema", "required"): _ONE_MEMBER_MORE,
-    ("CreateTable.KeySchema", "max"): "the service refuses more than two, which the model allows",
+    ("CreateTable.KeySchema", "max"): _TWO_KEYS,
+    ("ImportTable.TableCreationParameters.KeySchema", "max"): _TWO_KEYS,
 }
 # Shapes of the model whose constraints other code checks, for all inputs.
 CHECKED_ELSEWHERE = {
