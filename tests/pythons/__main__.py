@@ -20,7 +20,7 @@ from tests.pythons.interpreters import PROJECT, Interpreter
 _ROOMS: Final = ("tests/model", "tests/storage", "tests/streams")
 _WIRE: Final = "tests/wire"
 # Number of parts into which --in-turn divides the files of the wire tests, to save time.
-_PARTS: Final = 2
+_PARTS: Final = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--in-turn",
         action="store_true",
-        help="use one interpreter, a different one each day, and half of the files in tests/wire",
+        help="use one interpreter, another one each day, and a quarter of the files in tests/wire",
     )
     parser.add_argument("--workers", default=os.environ.get("WORKERS", "2"))
     options = parser.parse_args(arguments)
