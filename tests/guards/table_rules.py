@@ -42,6 +42,15 @@ def _change(name: str, message: str, member: str, **members: Any) -> Rule:
     return Rule(f"changed tables: {name}", message, named(member), broken)
 
 
+def _export(name: str, message: str, member: str, **members: Any) -> Rule:
+    """A rule that an export with these members breaks."""
+
+    def broken(_site: Site, _member: str) -> Broken:
+        return {"": lambda: {"TableArn": TABLE, "S3Bucket": "a-bucket", **members}}
+
+    return Rule(f"exports: {name}", message, named(member), broken)
+
+
 def _definitions(*names: str) -> list[Request]:
     return [{"AttributeName": name, "AttributeType": "S"} for name in names]
 
@@ -83,7 +92,44 @@ def _index_rules(member: str, index: Request, most: int) -> Iterator[Rule]:
     yield rule("included names once", "[Dd]uplicate", [_including(index, "y", "y")], "x")
 
 
+_INCREMENTAL: Final[Request] = {
+    "ExportType": "INCREMENTAL_EXPORT",
+    "IncrementalExportSpecification": {"ExportFromTime": 1},
+}
+_FILTER: Final[Request] = {"FilterExpression": "attribute_exists(#a)"}
+
 TABLE_RULES: Final = (
+    _create(
+        "settings that are supported",
+        "not supported",
+        "GlobalTableSettingsReplicationMode",
+        GlobalTableSettingsReplicationMode="ENABLED",
+    ),
+    _create(
+        "known elements of a policy",
+        "Unknown",
+        "ResourcePolicy",
+        ResourcePolicy='{"Version": "2012-10-17", "Statement": [], "Unknown": 1}',
+    ),
+    _export(
+        "a period",
+        "if and only if",
+        "IncrementalExportSpecification",
+        ExportType="INCREMENTAL_EXPORT",
+    ),
+    _export(
+        "no filter of a period",
+        "not supported yet for incremental",
+        "FilterSpecification",
+        **_INCREMENTAL,
+        FilterSpecification={**_FILTER, "ExpressionAttributeNames": {"#a": "v"}},
+    ),
+    _export(
+        "placeholders of a filter",
+        "invalid key: Syntax error",
+        "FilterSpecification",
+        FilterSpecification={**_FILTER, "ExpressionAttributeNames": {"#a": "v", "b": "w"}},
+    ),
     _create(
         "defined keys",
         "have no definition|not defined",

@@ -558,6 +558,21 @@ ORDERS: Final = (
     await owner.put(record, puts=balances, range_deletes=range_deletes)""",
         "tests/actors/catalog/test_refused_changes.py",
         [
+            "test_a_setting_whose_change_was_refused_is_shown_as_before",
+        ],
+    ),
+    Fault(
+        "new definition shows before it is stored",
+        "actors/catalog/definition_commit.py",
+        """\
+            balances = table.throttle.rows_before(definition)
+            with stored.during:""",
+        """\
+            balances = table.throttle.rows_before(definition)
+            table.record = stored.record
+            with stored.during:""",
+        "tests/actors/catalog/test_refused_changes.py",
+        [
             "test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled",
         ],
     ),
@@ -668,7 +683,7 @@ ORDERS: Final = (
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled",
+            "test_a_setting_whose_change_was_refused_is_shown_as_before",
         ],
     ),
     Fault(

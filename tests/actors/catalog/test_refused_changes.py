@@ -11,6 +11,7 @@ from dynactor.actors.catalog.destination_phases import DisableDestination
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings, subscriber_id
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
+from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full
 from tests.support.databases.databases import put, running_database, table_definition, thread
@@ -87,6 +88,15 @@ async def test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled() ->
             await switch(database, "Thread", "at", enabled=False)
         assert table.definition == before
         assert table.followers.following(subscriber_id(table)) is not None
+
+
+async def test_a_setting_whose_change_was_refused_is_shown_as_before() -> None:
+    async with stepped_database() as (store, database):
+        await database.create_table(table_definition())
+        refuse_changes(store)
+        with pytest.raises(InternalServerError, match="the disk is full"):
+            await database.update_table("Thread", TableEdit(deletion_protection=True))
+        assert not database.table("Thread").definition.deletion_protection
 
 
 async def test_the_catalog_can_be_changed_after_a_change_was_lost() -> None:
