@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
+from itertools import count
+from typing import Final, TypeVar
 
+from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import Catalog, CatalogHead, TableRecord
-from dynactor.storage.store import Conflict, Group, Locked, Store, Unknown
+from dynactor.storage.store import Conflict, Fenced, Group, Locked, Store, Unknown
+
+DoneT = TypeVar("DoneT")
 
 _COUNT_BYTES: Final = 8
+# Number of conflicts before the catalog is loaded again.
+_MOST_CONFLICTS: Final = 10
 
 
 class CatalogOwner:
@@ -113,13 +119,37 @@ class CatalogOwner:
         await self._commit([group, *heads], puts, (), range_deletes, discards=discards)
         del self._records[name]
 
-    @asynccontextmanager
-    async def locked(self, record: TableRecord, numbers: Sequence[int]) -> AsyncIterator[None]:
-        """Lock a table's record and the heads of these partitions until the next commit.
+    async def past_conflicts(
+        self,
+        record: TableRecord,
+        numbers: Sequence[int],
+        commit: Callable[[dict[int, bytes]], Awaitable[DoneT]],
+    ) -> DoneT:
+        """Commit a change of a table that compares the heads of these partitions.
+
+        ``commit`` gets the stored heads by number. After a ``Conflict`` it is called again.
 
         Raises:
-            StoreError: see the store's ``locked``.
+            Conflict: another node has changed the table, or too many conflicts.
+            StoreError: see the store's ``commit`` and ``locked``.
         """
+        for conflicts in count():
+            # A partition that writes all the time changes its head all the time.
+            is_busy = conflicts >= CONFLICTS_BEFORE_LOCK
+            async with self._lock(record, numbers) if is_busy else nullcontext():
+                heads = await self._heads(record, numbers)
+                try:
+                    return await commit(heads)
+                except Fenced:
+                    raise
+                except Conflict:
+                    if conflicts == _MOST_CONFLICTS:
+                        raise
+        raise AssertionError
+
+    @asynccontextmanager
+    async def _lock(self, record: TableRecord, numbers: Sequence[int]) -> AsyncIterator[None]:
+        """Lock a table's record and the heads of these partitions until the next commit."""
         keys = [key_layout.table_record(record.definition.name)]
         keys += map(key_layout.partition_head, numbers)
         async with self._store.locked(keys) as locked:
@@ -129,13 +159,8 @@ class CatalogOwner:
             finally:
                 self._locked = None
 
-    async def heads(self, record: TableRecord, numbers: Sequence[int]) -> dict[int, bytes]:
-        """The stored heads of these partitions of a table, by number.
-
-        Raises:
-            Conflict: another node has changed the table.
-            StoreError: they can't be read.
-        """
+    async def _heads(self, record: TableRecord, numbers: Sequence[int]) -> dict[int, bytes]:
+        """The stored heads of these partitions of a table, by number."""
         name = record.definition.name
         rows = self._locked or self._store.latest
         stored, *values = await rows.load(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import count
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table import TableDefinition
 from dynactor.storage.catalog import (
@@ -21,10 +19,7 @@ from dynactor.storage.catalog import (
     decode_partition_head,
     raised_head,
 )
-from dynactor.storage.store import Conflict, Fenced, Group
-
-# Number of conflicts before the catalog is loaded again.
-MOST_CONFLICTS: Final = 10
+from dynactor.storage.store import Group
 
 
 class Stored(NamedTuple):
@@ -76,47 +71,38 @@ async def redefine(
     version = table.record.definition_version + 1
     record = structs.replace(table.record, definition=definition, definition_version=version)
     numbers = [partition.number for partition in record.partitions]
-    for conflicts in count():
-        # Partitions that write all the time change their heads all the time.
-        is_busy = conflicts >= CONFLICTS_BEFORE_LOCK
-        async with owner.locked(record, numbers) if is_busy else nullcontext():
-            stored_heads = await owner.heads(record, numbers)
-            heads = {n: decode_partition_head(head) for n, head in stored_heads.items()}
-            for number, loaded in (content or {}).items():
-                heads[number] = structs.replace(
-                    heads[number],
-                    item_counts=loaded.item_counts,
-                    sizes_bytes=loaded.sizes_bytes,
-                )
-            stored = storing(record, {number: head.counter for number, head in heads.items()})
-            raised = [
-                raised_head(
-                    number, stored_heads[number], structs.replace(head, definition_version=version)
-                )
-                for number, head in heads.items()
-            ]
-            balances = table.throttle.rows_before(definition)
-            with stored.during:
-                try:
-                    await owner.put(
-                        stored.record,
-                        head=stored.catalog_head,
-                        puts=[*stored.puts, *balances],
-                        deletes=stored.deletes,
-                        range_deletes=stored.range_deletes,
-                        discards=stored.discards,
-                        heads=[*raised, *stored.heads],
-                    )
-                except Fenced:
-                    raise
-                except Conflict:
-                    if conflicts == MOST_CONFLICTS:
-                        raise
-                    continue
-        table.record = stored.record
-        # A decision that writes nothing makes no commit, so it meets no conflict.
-        table.partitions.heads_changed()
-        return
+
+    async def commit(stored_heads: dict[int, bytes]) -> TableRecord:
+        heads = {n: decode_partition_head(head) for n, head in stored_heads.items()}
+        for number, loaded in (content or {}).items():
+            heads[number] = structs.replace(
+                heads[number],
+                item_counts=loaded.item_counts,
+                sizes_bytes=loaded.sizes_bytes,
+            )
+        stored = storing(record, {number: head.counter for number, head in heads.items()})
+        raised = [
+            raised_head(
+                number, stored_heads[number], structs.replace(head, definition_version=version)
+            )
+            for number, head in heads.items()
+        ]
+        balances = table.throttle.rows_before(definition)
+        with stored.during:
+            await owner.put(
+                stored.record,
+                head=stored.catalog_head,
+                puts=[*stored.puts, *balances],
+                deletes=stored.deletes,
+                range_deletes=stored.range_deletes,
+                discards=stored.discards,
+                heads=[*raised, *stored.heads],
+            )
+        return stored.record
+
+    table.record = await owner.past_conflicts(record, numbers, commit)
+    # A decision that writes nothing makes no commit, so it meets no conflict.
+    table.partitions.heads_changed()
 
 
 async def store(

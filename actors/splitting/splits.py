@@ -12,19 +12,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
-from itertools import count
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import structlog
 from msgspec import structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.definition_commit import MOST_CONFLICTS
 from dynactor.actors.catalog.streams import StreamRegistry, stream_row
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.partition import partition_map
-from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
 from dynactor.actors.partition.partition_actors import PartitionActors
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.runtime.clock import Clock
@@ -46,7 +42,7 @@ from dynactor.storage.catalog import (
     ended_head,
     new_head,
 )
-from dynactor.storage.store import Conflict, Fenced, Row, Store
+from dynactor.storage.store import Row, Store
 from dynactor.streams import change_log
 from dynactor.streams.shard import Stream
 
@@ -255,35 +251,26 @@ class Splitter:
         The commit compares the parent's head. So the counter in the head is that of the last change
         in the parent's log.
         """
-        parent, record = message.number, table.record
-        for conflicts in count():
-            # A partition that writes all the time changes its head all the time.
-            is_busy = conflicts >= CONFLICTS_BEFORE_LOCK
-            async with self._owner.locked(record, [parent]) if is_busy else nullcontext():
-                stored = (await self._owner.heads(record, [parent]))[parent]
-                head = decode_partition_head(stored)
-                split = (self._split_index if message.index_id else self._split_table)(
-                    table, message, head
-                )
-                try:
-                    await self._owner.put(
-                        split.record,
-                        head=split.catalog_head,
-                        heads=[
-                            ended_head(parent, stored),
-                            *map(new_head, split.children, head.divided(message.share)),
-                        ],
-                        puts=[*map(stream_row, split.streams), *split.rows],
-                        discards=split.discards,
-                    )
-                except Fenced:
-                    raise
-                except Conflict:
-                    if conflicts == MOST_CONFLICTS:
-                        raise
-                    continue
+        parent = message.number
+
+        async def commit(heads: dict[int, bytes]) -> _Split:
+            head = decode_partition_head(heads[parent])
+            split = (self._split_index if message.index_id else self._split_table)(
+                table, message, head
+            )
+            await self._owner.put(
+                split.record,
+                head=split.catalog_head,
+                heads=[
+                    ended_head(parent, heads[parent]),
+                    *map(new_head, split.children, head.divided(message.share)),
+                ],
+                puts=[*map(stream_row, split.streams), *split.rows],
+                discards=split.discards,
+            )
             return split
-        raise AssertionError
+
+        return await self._owner.past_conflicts(table.record, [parent], commit)
 
     def _split_table(self, table: Table, message: SplitPartition, head: PartitionHead) -> _Split:
         parent, record = message.number, table.record
