@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-# A member whose beat stands still for so many renewals of an observer has failed.
+# A member has failed when its beat stays the same for this number of the observer's renewals.
 STILL_BEATS: Final = 5
 
 

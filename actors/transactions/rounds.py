@@ -3,7 +3,7 @@
 If no round is running, a ready transaction leads one, for all that are ready then or a few turns of
 the event loop later. Transactions that become ready later wait for the next round. Each partition
 is asked once to join, for all transactions of the round that it has prepared, and hands over one
-group. One commit of all groups is the decision. So many transactions cost hardly more joins,
+group. One commit of all groups is the decision. Many transactions therefore need hardly more joins,
 messages and commits than one. The transactions of a round share no item, because each has claimed
 its items. Each gets its own outcome: if they can't be joined or committed together, they are tried
 one by one.

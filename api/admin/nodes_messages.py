@@ -10,7 +10,7 @@ NODES_PATH: Final = "/nodes"
 
 
 class NodeState(Struct, frozen=True):
-    """A member of the cluster. ``missed_beats``: its row has stood still for so many renewals."""
+    """A member of the cluster. ``missed_beats`` counts the renewals since its row last changed."""
 
     name: str
     address: str

@@ -71,7 +71,7 @@ async def index_cost(database: Database, table: Table, query: Mapping[str, str])
     facts = await _facts(database, table)
     key = table.definition.key_schema
     predicted = await anyio.to_thread.run_sync(partial(forecast, index, key, facts.sample))
-    # A write of the mean size takes so many units of the table.
+    # The units of one write to the table, for an item of the mean size.
     units = write_units(facts.average_item_bytes or KIB)
     asked = facts.asked("writes")
     seconds = max(1.0, facts.use.now - facts.traffic.start_epoch_seconds)

@@ -337,7 +337,7 @@ class Protocol:
         await self.wait_idle(_PENDING_SECONDS)
 
     async def wait_idle(self, seconds: float) -> None:
-        """Wait at most so many seconds for pending requests; new ones take a detour."""
+        """Wait for pending requests, at most ``seconds``. New requests take the detour."""
         if self._pending_count:
             self._idle = asyncio.Event()
             with anyio.move_on_after(seconds):

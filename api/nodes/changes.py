@@ -20,7 +20,7 @@ class Changes:
         self._next = None
 
     async def wait(self, seconds: float) -> None:
-        """Wait for the next change, or for so many seconds."""
+        """Wait for the next change, at most ``seconds``."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         with anyio.move_on_after(seconds):

@@ -163,7 +163,7 @@ class Outbox:
         return frames
 
     async def wait_sent(self, most_bytes: int) -> None:
-        """Wait until at most so many bytes are unsent."""
+        """Wait until at most ``most_bytes`` are unsent."""
         while self.size_bytes > most_bytes:
             self._sent = asyncio.get_running_loop().create_future()
             await self._sent

@@ -30,7 +30,7 @@ from dynactor.model.members import Member
 from dynactor.storage.store import CannotOpen, InUse, Store, StoreError, Unavailable
 from dynactor.storage.store_figures import EngineFigures, StoreFigures
 
-# Another node may become the home when the home's beat stands still for so many renewals.
+# Another node may become the home when the home's beat stays the same for this number of renewals.
 _SUSPECT_BEATS: Final = 2
 _TRY_SECONDS: Final = 0.1
 _START_SECONDS: Final = 15.0

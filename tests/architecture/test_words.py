@@ -33,6 +33,7 @@ HARD_SENTENCES: Final = (
     ("The reader has to be begun anew.", "'anew'"),
     ("Give back the units of a request that came to nothing.", "'came to nothing'"),
     ("Of so many item collections the sizes are kept in memory.", "opens with 'Of'"),
+    ("Wait at most so many seconds.", "'so many'"),
     ("Orders that are worked off one after another.", "'worked off'"),
     ("Throttled: so it is.", "'so it is.'"),
     ("What is sent from now on goes nowhere.", "opens with 'What'"),

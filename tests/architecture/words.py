@@ -32,7 +32,7 @@ PHRASES: Final = {
     r"in hand\b": "pending, in flight",
     r"anew\b": "again, restarted",
     r"(came|comes?|coming) to nothing\b": "failed, rejected",
-    r"of so many\b": "number of",
+    r"(?<!, )so (many|few)\b": "the number, the limit, therefore",
     r"worked off\b": "processed",
     r"(takes?|took|taking) (no |little |more |much )?room\b": "uses memory, uses space",
     r"for good\b": "permanently",

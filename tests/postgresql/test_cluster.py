@@ -142,7 +142,7 @@ class SdkWriters:
             thread.join()
 
     def wait_writes(self, number: int) -> None:
-        """Wait until so many more writes are acknowledged, or one has failed."""
+        """Wait until ``number`` more writes are acknowledged, or one has failed."""
         ends_at = monotonic() + 60
         with self._changed:
             enough = len(self._written) + number

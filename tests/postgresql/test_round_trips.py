@@ -183,7 +183,7 @@ async def answered(
     return body
 
 
-async def test_each_operation_takes_so_many_round_trips(postgresql: Postgresql) -> None:
+async def test_the_round_trips_of_each_operation(postgresql: Postgresql) -> None:
     async with running(postgresql) as (dynamodb, _, proxy):
         found = [await round_trips(dynamodb, proxy, case) for case in CASES]
     expected = "\n".join(f"{case.round_trips} {case.operation}" for case in CASES)

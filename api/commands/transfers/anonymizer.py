@@ -25,7 +25,7 @@ _EACH: Final = "[*]"
 _PATH: Final = re.compile(r"[^.\[\]]+(\[\*\])*(\.[^.\[\]]+(\[\*\])*)*")
 _STEP: Final = re.compile(r"\[\*\]|[^.\[\]]+")
 _HASH_BYTES: Final = 16
-# A number has at most 38 digits, and so many bytes have at most 37.
+# An integer of 15 bytes has at most 37 digits. DynamoDB allows 38 digits.
 _NUMBER_BYTES: Final = 15
 _SETS: Final = {"SS": "S", "NS": "N", "BS": "B"}
 _SHOWN_PATHS: Final = 1_000

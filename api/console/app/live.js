@@ -43,7 +43,7 @@ const KEPT_SECONDS = 120;
 const KEPT_SPLITS = 20;
 const RETRY_SECONDS = 2;
 const MEAN_SECONDS = 3;
-// So many partitions are listed at once.
+// The list of partitions starts open up to this number of them.
 const FEW_PARTITIONS = 32;
 // A smaller range of hashes is a part of the items of one partition key.
 const KEY_RANGE = 1e-9;

@@ -124,7 +124,7 @@ def attribute(random: Random, name: str) -> Value:
 
 
 def key_value(random: Random, type_name: str) -> Value:
-    """A valid key value, from so few values that keys repeat."""
+    """A valid key value, from a few values, so that keys repeat."""
     match type_name:
         case "S":
             return {"S": random.choice(STRINGS[:5])}

@@ -3,7 +3,7 @@ import java.io.InputStreamReader;
 import java.util.Base64;
 import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 
-/** Base64 keys on standard input, a line each; their partitions among so many on standard output. */
+/** Reads a Base64 key from each line. Prints its partition; the argument is the partition count. */
 public final class PartitionOf {
     public static void main(String[] arguments) throws Exception {
         int partitionCount = Integer.parseInt(arguments[0]);
