@@ -10,7 +10,6 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from hashlib import md5
-from itertools import count
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -31,7 +30,6 @@ class DirectoryBucket:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._numbers = count(1)
 
     async def objects(self, prefix: str) -> list[StoredObject]:
         """The objects whose keys begin with this prefix, sorted by key; raises as the port."""
@@ -82,7 +80,10 @@ class DirectoryBucket:
             self._check_root()
             path = self._path(key)
             path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.parent / f"{_UNFINISHED}{os.getpid()}-{next(self._numbers)}"
+            # A repeated export replaces the files that it left behind at a crash. Open a new file,
+            # because an existing one may be a symbolic link.
+            unfinished = path.parent / f"{_UNFINISHED}{path.name}"
+            unfinished.unlink(missing_ok=True)
             return _FileWriter(path, unfinished, unfinished.open("xb"))
 
     def _check_root(self) -> None:
@@ -155,6 +156,7 @@ def _reporting(*, is_ignored: bool = False) -> Iterator[None]:
     except PermissionError as error:
         if not is_ignored:
             raise BucketError("S3AccessDenied", f"Access Denied: {error}") from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        # ValueError: the key has a character that no path can have.
         if not is_ignored:
             raise BucketError("S3InternalError", str(error)) from error

@@ -112,7 +112,11 @@ async def test_writes_after_the_answer_are_not_exported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("bucket", "prefix", "code"),
-    [("unknown", "", "S3NoSuchBucket"), (BUCKET, "../outside", "S3AccessDenied")],
+    [
+        ("unknown", "", "S3NoSuchBucket"),
+        (BUCKET, "../outside", "S3AccessDenied"),
+        (BUCKET, "a\0b", "S3InternalError"),
+    ],
 )
 async def test_an_export_whose_bucket_fails_has_no_manifest(
     tmp_path: Path, bucket: str, prefix: str, code: str

@@ -43,6 +43,24 @@ async def test_nothing_is_left_of_an_aborted_object(tmp_path: Path) -> None:
     assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
 
 
+async def test_an_object_is_written_again_after_a_crash(tmp_path: Path) -> None:
+    # A server in a container has the same process id after a restart.
+    crashed = await DirectoryBucket(tmp_path).writer("a")
+    await crashed.write(b"12")
+    await DirectoryBucket(tmp_path).put("a", b"3")
+    assert await asyncio.to_thread(lambda: [each.name for each in tmp_path.iterdir()]) == ["a"]
+    assert await read_whole(DirectoryBucket(tmp_path), "a") == b"3"
+    await crashed.abort()
+
+
+async def test_an_unfinished_object_is_not_written_through_a_link(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    await asyncio.to_thread(root.mkdir)
+    await asyncio.to_thread((root / ".dynactor-unfinished-a").symlink_to, outside)
+    await DirectoryBucket(root).put("a", b"1")
+    assert not await asyncio.to_thread(outside.exists)
+
+
 @pytest.mark.parametrize("key", ["../x", "/x", "a/../../x", "a//b", "", "a/.", "link/x"])
 async def test_no_key_leaves_the_directory(tmp_path: Path, key: str) -> None:
     root = tmp_path / "root"
