@@ -84,6 +84,7 @@ from dynactor.model.errors import (
 from dynactor.model.tables.table import StreamingDestination
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.tables.table_rules import check_deletable
+from dynactor.model.transfers.table_export import TableExport
 from dynactor.storage import catalog, table_backups
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.open_buckets import Buckets
@@ -487,7 +488,7 @@ class DatabaseActor:
             case DeleteTableBackup():
                 return await self._table_backups.delete(message)
             case ExportTable():
-                return await self._exports.begin(message)
+                return await self._begin_export(message)
             case ImportTable():
                 begun = await self._imports.begin(message)
                 table = self._tables.same(begun.table_name, begun.table_id)
@@ -528,6 +529,14 @@ class DatabaseActor:
         backup = await self._table_backups.create(message)
         self._streams.attach(await self._tables[message.table_name].followers.feeds())
         return backup
+
+    async def _begin_export(self, message: ExportTable) -> TableExport:
+        export = await self._exports.begin(message)
+        # The request may repeat one for a table that is deleted by now.
+        table = self._tables.get(message.table_name)
+        if table is not None and table.definition.records_changes:
+            self._streams.attach(await table.followers.feeds())
+        return export
 
     async def _start_replay(self, message: StartReplay) -> ReplayProgress:
         table = self._tables.settled(message.name)

@@ -21,8 +21,6 @@ from dynactor.model.errors import (
 from dynactor.model.keys import key as keys
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete
-from dynactor.storage.store import Store
-from dynactor.streams import change_log
 from tests.support.databases.backed_up import (
     CutStore,
     WithoutCursors,
@@ -45,6 +43,7 @@ from tests.support.databases.recovered import (
     enable_recovery,
     items_of,
     rebuilt,
+    record_times,
     restore_to,
     trim,
     wait_active,
@@ -133,7 +132,7 @@ async def test_transactions_are_restored_whole() -> None:
             await transact(database, *((table, put({**key, **_votes(number)})) for key in keys))
         await transact(database, *((table, Delete(key)) for key in keys))
         clock.is_ticking = False
-        times = sorted(set(await _record_times(store, table)))
+        times = sorted(set(await record_times(store, table)))
         assert len(times) > 12, "the parts of transactions have different times"
         for number, time_us in enumerate(times):
             await restore_to(database, time_us / 1e6, f"Restored{number}")
@@ -146,16 +145,6 @@ async def test_transactions_are_restored_whole() -> None:
 
 def _votes(number: int) -> Item:
     return {"votes": {"N": str(number)}}
-
-
-async def _record_times(store: Store, table: Table) -> list[int]:
-    found = []
-    for number in table.record.log_numbers:
-        records = await change_log.read(
-            store.durable(), number, 0, max_records=1_000, max_bytes=1 << 20
-        )
-        found += [record.commit_time_us for record in records]
-    return found
 
 
 @pytest.mark.embedded_store("the store is cut off below its engine")
@@ -211,20 +200,20 @@ async def test_changes_outside_of_the_window_are_deleted() -> None:
             await halve(database, table, table.number_of(_position(table)))
             clock.step(_DAY / 2)
             await trim(database)
-        times = await _record_times(store, table)
+        times = await record_times(store, table)
         assert len(times) == 4, "the first change is 2.5 days old"
         assert first not in table.record.log_numbers
         clock.step(_DAY / 2)
         await enable_recovery(database, days=1)
         await trim(database)
-        assert len(await _record_times(store, table)) == 1
+        assert len(await record_times(store, table)) == 1
         # A window that was shortened does not become longer again.
         await enable_recovery(database, days=35)
         with pytest.raises(InvalidRestoreTimeException):
             await restore_to(database, clock.now_epoch_seconds() - _DAY - 1)
         await enable_recovery(database, days=None)
         await trim(database)
-        assert await _record_times(store, table) == []
+        assert await record_times(store, table) == []
         assert table.record.ended_logs == ()
 
 

@@ -11,6 +11,7 @@ import pytest
 from msgspec import json
 
 from tests.support.databases.databases import SetClock
+from tests.support.databases.recovered import record_times, trim
 from tests.support.databases.transferred import (
     BUCKET,
     exported_items,
@@ -18,8 +19,9 @@ from tests.support.databases.transferred import (
     transferring,
     unknown_members,
 )
-from tests.support.stores.store import disk_store
+from tests.support.stores.store import disk_store, memory_store
 
+KEY_OF_FIRST = {name: item(0)[name] for name in ("pk", "n")}
 DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 
@@ -105,9 +107,22 @@ async def test_writes_after_the_answer_are_not_exported(tmp_path: Path) -> None:
         begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
         arn = begun["ExportDescription"]["ExportArn"]
         assert begun["ExportDescription"]["ExportStatus"] == "IN_PROGRESS"
-        found = await call.exported(arn)
         await call("PutItem", TableName="Thread", Item=item(99))
+        await call("DeleteItem", TableName="Thread", Key=KEY_OF_FIRST)
+        found = await call.exported(arn)
         assert exported_items(call.directory, found) == before
+
+
+async def test_changes_recorded_for_an_export_are_deleted_afterwards(tmp_path: Path) -> None:
+    async with memory_store() as store, transferring(tmp_path / "b", store) as call:
+        await call.create(items=20)
+        database = call.client.database
+        begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+        await call("PutItem", TableName="Thread", Item=item(99))
+        assert await record_times(store, database.table("Thread"))
+        await call.exported(begun["ExportDescription"]["ExportArn"])
+        await trim(database)
+        assert await record_times(store, database.table("Thread")) == []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Store
+from dynactor.streams import change_log
 from tests.support.databases.backed_up import indexed_definition, rows_of, wait_followed
 from tests.support.databases.databases import SetClock, put, thread
 from tests.support.databases.expiry import switch, until_items, until_status
@@ -70,6 +71,17 @@ async def items_of(store: Store, table: Table) -> dict[str, Item]:
             item = codec.decode(row.value).item
             found[_name(item)] = item
         start = rows[-1].key + b"\x00"
+    return found
+
+
+async def record_times(store: Store, table: Table) -> list[int]:
+    """The commit times of the changes in a table's logs, in microseconds."""
+    found = []
+    for number in table.record.log_numbers:
+        records = await change_log.read(
+            store.durable(), number, 0, max_records=_PAGE_ROWS, max_bytes=_PAGE_BYTES
+        )
+        found += [record.commit_time_us for record in records]
     return found
 
 
