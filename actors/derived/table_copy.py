@@ -14,7 +14,7 @@ from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.derived.sink import SnapshotSink
 from dynactor.actors.derived.stored_checkpoint import StoredCheckpoint, encode_position
-from dynactor.actors.derived.table_snapshot import TableSnapshot, torn_transactions
+from dynactor.actors.derived.table_snapshot import TableSnapshot, past_positions
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.tables.table import TableDefinition
 from dynactor.storage import key_layout
@@ -69,8 +69,8 @@ class TableCopy:
         """``failed`` gets the reason if the table can't be read or the copy can't be stored.
 
         ``cursor_key`` is the key of the head of the copy's commits. The copy rests while requests
-        use the server. With ``state_epoch_us`` the positions are those of the last changes at this
-        time, and transactions are whole.
+        use the server. With ``state_epoch_us`` the positions are those of the last durable changes
+        at this time, and transactions are whole.
         """
         self.name = name
         self.mailbox = Mailbox(1)
@@ -120,7 +120,7 @@ class TableCopy:
         earlier: frozenset[int] = frozenset()
         if self._state_epoch_us is not None:
             view = self._store.durable()
-            earlier = await torn_transactions(view, positions, self._state_epoch_us)
+            positions, earlier = await past_positions(view, positions, self._state_epoch_us)
         await self._checkpoint.load()
         await self._commit(range_deletes=[self._sink.target])
         self._sink.start()

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.scan import read_page
@@ -178,17 +180,27 @@ class TableSnapshot:
         return is_before or version in self._earlier
 
 
-async def torn_transactions(
-    view: View, positions: Mapping[int, Checkpoint], time_us: int
-) -> frozenset[int]:
-    """The versions of changes after a time whose transaction has another change before it.
+class PastPositions(NamedTuple):
+    """The positions of logs at a time, and the later versions that count as versions before."""
 
-    The partitions of a transaction read the clock one after another. ``positions`` are those of
-    the last changes at this time, by partition number.
+    positions: dict[int, Checkpoint]
+    earlier: frozenset[int]
+
+
+async def past_positions(
+    view: View, positions: Mapping[int, Checkpoint], time_us: int
+) -> PastPositions:
+    """The positions of logs at a time, with whole transactions.
+
+    ``positions`` are those of the last changes at this time that were durable when the time was
+    requested. By now the others are durable, too. The partitions of a transaction read the clock
+    one after another, so a transaction may have changes before and after the time. Then its later
+    changes count as changes before it.
 
     Raises:
         StoreError: a log can't be read.
     """
+    reached = dict(positions)
     before: set[bytes] = set()
     after: dict[int, bytes] = {}
     for number, position in positions.items():
@@ -197,13 +209,19 @@ async def torn_transactions(
         async for record in _records(view, number, start):
             if record.commit_time_us > time_us + TRANSACTION_US:
                 break
+            counter = record.sequence_number.counter
+            is_before = counter <= position.counter or record.commit_time_us <= time_us
+            if is_before and counter > position.counter:
+                reached[number] = replace(position, counter=counter)
             if record.transaction is None:
                 continue
-            if record.sequence_number.counter <= position.counter:
+            if is_before:
                 before.add(record.transaction.transaction_id)
             else:
                 after[record.sequence_number.packed()] = record.transaction.transaction_id
-    return frozenset(version for version, id_ in after.items() if id_ in before)
+    return PastPositions(
+        reached, frozenset(version for version, id_ in after.items() if id_ in before)
+    )
 
 
 async def _records(view: View, number: int, after: int) -> AsyncIterator[ChangeRecord]:

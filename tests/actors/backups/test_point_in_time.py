@@ -50,6 +50,7 @@ from tests.support.databases.recovered import (
 )
 from tests.support.databases.splitting import halve
 from tests.support.databases.transacting import transact
+from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
 _DAY: Final = 24 * 60 * 60
@@ -145,6 +146,30 @@ async def test_transactions_are_restored_whole() -> None:
 
 def _votes(number: int) -> Item:
     return {"votes": {"N": str(number)}}
+
+
+async def test_a_write_before_the_time_is_restored_although_it_was_not_durable_yet() -> None:
+    clock = SetClock()
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store, clock) as database:
+            await database.create_table(table_definition())
+            await enable_recovery(database)
+            store.hold_syncs()
+            written = thread("f", "s")
+            writing = asyncio.ensure_future(database.table(NAME).write(put(written)))
+            with anyio.fail_after(60):
+                while store.held_count < 1:
+                    await asyncio.sleep(0)
+            clock.step(1)
+            restoring = asyncio.ensure_future(restore_to(database, clock.now_epoch_seconds()))
+            with anyio.fail_after(60):
+                while store.held_count < 2:
+                    await asyncio.sleep(0)
+            await store.release_syncs()
+            await asyncio.gather(writing, restoring)
+            copy = await wait_active(database, "Restored")
+            assert list((await items_of(store, copy)).values()) == [written]
 
 
 @pytest.mark.embedded_store("the store is cut off below its engine")
