@@ -175,12 +175,13 @@ class TableExports:
         table = self._tables.get(message.table_name)
         if table is None or table.definition.status in ("CREATING", "DELETING"):
             raise TableNotFoundException(f"Table not found: {message.table_name}")
-        past = await self._past(table, message.request)
+        # The default end of a period: the answer has it, and the next period begins there.
+        now = int(self._clock.now_epoch_seconds() * _MILLISECONDS) / _MILLISECONDS
+        past = await self._past(table, message.request, now)
         if sum(export.status == "IN_PROGRESS" for export in self._exports.values()) >= EXPORTS:
             raise LimitExceededException(
                 f"Subscriber limit exceeded: Only {EXPORTS} tables can be exported simultaneously"
             )
-        now = int(self._clock.now_epoch_seconds() * _MILLISECONDS) / _MILLISECONDS
         is_past = past is not None and past.until_us is None
         exported = past.epoch_us / MICROSECONDS_PER_SECOND if past and is_past else now
         starts = tuple(partition.start for partition in table.record.partitions)
@@ -208,27 +209,30 @@ class TableExports:
         await self.machine.resume(_subject(export))
         return export
 
-    async def _past(self, table: Table, request: dict[str, Any]) -> PastState | None:
+    async def _past(
+        self, table: Table, request: dict[str, Any], now_epoch_seconds: float
+    ) -> PastState | None:
         """The past state or the changes to export; None for the present state."""
         if request.get("ExportType") == "INCREMENTAL_EXPORT":
-            return await self._changes(table, request["IncrementalExportSpecification"])
+            period = request["IncrementalExportSpecification"]
+            end = period.get("ExportToTime", now_epoch_seconds)
+            return await self._changes(table, period["ExportFromTime"], end)
         wanted = request.get("ExportTime")
         return None if wanted is None else await self._past_state(table, wanted)
 
-    async def _changes(self, table: Table, period: dict[str, Any]) -> PastState:
+    async def _changes(self, table: Table, begin: float, end: float) -> PastState:
         """The changes of a period in the recovery window.
 
         Raises:
             ValidationException: the period is too short or too long.
+            InvalidExportTimeException: the period is not in the window, or ends in the future.
         """
-        now = self._clock.now_epoch_seconds()
-        begin, end = period["ExportFromTime"], period.get("ExportToTime", now)
         least, most = INCREMENTAL_EXPORT_SECONDS
         if not least <= end - begin <= most:
             raise ValidationException(
                 "The export period must be at least 15 minutes and at most 24 hours"
             )
-        if end > now:
+        if end > self._clock.now_epoch_seconds():
             raise InvalidExportTimeException("The specified ExportToTime is in the future")
         past = await self._in_window(table, begin, is_before=True)
         until_us = round(end * MICROSECONDS_PER_SECOND)

@@ -32,6 +32,7 @@ from tests.support.databases.backed_up import (
 )
 from tests.support.databases.databases import (
     SetClock,
+    TickingClock,
     put,
     running_database,
     table_definition,
@@ -108,17 +109,6 @@ async def _history(seed: int) -> None:
 def _is_restoring_any(database: Database) -> bool:
     """Whether a restore is still in progress."""
     return any(table.definition.status != "ACTIVE" for table in database.tables)
-
-
-class TickingClock(SetClock):
-    """A clock that advances whenever it is read, so partitions read different times."""
-
-    is_ticking = False
-
-    def now_epoch_seconds(self) -> float:
-        if self.is_ticking:
-            self._since_epoch_seconds += 0.001
-        return super().now_epoch_seconds()
 
 
 async def test_transactions_are_restored_whole() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from msgspec import json
 
-from tests.support.databases.databases import SetClock
+from tests.support.databases.databases import SetClock, TickingClock
 from tests.support.databases.splitting import halve
 from tests.support.databases.transferred import (
     BUCKET,
@@ -174,6 +174,30 @@ async def test_an_incremental_export_has_the_documented_layout(tmp_path: Path) -
         assert "exportTime" not in summary
         data = {path.parent for path in call.directory.rglob("*.json.gz")}
         assert data == {call.directory / "AWSDynamoDB" / "data"}
+
+
+async def test_the_next_period_begins_where_an_export_without_an_end_ends(tmp_path: Path) -> None:
+    clock = TickingClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await call.create()
+        await call(
+            "UpdateContinuousBackups",
+            TableName="Thread",
+            PointInTimeRecoverySpecification=RECOVERY,
+        )
+        begin = clock.now_epoch_seconds()
+        clock.step(_QUARTER)
+        clock.is_ticking = True
+        begun = await call(
+            "ExportTableToPointInTime",
+            TableArn="Thread",
+            S3Bucket=BUCKET,
+            ExportType="INCREMENTAL_EXPORT",
+            IncrementalExportSpecification={"ExportFromTime": begin},
+        )
+        period = begun["ExportDescription"]["IncrementalExportSpecification"]
+        (backup,) = call.client.database.actor._table_backups._backups.values()
+        assert backup.changes_until_us == round(period["ExportToTime"] * 1_000_000)
 
 
 @pytest.mark.parametrize(

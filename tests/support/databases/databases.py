@@ -100,6 +100,17 @@ class SetClock(VirtualClock):
         super().__init__(epoch_seconds)
 
 
+class TickingClock(SetClock):
+    """A clock that advances whenever it is read, so partitions read different times."""
+
+    is_ticking = False
+
+    def now_epoch_seconds(self) -> float:
+        if self.is_ticking:
+            self._since_epoch_seconds += 0.001
+        return super().now_epoch_seconds()
+
+
 class HeldStore(LocalReads):
     """A store whose commits become durable when the test says so, and may be refused.
 
