@@ -133,10 +133,7 @@ class StatementFacts(DataFacts):
             case Select() as select:
                 values = read_plan.partition_values(select, schema)
                 return None if values is None else [key_text(value, kind) for value in values]
-            case Exists(select):
-                values = read_plan.partition_values(select, schema)
-                return None if values is None else [key_text(value, kind) for value in values]
-            case Insert() | Update() | Delete() as write:
+            case Insert() | Update() | Delete() | Exists() as write:
                 key = write_plan.key_of(write, schema)
                 return (key_text(key[schema.partition[position].name], kind),)
 

@@ -33,8 +33,8 @@ from dynactor.model.writes import write
 from dynactor.model.writes.transaction import Check
 
 
-def key_of(statement: Insert | Update | Delete, schema: KeySchema) -> Item:
-    """The key of the item that a statement writes, which may be empty or too long.
+def key_of(statement: Insert | Update | Delete | Exists, schema: KeySchema) -> Item:
+    """The key of the item that a statement writes or checks, which may be empty or too long.
 
     Raises:
         ValidationException: the statement does not give the key of one item of this table.
@@ -58,6 +58,10 @@ def key_of(statement: Insert | Update | Delete, schema: KeySchema) -> Item:
                     "is allowed in DELETE statements."
                 )
             return key
+        case Exists(select=select):
+            if select.where is None:
+                raise ValidationException(NO_KEY)
+            return _key(select.where, schema)[0]
 
 
 def put_of(insert: Insert, table: TableDefinition) -> write.Put:

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.support.access.callers import DENIED, Callers
 from tests.support.access.deciding import policy
@@ -106,3 +107,21 @@ async def test_stream_operations_have_no_leading_keys():
         allowing = {"Action": "dynamodb:*", "Resource": f"{ARN}/stream/*", "Condition": keys}
         callers.add("ann", policy(POLICY, allowing), tags={"tenant": "ann"})
         assert (await callers.call("ann", "DescribeStream", request)).status == 200
+
+
+@pytest.mark.parametrize("own", ["tenant IN ['ann']", "(tenant = 'ann' OR tenant = 'ann')"])
+async def test_a_check_in_a_transaction_returns_no_item_of_another_tenant(own: str):
+    """The keys of the policy are those of the item that the check reads."""
+    async with running_database() as database:
+        callers = Callers(database)
+        callers.add("root", policy({}))
+        callers.add("ann", policy(POLICY), tags={"tenant": "ann"})
+        await callers.call("root", "CreateTable", CREATE)
+        await callers.call("root", "PutItem", {"TableName": "Notes", "Item": item("bob", "1")})
+        checked = f"{own} AND tenant = 'bob' AND id = '1' AND day = 'sun'"
+        check = {
+            "Statement": f"EXISTS(SELECT * FROM Notes WHERE {checked})",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        reply = await callers.call("ann", "ExecuteTransaction", {"TransactStatements": [check]})
+        assert reply.error == DENIED
