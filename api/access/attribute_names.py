@@ -73,25 +73,27 @@ def _members_of(shape: type[Struct]) -> tuple[Callable[[Struct], tuple[Any, ...]
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def _in_condition(text: str, kind: ConditionKind) -> tuple[str, ...]:
-    return tuple(paths_in(condition_tree(text, kind)))
+    return _without_placeholders(condition_tree(text, kind))
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def _in_projection(text: str) -> tuple[str, ...]:
-    return tuple(paths_in(projection_tree(text)))
+    return _without_placeholders(projection_tree(text))
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def _in_update(text: str) -> tuple[str, ...]:
-    return tuple(paths_in(update_tree(text)))
+    return _without_placeholders(update_tree(text))
+
+
+def _without_placeholders(tree: object) -> tuple[str, ...]:
+    return tuple(name for name in paths_in(tree) if not name.startswith("#"))
 
 
 def paths_in(tree: object) -> Iterator[str]:
-    """The attributes at the start of all paths of a tree; placeholders are left out."""
+    """The attributes, or their placeholders, at the start of all paths of a tree."""
     if isinstance(tree, syntax.Path):
-        first = str(tree.parts[0])
-        if not first.startswith("#"):
-            yield first
+        yield str(tree.parts[0])
     elif isinstance(tree, Struct):
         for member in tree.__struct_fields__:
             yield from paths_in(getattr(tree, member))

@@ -209,6 +209,10 @@ CASES: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
     ("ExecuteStatement", statement("SELECT * FROM Scores"), [{LEADING: None, FULL: ["true"]}]),
     ("ExecuteStatement", statement("SELECT * FROM Scores.ByTop WHERE top = 1.0"),
      [{LEADING: ["1"], FULL: ["false"]}]),
+    # A statement has no placeholders of names.
+    ("ExecuteStatement",
+     statement("SELECT \"#a\" FROM Scores WHERE \"user\" = 'ann' AND \"#b\".c > 3"),
+     [{ATTRIBUTES: ["#a", "#b", "user"]}]),
     ("ExecuteStatement",
      statement("INSERT INTO Scores VALUE {'user': 'ann', 'game': 'go', 'a': 1}"),
      [{LEADING: ["ann"], ATTRIBUTES: ["a", "game", "user"], SELECT: None, RETURNS: None}]),
