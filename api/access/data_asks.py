@@ -182,6 +182,9 @@ def _own_of_statement(
 ) -> Mapping[str, Sequence[str] | None]:
     own: dict[str, Sequence[str] | None] = {"enclosingoperation": (asking.operation,)}
     match statement:
+        case Exists() if request.ReturnValuesOnConditionCheckFailure == "ALL_OLD":
+            # A failed check returns the whole item.
+            own["select"] = _ALL
         case Select(projector=projector) | Exists(Select(projector=projector)):
             own["select"] = _ALL if projector is None else _SPECIFIC
         case Update(return_values=return_values):

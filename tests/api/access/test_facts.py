@@ -63,6 +63,10 @@ def statement(text: str, *parameters: Any) -> dict[str, Any]:
     return {"Statement": text, **({"Parameters": list(parameters)} if parameters else {})}
 
 
+CHECK_OF_A = statement(
+    "EXISTS(SELECT a FROM Scores WHERE \"user\" = 'ann' AND game = 'go' AND a = 1)"
+)
+
 # The operation, its request, and facts of each of its actions.
 CASES: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
     (
@@ -228,7 +232,13 @@ CASES: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
     ("ExecuteStatement", statement("SELECT * FORM Scores"), []),
     ("ExecuteTransaction", {"TransactStatements": [
         statement("EXISTS(SELECT * FROM Scores WHERE \"user\" = 'ann' AND game = 'go' AND a = 1)"),
-    ]}, [{LEADING: ["ann"], FULL: None, ENCLOSING: ["ExecuteTransaction"]}]),
+    ]}, [{LEADING: ["ann"], FULL: None, SELECT: ["ALL_ATTRIBUTES"],
+          ENCLOSING: ["ExecuteTransaction"]}]),
+    ("ExecuteTransaction", {"TransactStatements": [
+        CHECK_OF_A,
+        # A failed check returns the whole item.
+        {**CHECK_OF_A, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"},
+    ]}, [{SELECT: ["SPECIFIC_ATTRIBUTES"]}, {SELECT: ["ALL_ATTRIBUTES"]}]),
     ("BatchExecuteStatement", {"Statements": [
         statement("SELECT * FROM Scores WHERE \"user\" = 'ann' AND game = 'go'"),
         statement("nonsense"),
