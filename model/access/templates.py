@@ -23,7 +23,7 @@ Matcher: TypeAlias = Callable[[str], object]
 _Piece: TypeAlias = str | tuple[str | None, ...]
 
 _ESCAPES: Final = {"*": "*", "?": "?", "$": "$"}
-_VARIABLE: Final = re.compile(r"([^,]+?)\s*(?:,\s*'([^']*)'\s*)?\Z")
+_DEFAULT: Final = re.compile(r"'([^']*)'\Z")
 _ARN_COLONS: Final = 5
 
 
@@ -118,10 +118,11 @@ def parse_template(text: str, *, wildcards: bool, variables: bool) -> Template:
 def _variable(text: str) -> str | Variable:
     if text in _ESCAPES:
         return _ESCAPES[text]
-    found = _VARIABLE.match(text)
-    if found is None:
+    key, comma, rest = text.partition(",")
+    default = _DEFAULT.match(rest.strip())
+    if not key.strip() or bool(comma) is not bool(default):
         raise BadTemplate(f"${{{text}}} is not a variable")
-    return Variable(found[1].lower(), found[2])
+    return Variable(key.rstrip().lower(), default[1] if default else None)
 
 
 def _joined(parts: Sequence[str | Wildcard | Variable]) -> tuple[str | Wildcard | Variable, ...]:

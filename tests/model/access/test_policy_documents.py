@@ -76,10 +76,21 @@ def refusal(statement: object, kind: str = "identity", **more: object) -> str:
             {"Condition": {"StringEquals": {"aws:UserAgent": "${dynamodb:LeadingKeys}"}}},
             "line 10: ${dynamodb:leadingkeys} may have several values",
         ),
+        *(
+            (
+                {"Condition": {"StringEquals": {"aws:UserAgent": f"${{{variable}}}"}}},
+                f"line 10: ${{{variable}}} is not a variable",
+            )
+            for variable in ("", " ", ", 'a'", "aws:username,", "aws:username, a", "aws:x, 'a''b'")
+        ),
     ],
 )
 def test_a_mistake_refuses_the_policy_with_its_line(change, message):
     assert refusal({**ALLOW, **change}).startswith(message)
+
+
+def test_a_variable_with_many_spaces_is_parsed_in_linear_time():
+    assert "is not a variable" in refusal({**ALLOW, "Resource": f"${{a{' ' * 200_000}b,}}"})
 
 
 def test_a_resource_policy_needs_a_principal():
