@@ -19,6 +19,7 @@ from dynactor.model.errors import (
     ActionDeniedException,
     ValidationException,
 )
+from dynactor.model.tables.policy_rules import check_size
 
 _PUT_POLICY: Final = "dynamodb:PutResourcePolicy"
 
@@ -70,8 +71,9 @@ def _check_lockout(grants: Grants, ask: Ask, request: Any) -> None:
         return
     text = request.Policy if hasattr(request, "Policy") else request.ResourcePolicy
     try:
+        check_size(text)
         new = parsed_policy(text)
-    except PolicyError:
+    except (ValidationException, PolicyError):
         # The operation refuses the text.
         return
     if grants.denial(_PUT_POLICY, ask.resource, ask.facts, new) is not None:

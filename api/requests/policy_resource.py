@@ -10,6 +10,7 @@ from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_na
 from dynactor.model.access.document import PolicyError
 from dynactor.model.access.policy import parse_policy
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
+from dynactor.model.tables.policy_rules import check_size
 from dynactor.model.tables.table import TableDefinition
 
 
@@ -41,9 +42,12 @@ def find_resource(database: Database, arn: str) -> PolicyResource:
 def check_policy(text: str) -> None:
     """Refuse a text that is not a resource policy.
 
+    The size is checked first, because parsing a long text would delay all other requests.
+
     Raises:
-        ValidationException: the text is not a resource policy.
+        ValidationException: the text is too large, or not a resource policy.
     """
+    check_size(text)
     try:
         parse_policy(text, "resource", "resource")
     except PolicyError as error:

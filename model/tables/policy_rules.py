@@ -23,7 +23,7 @@ _MILLISECONDS: Final = 1_000
 class PolicyChange(Struct, frozen=True):
     """A new policy of a table or of its stream with a label; no ``text`` removes the policy.
 
-    ``resource_arn`` is for messages.
+    The size of ``text`` has been checked. ``resource_arn`` is for messages.
     """
 
     resource_arn: str
@@ -32,8 +32,8 @@ class PolicyChange(Struct, frozen=True):
     expected_revision_id: str | None = None
 
 
-def new_policy(text: str, now_epoch_seconds: float, stream_label: str = "") -> AttachedPolicy:
-    """A policy with its revision.
+def check_size(text: str) -> None:
+    """Refuse a text that is too large for a policy.
 
     Raises:
         ValidationException: the text is too large.
@@ -43,6 +43,10 @@ def new_policy(text: str, now_epoch_seconds: float, stream_label: str = "") -> A
             "Resource-based policy size must be less than or equal to "
             f"{RESOURCE_POLICY_BYTES} bytes"
         )
+
+
+def new_policy(text: str, now_epoch_seconds: float, stream_label: str = "") -> AttachedPolicy:
+    """A policy, whose size has been checked, with its revision."""
     return AttachedPolicy(stream_label, text, str(int(now_epoch_seconds * _MILLISECONDS)))
 
 
@@ -61,7 +65,6 @@ def changed(
 
     Raises:
         PolicyNotFoundException: the policy has another revision than expected.
-        ValidationException: the text is too large.
     """
     current = find(policies, change.stream_label)
     expected = change.expected_revision_id

@@ -102,6 +102,13 @@ async def test_a_policy_is_checked():
             refused = await put(callers, text)
             assert refused.error == "ValidationException"
             assert message in refused.message
+        # The size is checked before the text is parsed, which would take long.
+        lockout = document({"Effect": "Deny", "Action": "dynamodb:PutResourcePolicy"})
+        for text in ("[" * 20_481, lockout + " " * 20_480):
+            refused = await put(callers, text)
+            assert "Resource-based policy size must be less" in refused.message
+        of_new_table = {**CREATE, "TableName": "Other", "ResourcePolicy": "[" * 20_481}
+        assert (await callers.call("root", "CreateTable", of_new_table)).message == refused.message
         refused = await put(callers, READS, f"{ARN}/index/Days")
         assert refused.error == "ValidationException"
         refused = await put(callers, READS, ARN.replace("Notes", "Nowhere"))
