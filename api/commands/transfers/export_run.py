@@ -32,6 +32,7 @@ from dynactor.model.values import item as items
 from dynactor.storage.buckets.bucket import ObjectWriter
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.gzip_object import GzipObject
+from dynactor.storage.data_directory import write_durably
 
 _PROGRESS: Final = "_progress.json"
 # An interrupted export repeats at most this much of each segment.
@@ -63,7 +64,7 @@ def unfinished(directory: Path, description: Description) -> Path | None:
 def _load(path: Path) -> _Progress:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Progress)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise TransferFailed(f"{path} is not the state of an export: {error}") from None
 
 
@@ -206,6 +207,4 @@ class ExportRun:
     def _save(self) -> None:
         folder = self._directory / self._prefix
         folder.mkdir(parents=True, exist_ok=True)
-        new = folder / f"{_PROGRESS}.new"
-        new.write_bytes(_encode(self._progress))
-        new.replace(folder / _PROGRESS)
+        write_durably(folder / _PROGRESS, _encode(self._progress))

@@ -39,6 +39,7 @@ from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.records import Fault
+from dynactor.storage.data_directory import write_durably
 
 DONE: Final = 0
 SOME_REFUSED: Final = 1
@@ -203,7 +204,7 @@ class ImportCommand:
             state = msgspec.json.decode(path.read_bytes(), type=_State)
         except FileNotFoundError:
             return None
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise TransferFailed(f"{path} is not the state of an import: {error}") from None
         if state.paths != paths:
             raise TransferFailed(f"{path} belongs to an import of other files")
@@ -246,6 +247,4 @@ class _Report:
         self._lines.show(f"{counts.records:,} items read, {counts.refused:,} refused")
         if self._path is not None:
             self._state.place, self._state.counts = place, counts
-            new = self._path.with_name(f"{self._path.name}.new")
-            new.write_bytes(msgspec.json.encode(self._state))
-            new.replace(self._path)
+            write_durably(self._path, msgspec.json.encode(self._state))

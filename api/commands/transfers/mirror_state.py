@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from dynactor.api.commands.transfers.shard_positions import ShardPosition
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.storage.data_directory import write_durably
 
 _FORMAT: Final = 1
 
@@ -72,7 +72,7 @@ class StateFile:
             return None
         try:
             state = msgspec.json.decode(data, type=MirrorState)
-        except msgspec.DecodeError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise TransferFailed(
                 f"{self._path} is not the state of a mirror: {error}; delete it to copy again"
             ) from None
@@ -87,12 +87,7 @@ class StateFile:
 
     def save(self, state: MirrorState) -> None:
         """Replace the file, so that a crash leaves the old or the new state."""
-        new = self._path.with_name(f"{self._path.name}.new")
-        with new.open("wb") as file:
-            file.write(msgspec.json.encode(state))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._path)
+        write_durably(self._path, msgspec.json.encode(state))
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynactor.api.commands.transfers import export_run
+from dynactor.api.commands.transfers import export_run, import_command
 from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.export_command import ExportOptions, export_table
 from dynactor.api.commands.transfers.import_command import (
@@ -22,6 +22,7 @@ from dynactor.api.commands.transfers.import_command import (
 )
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.storage import data_directory
 from tests.support.clients.database_endpoint import DatabaseEndpoint, no_pause
 from tests.support.databases.databases import running_database
 from tests.support.databases.transferred import KEYS, transferring
@@ -231,6 +232,22 @@ async def test_the_operations_of_aws_read_and_write_the_same_files(tmp_path: Pat
         chosen = ImportOptions(table="Fourth", state=tmp_path / "state.json")
         assert await ImportCommand(endpoint, chosen, lines, no_pause).run([whole]) == DONE
         assert await call.items("Fourth") == await call.items("Thread")
+
+
+async def test_the_progress_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    synced: list[str] = []
+
+    def write_durably(path: Path, content: bytes) -> None:
+        synced.append(path.name)
+        data_directory.write_durably(path, content)
+
+    for module in (export_run, import_command):
+        monkeypatch.setattr(module, "write_durably", write_durably)
+    async with moving(tmp_path) as moves:
+        folder = await moves.export()
+        assert set(synced) == {"_progress.json"}
+        assert await moves.import_(folder) == DONE
+        assert set(synced) == {"_progress.json", "state.json"}
 
 
 def _make(directory: Path) -> None:
