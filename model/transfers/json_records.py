@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from dynactor.model.transfers.records import (
+    BOM,
     UNDECODABLE,
     BadContent,
     Fault,
-    JsonLines,
+    Lines,
     Record,
     Records,
 )
@@ -29,20 +30,16 @@ class _Number(str):
 _decode = msgspec.json.Decoder(float_hook=_Number).decode
 
 
-class MixedJsonLines(JsonLines):
+class MixedJsonLines(Lines):
     """In each line one item: in DynamoDB JSON, with or without the member ``Item``, or plain JSON.
 
     Plain JSON has no binary values and no sets. An object is DynamoDB JSON if each of its members
     has one type of DynamoDB.
     """
 
-    def _records(self, lines: Sequence[bytes]) -> Records:
-        for line in lines:
-            self._line += 1
-            text = line.strip()
-            if not text:
-                continue
-            yield _record(self._line, text)
+    def record(self, number: int, text: bytes) -> Record | Fault:
+        """The record of a line of JSON."""
+        return _record(number, text.strip())
 
 
 class JsonDocument:
@@ -62,7 +59,7 @@ class JsonDocument:
         Raises:
             BadContent: the document is not JSON, or has no items.
         """
-        data, self._parts = b"".join(self._parts), []
+        data, self._parts = b"".join(self._parts).removeprefix(BOM), []
         place = line = 0
         for item in _items_of(data):
             text = bytes(item)

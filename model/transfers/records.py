@@ -14,7 +14,7 @@ import msgspec
 
 # The largest item takes less than this in any format.
 _RECORD_BYTES: Final = 16 * 1024 * 1024
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
 _QUOTE: Final = b'"'
 _END: Final = b"\n"
 _EVEN: Final = 2
@@ -90,7 +90,7 @@ class Lines(ABC):
     def _records(self, lines: Sequence[bytes]) -> Records:
         for line in lines:
             self._line += 1
-            text = line.removeprefix(_BOM) if self._line == 1 else line
+            text = line.removeprefix(BOM) if self._line == 1 else line
             if text and not text.isspace():
                 yield self.record(self._line, text)
 
@@ -136,8 +136,8 @@ class Csv:
     def feed(self, data: bytes) -> Records:
         """The records that end in this part of the file."""
         data = self._rest + data
-        if self._is_first and len(data) >= len(_BOM):
-            data = data.removeprefix(_BOM)
+        if self._is_first and len(data) >= len(BOM):
+            data = data.removeprefix(BOM)
             self._is_first = False
         end = _last_record_end(data)
         self._rest = data[end:]
@@ -148,7 +148,7 @@ class Csv:
         """The last record, if it has no line end."""
         data, self._rest = self._rest, b""
         if self._is_first:
-            data = data.removeprefix(_BOM)
+            data = data.removeprefix(BOM)
         return self._records(data)
 
     def _records(self, data: bytes) -> Records:

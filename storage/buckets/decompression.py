@@ -30,6 +30,14 @@ class ZstdMissing(Exception):
     """The package for ZSTD is not installed."""
 
 
+def compression_of(head: bytes) -> Compression:
+    """The compression of a file with these first bytes."""
+    for compression, magic in _MAGIC.items():
+        if head.startswith(magic):
+            return compression
+    return "NONE"
+
+
 class _Decompressor(Protocol):
     """Decompresses parts of a file, each to small parts of its content."""
 
@@ -74,12 +82,12 @@ class ReadObject:
         decompressor.check_end()
 
     def _check_magic(self, data: bytes) -> None:
-        for compression, magic in _MAGIC.items():
-            if compression != self._compression and data.startswith(magic):
-                raise BadFile(
-                    f"the file is compressed with {compression}, but InputCompressionType is "
-                    f"{self._compression}"
-                )
+        found = compression_of(data)
+        if found not in ("NONE", self._compression):
+            raise BadFile(
+                f"the file is compressed with {found}, but InputCompressionType is "
+                f"{self._compression}"
+            )
 
     def _decompressed(self, decompressor: _Decompressor, data: bytes) -> Iterator[bytes]:
         self._digest.update(data)

@@ -29,13 +29,13 @@ from dynactor.model.errors import DynamoDBError
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.tables.table_rules import define
 from dynactor.model.transfers.json_records import JsonDocument, MixedJsonLines
-from dynactor.model.transfers.records import BadContent, Csv, Fault, Format, Record
+from dynactor.model.transfers.records import BOM, BadContent, Csv, Fault, Format, Record
 from dynactor.storage.buckets.bucket import BucketError
 from dynactor.storage.buckets.decompression import (
     BadFile,
-    Compression,
     ReadObject,
     ZstdMissing,
+    compression_of,
 )
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.ion_records import Ion, IonMissing
@@ -45,7 +45,6 @@ DEFINITION: Final = "table.json"
 InputFormat: TypeAlias = Literal["auto", "csv", "ion", "json-lines", "json-document"]
 
 _ENDINGS: Final = (".csv", ".ion", ".json", ".jsonl", ".ndjson")
-_MAGIC: Final[dict[bytes, Compression]] = {b"\x1f\x8b": "GZIP", b"\x28\xb5\x2f\xfd": "ZSTD"}
 _COMPRESSED: Final = (".gz", ".zst")
 _HEAD_BYTES: Final = 4096
 # The members of a scan's output, before or after its items.
@@ -215,7 +214,9 @@ async def records_of(
     try:
         with path.open("rb") as opened:
             head = opened.read(_HEAD_BYTES)
-        reading = ReadObject(DirectoryBucket(path.parent), path.name, _compression(head))
+        # A bucket refuses links out of its directory, so it gets the place of the file itself.
+        place = path.resolve()
+        reading = ReadObject(DirectoryBucket(place.parent), place.name, compression_of(head))
         decoder: Format | None = None
         async for part in reading.parts():
             decoder = decoder or _decoder(path, part, input_format, options)
@@ -238,13 +239,6 @@ async def records_of(
         )
 
 
-def _compression(head: bytes) -> Compression:
-    for magic, compression in _MAGIC.items():
-        if head.startswith(magic):
-            return compression
-    return "NONE"
-
-
 def _decoder(path: Path, head: bytes, input_format: InputFormat, options: CsvOptions) -> Format:
     if input_format == "auto":
         if ".csv" in path.suffixes:
@@ -252,9 +246,8 @@ def _decoder(path: Path, head: bytes, input_format: InputFormat, options: CsvOpt
         elif ".ion" in path.suffixes:
             input_format = "ion"
         else:
-            input_format = (
-                "json-document" if _DOCUMENT.match(head.decode("latin-1")) else "json-lines"
-            )
+            text = head.removeprefix(BOM).decode("latin-1")
+            input_format = "json-document" if _DOCUMENT.match(text) else "json-lines"
     match input_format:
         case "csv":
             return Csv(options.types, options.delimiter, options.header)

@@ -234,6 +234,17 @@ async def test_the_operations_of_aws_read_and_write_the_same_files(tmp_path: Pat
         assert await call.items("Fourth") == await call.items("Thread")
 
 
+@pytest.mark.parametrize("text", ['{"pk": "a", "n": 1}\n', '{"Items": [{"pk": "a", "n": 1}]}'])
+async def test_a_byte_order_mark_and_a_link_to_the_file_are_accepted(tmp_path: Path, text: str):
+    async with moving(tmp_path) as moves:
+        await moves.other.call("CreateTable", CREATION)
+        file = moves.write("a.json", f"\ufeff{text}") / "a.json"
+        link = tmp_path / "link.json"
+        link.symlink_to(file)
+        assert await moves.import_(link, table="music") == DONE
+        assert await moves.other.items("music") == [{"pk": {"S": "a"}, "n": {"N": "1"}}]
+
+
 async def test_the_progress_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     synced: list[str] = []
 
