@@ -11,6 +11,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from cyclopts import Parameter
@@ -53,9 +54,10 @@ class AnonymizeOptions:
         """
         if not self.anonymize:
             return None
-        rules = dict(map(_rule, self.anonymize))
-        if self.seed is None and any(method != "drop" for method in rules.values()):
-            raise TransferFailed("--anonymize needs a --seed")
+        rules = dict(sorted(map(_rule, self.anonymize), key=itemgetter(0)))
+        # With an empty seed, anybody could check a guessed value.
+        if not self.seed and any(method != "drop" for method in rules.values()):
+            raise TransferFailed("--anonymize needs a --seed that is not empty")
         for (root, *rest), method in rules.items():
             if rest or root not in key_types:
                 continue
@@ -92,6 +94,11 @@ class Anonymizer:
         self._rules = _tree([(path, method) for path, method in rules.items()])
         self._seed = seed
         self._unnamed: dict[str, None] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the rules and the seed, so that a resumed transfer uses the same ones."""
+        return hmac.digest(self._seed, repr(self._rules).encode(), "sha256").hex()
 
     @property
     def unnamed(self) -> Sequence[str]:

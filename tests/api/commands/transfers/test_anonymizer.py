@@ -97,6 +97,8 @@ def test_a_wrong_rule_is_refused(rule: str, message: str):
 def test_pseudonyms_need_a_seed():
     with pytest.raises(TransferFailed, match="--seed"):
         AnonymizeOptions(anonymize=("a=hash",)).anonymizer(KEY)
+    with pytest.raises(TransferFailed, match="--seed"):
+        AnonymizeOptions(anonymize=("a=hash",), seed="").anonymizer(KEY)
     assert AnonymizeOptions(anonymize=("a=drop",)).anonymizer(KEY) is not None
     assert AnonymizeOptions().anonymizer(KEY) is None
 
