@@ -7,9 +7,7 @@ Each completed file is noted with the key after it, so an interrupted export con
 from __future__ import annotations
 
 import time
-from base64 import b32encode
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +35,6 @@ from dynactor.storage.data_directory import write_durably
 _PROGRESS: Final = "_progress.json"
 # An interrupted export repeats at most this much of each segment.
 _FILE_BYTES: Final = 64_000_000
-_NAME_CHARACTERS: Final = 26
 
 _encode = msgspec.json.Encoder().encode
 
@@ -51,6 +48,8 @@ class _Progress(Struct):
     segments: list[Segment]
     files: list[DataFile]
     billed_size_bytes: int = 0
+    # The fingerprint of the rules that anonymize the items.
+    anonymized: str = ""
 
 
 def unfinished(directory: Path, description: Description) -> Path | None:
@@ -96,15 +95,29 @@ class ExportRun:
             time.time(),
             [Segment() for _ in range(segments)],
             [],
+            anonymized=self._fingerprint,
         )
-        self._save()
         await self._bucket.put(f"{self._prefix}/{manifests.STARTED}", b"")
         await self._bucket.put(f"{self._prefix}/{DEFINITION}", _encode(creation))
+        # The progress comes last, because a resumed export does not write these files.
+        self._save()
 
     def resume(self, folder: Path) -> None:
-        """Continue an interrupted export."""
+        """Continue an interrupted export.
+
+        Raises:
+            TransferFailed: the complete files are anonymized in another way.
+        """
         self._progress = _load(folder / _PROGRESS)
+        if self._progress.anonymized != self._fingerprint:
+            raise TransferFailed(
+                f"{folder} was started with other values of --anonymize and --seed: repeat them"
+            )
         self._items = sum(file.item_count for file in self._progress.files)
+
+    @property
+    def _fingerprint(self) -> str:
+        return "" if self._anonymizer is None else self._anonymizer.fingerprint
 
     @property
     def _prefix(self) -> str:
@@ -161,7 +174,7 @@ class ExportRun:
         try:
             async for page in pages:
                 if file is None:
-                    key = f"{self._prefix}/data/{self._name(number, segment)}.json.gz"
+                    key = f"{self._prefix}/data/{self._name(number)}.json.gz"
                     file = await self._opened(key)
                     count = size_bytes = written_bytes = 0
                 size_bytes += sum(map(items.check, page.items))
@@ -198,13 +211,11 @@ class ExportRun:
         assert writer is not None
         return GzipObject(writer)
 
-    def _name(self, number: int, segment: Segment) -> str:
-        """The name of the next file, the same if the export repeats it."""
-        place = f"{self._progress.export_id} {number} {_encode(segment.after).decode()}"
-        digest = sha256(place.encode()).digest()
-        return b32encode(digest).decode().lower()[:_NAME_CHARACTERS]
+    def _name(self, number: int) -> str:
+        """The name of a segment's next file, the same if the export repeats it."""
+        segment = f"{number:04}-"
+        keys = [Path(file.data_file_s3_key).name for file in self._progress.files]
+        return f"{segment}{sum(key.startswith(segment) for key in keys):05}"
 
     def _save(self) -> None:
-        folder = self._directory / self._prefix
-        folder.mkdir(parents=True, exist_ok=True)
-        write_durably(folder / _PROGRESS, _encode(self._progress))
+        write_durably(self._directory / self._prefix / _PROGRESS, _encode(self._progress))

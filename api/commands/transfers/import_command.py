@@ -115,11 +115,13 @@ async def _run(paths: list[Path], options: ImportOptions) -> int:
 
 
 class _State(Struct):
-    """The progress of an import, and its files."""
+    """The progress of an import, its files, its table, and the rules that anonymize its items."""
 
     paths: list[str]
     place: Place
     counts: Counts
+    table_id: str = ""
+    anonymized: str = ""
 
 
 class ImportCommand:
@@ -136,6 +138,7 @@ class ImportCommand:
         self._options = options
         self._lines = lines
         self._pause = pause
+        self._stored_paths: list[Path] = []
 
     async def run(self, paths: list[Path]) -> int:
         """Import the files; returns the exit code.
@@ -150,26 +153,40 @@ class ImportCommand:
             tables = [each for each in tables if each.name in (None, self._options.table)]
             if not tables:
                 raise TransferFailed(f"The files have no table {self._options.table}")
+        if self._options.state is not None and len(tables) > 1:
+            raise TransferFailed("--state is for one table: select it with --table")
         for table in tables:
             name = self._options.table or table.name
             if name is None:
                 raise TransferFailed("The files have no table.json: give --table NAME")
             refused += await self._import(name, table)
+        # Until here, --resume skips the complete tables.
+        for path in self._stored_paths:
+            path.unlink(missing_ok=True)
         return SOME_REFUSED if refused else DONE
 
     async def _import(self, name: str, table: TableFiles) -> int:
         """Import the files of one table; returns the number of refused items."""
         await check_sums(table.files)
-        definition = await self._definition(name, table.creation)
-        path = self._options.state or Path(f"dynactor-import-{name}.json")
-        paths = [str(file.path.resolve()) for file in table.files]
-        state = self._stored(path, paths) or _State(paths, Place(), Counts())
+        definition, table_id = await self._definition(name, table.creation)
+        key_types = {each.name: each.type for each in definition.key_schema.attributes}
+        anonymizer = self._options.privacy.anonymizer(key_types)
+        # The last part of an ARN is the name of its table.
+        path = self._options.state or Path(f"dynactor-import-{name.rpartition('/')[2]}.json")
+        state = _State(
+            [str(file.path.resolve()) for file in table.files],
+            Place(),
+            Counts(),
+            table_id,
+            "" if anonymizer is None else anonymizer.fingerprint,
+        )
         is_dry = self._options.dry_run
+        if not is_dry:
+            self._stored_paths.append(path)
+            state = self._stored(path, state) if self._options.resume else state
         report = _Report(self._lines, None if is_dry else path, state)
         patient = PatientEndpoint(self._endpoint, self._pause, self._lines.say)
         types = {each.name: each.type for each in definition.attribute_definitions}
-        key_types = {each.name: each.type for each in definition.key_schema.attributes}
-        anonymizer = self._options.privacy.anonymizer(key_types)
         run = ImportRun(
             ItemReader(definition),
             None if is_dry else BatchWriter(patient, name, self._pause),
@@ -185,8 +202,6 @@ class ImportCommand:
             CsvOptions(self._options.delimiter, types),
             state.place,
         )
-        if not is_dry:
-            path.unlink(missing_ok=True)
         counts = run.counts
         verb = "would be written" if is_dry else "written"
         self._lines.say(
@@ -197,24 +212,33 @@ class ImportCommand:
             self._lines.say(f"unchanged attributes: {', '.join(anonymizer.unnamed) or 'none'}")
         return counts.refused
 
-    def _stored(self, path: Path, paths: list[str]) -> _State | None:
-        if not self._options.resume or self._options.dry_run:
-            return None
+    @staticmethod
+    def _stored(path: Path, started: _State) -> _State:
+        """The stored progress of the same import; else the given one."""
         try:
             state = msgspec.json.decode(path.read_bytes(), type=_State)
         except FileNotFoundError:
-            return None
+            return started
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise TransferFailed(f"{path} is not the state of an import: {error}") from None
-        if state.paths != paths:
+        if state.paths != started.paths:
             raise TransferFailed(f"{path} belongs to an import of other files")
+        if state.table_id != started.table_id:
+            raise TransferFailed(f"{path} belongs to an import into another table")
+        if state.anonymized != started.anonymized:
+            raise TransferFailed(
+                f"{path} belongs to an import with other values of --anonymize and --seed: repeat "
+                "them"
+            )
         return state
 
-    async def _definition(self, name: str, creation: Mapping[str, Any] | None) -> TableDefinition:
-        """The definition of the table, which is created if it is missing and that is allowed."""
+    async def _definition(
+        self, name: str, creation: Mapping[str, Any] | None
+    ) -> tuple[TableDefinition, str]:
+        """The definition and the id of the table, which is created if that is allowed."""
         options = self._options
         if options.dry_run and creation is not None:
-            return definition_of({**creation, "TableName": name}, name)
+            return definition_of({**creation, "TableName": name}, name), ""
         described = await table_copy.describe(self._endpoint, name)
         if described is None:
             if creation is None or not options.create:
@@ -224,7 +248,8 @@ class ImportCommand:
         while described is None or described["TableStatus"] == "CREATING":
             await self._pause(_POLL_SECONDS)
             described = await table_copy.describe(self._endpoint, name)
-        return definition_of(table_copy.creation_request(described, name, []), name)
+        creation = table_copy.creation_request(described, name, [])
+        return definition_of(creation, name), table_copy.table_id(described)
 
 
 class _Report:

@@ -85,7 +85,7 @@ async def tables_in(paths: Sequence[Path]) -> list[TableFiles]:
     """The tables of these files and directories.
 
     Raises:
-        TransferFailed: a path does not exist, or an export is damaged.
+        TransferFailed: a path does not exist, an export is damaged, or a table occurs twice.
     """
     found = []
     single: list[SourceFile] = []
@@ -99,6 +99,10 @@ async def tables_in(paths: Sequence[Path]) -> list[TableFiles]:
             found += [await _table_in(folder) for folder in folders or [path]]
         else:
             raise TransferFailed(f"{path} does not exist")
+    names = [table.name for table in found]
+    for name in names:
+        if names.count(name) > 1 and name is not None:
+            raise TransferFailed(f"{names.count(name)} folders have the table {name}: give one")
     if single:
         found.append(TableFiles(None, None, single))
     return found

@@ -23,6 +23,7 @@ from dynactor.api.commands.transfers.import_command import (
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.storage import data_directory
+from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from tests.support.clients.database_endpoint import DatabaseEndpoint, no_pause
 from tests.support.databases.databases import running_database
 from tests.support.databases.transferred import KEYS, transferring
@@ -245,6 +246,110 @@ async def test_a_byte_order_mark_and_a_link_to_the_file_are_accepted(tmp_path: P
         assert await moves.other.items("music") == [{"pk": {"S": "a"}, "n": {"N": "1"}}]
 
 
+async def stop_at(endpoint: DatabaseEndpoint, operation: str, count: int) -> None:
+    """Fail at this call of an operation."""
+
+    async def stop(called: str) -> None:
+        if called == operation and endpoint.calls.count(operation) == count:
+            endpoint.before = None
+            raise OSError("stopped")
+
+    endpoint.calls.clear()
+    endpoint.before = stop
+
+
+async def test_a_resumed_export_has_the_same_pseudonyms(tmp_path: Path):
+    async with moving(tmp_path) as moves:
+        privacy = AnonymizeOptions(anonymize=("pk=hash", "n=hash"), seed="secret")
+        await stop_at(moves.source, "Scan", 2)
+        with pytest.raises(OSError, match="stopped"):
+            await moves.export(privacy=privacy)
+        for other in (
+            AnonymizeOptions(),
+            AnonymizeOptions(anonymize=privacy.anonymize, seed="other"),
+        ):
+            with pytest.raises(TransferFailed, match="--anonymize"):
+                await moves.export(privacy=other, resume=True)
+        again = AnonymizeOptions(anonymize=privacy.anonymize[::-1], seed="secret")
+        folder = await moves.export(privacy=again, resume=True)
+        data = b"".join(gzip.decompress(file.read_bytes()) for file in data_files(folder))
+        assert data.count(b"\n") == ITEMS
+        assert b"song" not in data
+
+
+async def test_an_export_that_stopped_at_its_start_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def put(*_: Any) -> None:
+        raise OSError("stopped")
+
+    async with moving(tmp_path) as moves:
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="stopped"):
+            patch.setattr(DirectoryBucket, "put", put)
+            await moves.export()
+        assert _names(await moves.export(resume=True), "table.json")
+
+
+async def test_the_names_of_data_files_do_not_depend_on_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(export_run, "_FILE_BYTES", 1)
+    async with moving(tmp_path) as moves:
+        # A page of a scan has at most 1 MB.
+        for number in range(6):
+            item = {"pk": {"S": "large"}, "n": {"N": str(number)}, "v": {"S": "v" * 390_000}}
+            await moves.source.call("PutItem", {"TableName": "music", "Item": item})
+        names = [file.name for file in data_files(await moves.export(segments=1))]
+        assert names == ["0000-00000.json.gz", "0000-00001.json.gz", "0000-00002.json.gz"]
+
+
+async def test_an_import_is_resumed_into_the_same_table_in_the_same_way(tmp_path: Path):
+    async with moving(tmp_path) as moves:
+        lines = [f'{{"pk": "{at}", "n": 1}}\n' for at in range(1500)]
+        folder = moves.write("a.jsonl", "".join(lines))
+        await stop_at(moves.other, "BatchWriteItem", 45)
+        with pytest.raises(OSError, match="stopped"):
+            await moves.import_(folder)
+        privacy = AnonymizeOptions(anonymize=("pk=hash",), seed="secret")
+        with pytest.raises(TransferFailed, match="--anonymize"):
+            await moves.import_(folder, resume=True, privacy=privacy)
+        await moves.other.call("DeleteTable", {"TableName": "music"})
+        with pytest.raises(TransferFailed, match="another table"):
+            await moves.import_(folder, resume=True)
+
+
+async def test_a_resumed_import_skips_the_complete_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    async with moving(tmp_path) as moves:
+        folder = tmp_path / "tables"
+        for name in ("first", "second"):
+            _make(folder / name)
+            creation = {**CREATION, "TableName": name}
+            (folder / name / "table.json").write_bytes(msgspec.json.encode(creation))
+            (folder / name / "a.jsonl").write_text('{"pk": "a", "n": 1}\n')
+        with pytest.raises(TransferFailed, match="--state is for one table"):
+            await moves.import_(folder)
+        await stop_at(moves.other, "BatchWriteItem", 2)
+        with pytest.raises(OSError, match="stopped"):
+            await moves.import_(folder, state=None)
+        moves.other.calls.clear()
+        assert await moves.import_(folder, state=None, resume=True) == DONE
+        assert moves.other.calls.count("BatchWriteItem") == 1
+        assert len(await moves.other.items("second")) == 1
+        assert _names(tmp_path, "*.json") == []
+
+
+async def test_two_exports_of_a_table_are_refused(tmp_path: Path):
+    async with moving(tmp_path) as moves:
+        folder = await moves.export()
+        await moves.export()
+        with pytest.raises(TransferFailed, match="2 folders have the table music"):
+            await moves.import_(tmp_path / "out")
+        assert await moves.import_(folder) == DONE
+
+
 async def test_the_progress_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     synced: list[str] = []
 
@@ -261,5 +366,9 @@ async def test_the_progress_is_durable(tmp_path: Path, monkeypatch: pytest.Monke
         assert set(synced) == {"_progress.json", "state.json"}
 
 
+def _names(directory: Path, pattern: str) -> list[str]:
+    return [path.name for path in directory.glob(pattern)]
+
+
 def _make(directory: Path) -> None:
-    directory.mkdir()
+    directory.mkdir(parents=True)

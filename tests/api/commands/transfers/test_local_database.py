@@ -58,11 +58,14 @@ def command(endpoint: DatabaseEndpoint, **options: Any) -> ImportCommand:
     return ImportCommand(endpoint, ImportOptions(**options), TerminalProgress(), no_pause)
 
 
-async def test_tables_are_imported_with_their_definitions(path: Path, tmp_path: Path):
+async def test_tables_are_imported_with_their_definitions(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
     before = content(path)
     async with running_database() as database:
         endpoint = DatabaseEndpoint(database)
-        imported = command(endpoint, create=True, state=tmp_path / "state.json")
+        imported = command(endpoint, create=True)
         assert await imported.run([path]) == DONE
         keys = [(f"k{at % 2}\u00e9", number) for at, number in enumerate(SORT_KEYS)]
         expected = [{"pk": {"S": pk}, "sk": {"N": sk}, **VALUES} for pk, sk in keys]
