@@ -95,6 +95,8 @@ class Mirror:
         self._iterators: dict[str, str] = {}
         self._slots = anyio.CapacityLimiter(_CONCURRENT_SHARDS)
         self._last_change_epoch_seconds: float | None = None
+        # Whether all shards could be read since the copy was complete.
+        self._has_followed = False
 
     async def run(self, *, until_caught_up: bool) -> None:
         """Continue from the state, until the copy has caught up or until the task is cancelled.
@@ -103,14 +105,17 @@ class Mirror:
             TransferFailed: the mirror can't continue.
             RequestFailed, CannotCall: an endpoint refused a request.
         """
+        has_restarted = False
         while True:
-            has_copied = self.state.phase == "COPYING"
             try:
                 await self._scan()
                 await self._follow(until_caught_up=until_caught_up)
             except RecordsDeleted:
-                if has_copied and self.state.phase != "FOLLOWING":
-                    raise
+                if has_restarted and not self._has_followed:
+                    raise TransferFailed(
+                        "The stream deletes records before the scan has ended: use more --segments"
+                    ) from None
+                has_restarted, self._has_followed = True, False
                 self._progress.say(
                     "The stream has deleted records that were not read yet: the copy starts again"
                 )
@@ -182,6 +187,7 @@ class Mirror:
         empty_rounds = short_rounds = 0
         while True:
             records = await self._round()
+            self._has_followed = True
             if records is Pages.FULL:
                 empty_rounds = short_rounds = 0
                 continue

@@ -35,9 +35,10 @@ from dynactor.api.commands.transfers.table_address import (
     profile_environment,
     table_address,
 )
-from dynactor.api.commands.transfers.table_reader import TableReader
+from dynactor.api.commands.transfers.table_reader import TableReader, canonical
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.model.tables.time_to_live import is_expired
 
 DONE: Final = 0
 DIFFERENT: Final = 1
@@ -121,9 +122,9 @@ async def run_mirror(options: MirrorOptions) -> int:
     to_environment = profile_environment(options.to_profile)
     source = table_address(options.source, options.from_region, from_environment)
     target = table_address(options.target, options.to_region, to_environment)
-    if source == target:
-        raise TransferFailed("Both addresses are of the same table")
-    path = options.state or Path(f"dynactor-mirror-{target.table_name}.json")
+    # The last part of an ARN is the name of its table.
+    name = target.table_name.rpartition("/")[2]
+    path = options.state or Path(f"dynactor-mirror-{name}.json")
     file = StateFile(path, str(source), str(target))
     lines = TerminalProgress()
     result = DONE
@@ -294,12 +295,11 @@ class MirrorRun:
             return differences, 0
         items = await reader.items([each.key for each in missing])
         now = time.time()
-        expired = [
-            reader.key_of(item)
-            for item in items.values()
-            if float(item.get(attribute, {}).get("N", "inf")) <= now
-        ]
-        return [each for each in differences if each.key not in expired], len(expired)
+        expired = {
+            key for key, item in items.items() if is_expired(item.get(attribute, {}).get("N"), now)
+        }
+        left = [each for each in differences if canonical(each.key) not in expired]
+        return left, len(expired)
 
 
 def _fits(stored: MirrorState, tables: Prepared) -> bool:

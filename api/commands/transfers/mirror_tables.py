@@ -52,6 +52,8 @@ async def prepare(
         table_copy.check_same_key(described, copy)
         if table_id(copy) == table_id(described):
             raise TransferFailed("Both addresses are of the same table")
+        if copy["TableStatus"] == "CREATING":
+            copy = await _active(target, pause)
     described, stream_arn = await _stream(source, described, enables=enables_stream, pause=pause)
     if copy is None:
         copy = await _create(source, target, described, say, pause)

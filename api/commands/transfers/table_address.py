@@ -43,8 +43,9 @@ class TableAddress(NamedTuple):
     region: str
 
     def __str__(self) -> str:
-        """The address as one text, which identifies the table."""
-        return f"{self.endpoint}/{self.table_name}"
+        """The address without a user name and a password, because it is stored and shown."""
+        parts = urlsplit(self.endpoint)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/{self.table_name}"
 
 
 def table_address(text: str, region: str | None, environment: Mapping[str, str]) -> TableAddress:

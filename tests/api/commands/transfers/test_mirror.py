@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import fail_after
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.streams import StreamSettings
@@ -82,12 +84,16 @@ class Pair:
 
 
 @asynccontextmanager
-async def running_pair(tmp_path: Path, **settings: Any) -> AsyncIterator[Pair]:
+async def running_pair(
+    tmp_path: Path, *, copy_transition_seconds: float = 0.0, **settings: Any
+) -> AsyncIterator[Pair]:
     clock = SetClock()
     settings = {"partitions_per_table": 2, "keep_streams_seconds": DAY_SECONDS, **settings}
     async with (
         running_database(clock=clock, **settings) as source,
-        running_database(partitions_per_table=1) as copy,
+        running_database(
+            partitions_per_table=1, table_transition_seconds=copy_transition_seconds
+        ) as copy,
     ):
         pair = Pair(source, copy, clock, tmp_path / "state.json")
         await pair.source.call("CreateTable", {"TableName": "music", **KEY})
@@ -181,6 +187,29 @@ async def test_a_copy_starts_again_after_records_were_deleted_unread(
         assert await pair.are_equal()
 
 
+async def test_a_scan_that_takes_longer_than_the_stream_keeps_records_ends_the_mirror(
+    tmp_path: Path,
+):
+    async with running_pair(tmp_path) as pair:
+
+        async def delete_records(operation: str) -> None:
+            if operation == "Scan":
+                pair.source.before = None
+                await pair.put("song 1", "deleted record")
+                pair.clock.step(DAY_SECONDS + 1)
+                await pair.database.actor.mailbox.put_nowait(KeepStreams(), always=True)
+                await pair.put("song 1", "new record")
+                pair.source.before = delete_records
+
+        pair.source.before = delete_records
+        with fail_after(30), pytest.raises(TransferFailed, match="use more --segments"):
+            await pair.run(segments=1).mirror()
+        assert pair.source.calls.count("Scan") == 2
+        pair.source.before = None
+        assert await pair.run().mirror() == DONE
+        assert await pair.are_equal()
+
+
 async def test_a_copy_starts_again_with_another_stream(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -221,6 +250,39 @@ async def test_verify_lists_the_differences(tmp_path: Path, capsys: pytest.Captu
             'missing  {"pk":{"S":"song 2"}}',
             'surplus  {"pk":{"S":"extra"}}',
         ]
+
+
+async def test_expired_items_that_only_the_source_has_are_no_difference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    async with running_pair(tmp_path) as pair:
+        ttl = {"Enabled": True, "AttributeName": "e"}
+        await pair.source.call(
+            "UpdateTimeToLive", {"TableName": "music", "TimeToLiveSpecification": ttl}
+        )
+        now = int(time.time())
+        # Time to live keeps items that are older than 5 years.
+        for name, age_seconds in {"expired": 10, "old": 2_000 * 86_400}.items():
+            item = {"pk": {"S": name}, "e": {"N": str(now - age_seconds)}}
+            await pair.source.call("PutItem", {"TableName": "music", "Item": item})
+        await pair.run().mirror()
+        for name in ("expired", "old"):
+            key = {"pk": {"S": name}}
+            await pair.copy.call("DeleteItem", {"TableName": "copy", "Key": key})
+        capsys.readouterr()
+        assert await pair.run(verify=True).mirror() == DIFFERENT
+        shown = capsys.readouterr()
+        assert shown.out == 'missing  {"pk":{"S":"old"}}\n'
+        assert "1 expired items are only in the source" in shown.err
+
+
+async def test_a_copy_that_is_still_being_created_is_awaited(tmp_path: Path):
+    async with running_pair(tmp_path, copy_transition_seconds=0.2) as pair:
+        await pair.copy.call("CreateTable", {"TableName": "copy", **KEY})
+        described = await pair.copy.call("DescribeTable", {"TableName": "copy"})
+        assert described["Table"]["TableStatus"] == "CREATING"
+        assert await pair.run().mirror() == DONE
+        assert await pair.are_equal()
 
 
 async def test_two_mirrors_in_opposite_directions_are_refused(tmp_path: Path):

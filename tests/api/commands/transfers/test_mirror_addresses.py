@@ -30,6 +30,21 @@ def test_an_address_has_an_endpoint_and_a_table():
     assert str(address) == "https://host:8000/Music"
 
 
+def test_the_text_of_an_address_has_no_password():
+    address = table_address("http://ann:secret@host:8000/Music", None, {})
+    assert address.endpoint == "http://ann:secret@host:8000"
+    assert str(address) == "http://host:8000/Music"
+
+
+async def test_an_address_may_be_of_two_tables_in_two_accounts(tmp_path: Path):
+    async with running_in_process() as (host, port):
+        address = f"http://{host}:{port}/music"
+        options = MirrorOptions(source=address, target=address, state=tmp_path / "state.json")
+        # With one key the tables are compared by their ids, once they exist.
+        with pytest.raises(TransferFailed, match="The source has no table music"):
+            await run_mirror(options)
+
+
 def test_a_table_at_aws_has_the_hosts_of_its_region():
     address = table_address("aws:Music", None, {"AWS_REGION": "eu-west-1"})
     assert address.endpoint == "https://dynamodb.eu-west-1.amazonaws.com"
