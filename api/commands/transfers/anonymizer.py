@@ -55,7 +55,7 @@ class AnonymizeOptions:
         if not self.anonymize:
             return None
         rules = dict(sorted(map(_rule, self.anonymize), key=itemgetter(0)))
-        # With an empty seed, anybody could check a guessed value.
+        # With an empty seed, every reader could check a guessed value.
         if not self.seed and any(method != "drop" for method in rules.values()):
             raise TransferFailed("--anonymize needs a --seed that is not empty")
         for (root, *rest), method in rules.items():
