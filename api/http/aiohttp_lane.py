@@ -21,7 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 from msgspec import json, structs
 
-from dynactor.api.access.sender import Client
+from dynactor.api.access.sender import NO_CLIENT
 from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
 from dynactor.api.http.answer_damage import CUTS, AnswerDamage
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
@@ -291,19 +291,20 @@ def _connection_of(request: web.BaseRequest) -> BoundedReads | None:
 
 def _head_of(request: web.BaseRequest) -> Request:
     """A request without its body."""
-    headers = request.headers
+    headers = _by_name(request.raw_headers)
+    header = headers.get
     return Request(
-        target=headers.get("X-Amz-Target", ""),
-        content_type=headers.get("Content-Type", ""),
-        authorization=headers.get("Authorization", ""),
+        target=header("x-amz-target", ""),
+        content_type=header("content-type", ""),
+        authorization=header("authorization", ""),
         query=request.rel_url.raw_query_string,
-        host=headers.get("Host", ""),
-        content_encoding=headers.get("Content-Encoding", ""),
-        accept_encoding=headers.get("Accept-Encoding", ""),
+        host=header("host", ""),
+        content_encoding=header("content-encoding", ""),
+        accept_encoding=header("accept-encoding", ""),
         body=b"",
-        explain=headers.get(REQUEST_HEADER, ""),
-        headers=_by_name(request.raw_headers),
-        client=Client() if request.transport is None else client_of(request.transport),
+        explain=header(REQUEST_HEADER.lower(), ""),
+        headers=headers,
+        client=NO_CLIENT if request.transport is None else client_of(request.transport),
     )
 
 

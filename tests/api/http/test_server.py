@@ -16,7 +16,9 @@ from zlib import crc32
 
 import pytest
 import structlog
+from msgspec import structs
 
+from dynactor.api.access.sender import NO_CLIENT
 from dynactor.api.http.aiohttp_lane import full_server
 from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.browser_access import Access
@@ -25,6 +27,7 @@ from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.http.settings import HttpSettings
+from dynactor.api.nodes.frames import decode_requests, encode, request_frame
 from dynactor.api.requests.operation import Call, Operation
 from tests.support.clients.raw_http import (
     TO_FULL_LANE,
@@ -156,6 +159,44 @@ async def test_a_failed_connection_is_closed_without_affecting_others(failing: s
     (entry,) = logs
     assert entry["event"] == "connection_failed"
     assert entry["exc_info"]
+
+
+async def test_a_header_that_is_not_utf_8_is_refused_like_any_other():
+    unusual = request("Echo", b"{}", "Content-Encoding: ?").replace(b"?", b"\xff")
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        connection.send(unusual)
+        answer = await connection.answer()
+    assert (answer.status, answer.json["__type"].rpartition("#")[2]) == (
+        400,
+        "SerializationException",
+    )
+
+
+@pytest.mark.parametrize("name", [b"X-Amz-Target", b"Authorization", b"Accept-Encoding"])
+async def test_both_lanes_give_the_protocol_the_same_text_for_bytes_that_are_not_utf_8(
+    name: bytes,
+):
+    protocol = Protocol(NO_DATABASE, ())
+    seen = []
+
+    async def see(given: Request) -> Answer:
+        seen.append(structs.replace(given, headers={}, client=NO_CLIENT))
+        return Answer(200, "", b"{}", "")
+
+    protocol.detour(see)
+    async with echo_server(protocol=protocol) as endpoint:
+        for more in (b"", TO_FULL_LANE.encode() + b"\r\n"):
+            async with raw_connection(endpoint) as connection:
+                connection.send(
+                    b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                    + name
+                    + b": \xff\r\nContent-Length: 2\r\n"
+                    + more
+                    + b"\r\n{}"
+                )
+                assert (await connection.answer()).status == 200
+    assert seen[0] == seen[1]
+    assert decode_requests(encode([request_frame(1, seen[1])]))[0].request == seen[1]
 
 
 async def test_an_operation_that_is_not_implemented_is_reported_and_not_retried():
