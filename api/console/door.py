@@ -14,10 +14,10 @@ from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
 from dynactor.api.console.files import HEADERS
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.requests import maintenance_header
+from dynactor.api.requests.reads import is_read
 
 _TARGET_HEADER: Final = "X-Amz-Target"
 _KEY_ID: Final = "console"
-_READING: Final = ("BatchGet", "Describe", "Get", "List", "Query", "Scan", "TransactGet")
 _STATEMENT: Final = "ExecuteStatement"
 
 
@@ -54,15 +54,14 @@ async def perform(protocol: Protocol, request: web.BaseRequest) -> web.Response:
 
 def reads_only(target: str, body: bytes) -> bool:
     """Whether an operation changes nothing."""
-    operation = target.partition(".")[2]
-    if operation == _STATEMENT:
+    if target.partition(".")[2] == _STATEMENT:
         try:
             statement = msgspec.json.decode(body, type=_Statement).Statement
         except msgspec.MsgspecError:
             # The operation refuses such a body.
             return True
         return statement.lstrip()[:6].upper() == "SELECT"
-    return operation.startswith(_READING)
+    return is_read(target)
 
 
 def _response(answer: Answer) -> web.Response:

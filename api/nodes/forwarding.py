@@ -10,7 +10,7 @@ from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.node_figures import ForwardingFigures
-from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS
+from dynactor.api.requests.reads import is_read
 from dynactor.model.errors import InternalServerError, ThrottlingException
 from dynactor.model.limits import MIB
 
@@ -21,39 +21,6 @@ _AGAIN_SECONDS: Final = 0.05
 # Further requests get a throttling error.
 MOST_REQUESTS: Final = 10_000
 MOST_BYTES: Final = 64 * MIB
-
-# Operations that change nothing. They can be forwarded again after a lost answer.
-_READS: Final = frozenset(
-    f"{DYNAMODB}.{name}"
-    for name in (
-        "BatchGetItem",
-        "DescribeBackup",
-        "DescribeContinuousBackups",
-        "DescribeContributorInsights",
-        "DescribeEndpoints",
-        "DescribeExport",
-        "DescribeImport",
-        "DescribeKinesisStreamingDestination",
-        "DescribeLimits",
-        "DescribeTable",
-        "DescribeTimeToLive",
-        "GetItem",
-        "GetResourcePolicy",
-        "ListBackups",
-        "ListContributorInsights",
-        "ListExports",
-        "ListGlobalTables",
-        "ListImports",
-        "ListTables",
-        "ListTagsOfResource",
-        "Query",
-        "Scan",
-        "TransactGetItems",
-    )
-) | frozenset(
-    f"{DYNAMODB_STREAMS}.{name}"
-    for name in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
-)
 
 
 class Forwarding:
@@ -114,7 +81,7 @@ class Forwarding:
                 except NotSent:
                     await self._changes.wait(_AGAIN_SECONDS)
                 except AnswerLost:
-                    if request.target not in _READS:
+                    if not is_read(request.target):
                         self._failures["unknown"] += 1
                         return self._protocol.refuse(
                             InternalServerError(

@@ -980,7 +980,7 @@ ORDERS: Final = (
     Fault(
         "a write is sent to the next home after its answer was lost",
         "api/nodes/forwarding.py",
-        "if request.target not in _READS:",
+        "if not is_read(request.target):",
         "if False:",
         "tests/api/nodes/test_failover.py",
         ["test_a_write_whose_answer_is_lost_is_unknown_and_not_repeated"],
