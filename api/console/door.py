@@ -12,6 +12,7 @@ from multidict import CIMultiDict
 from dynactor.api.admin.region_parameters import KEY_ID_PARAMETER, REGION_PARAMETER
 from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
 from dynactor.api.console.files import HEADERS
+from dynactor.api.http.aiohttp_lane import headers_by_name
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.requests import maintenance_header
 from dynactor.api.requests.reads import is_read
@@ -31,7 +32,7 @@ async def perform(protocol: Protocol, request: web.BaseRequest) -> web.Response:
     """Answer an operation of DynamoDB."""
     key_id = request.query.get(KEY_ID_PARAMETER) or _KEY_ID
     region = request.query.get(REGION_PARAMETER) or protocol.database.settings.region
-    headers = {name.lower(): value for name, value in request.headers.items()}
+    headers = headers_by_name(request.raw_headers)
     headers |= maintenance_header.HEADER
     asked = Request(
         target=headers.get(_TARGET_HEADER.lower(), ""),

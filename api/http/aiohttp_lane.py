@@ -291,7 +291,7 @@ def _connection_of(request: web.BaseRequest) -> BoundedReads | None:
 
 def _head_of(request: web.BaseRequest) -> Request:
     """A request without its body."""
-    headers = _by_name(request.raw_headers)
+    headers = headers_by_name(request.raw_headers)
     header = headers.get
     return Request(
         target=header("x-amz-target", ""),
@@ -308,7 +308,7 @@ def _head_of(request: web.BaseRequest) -> Request:
     )
 
 
-def _by_name(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def headers_by_name(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """The headers in the form of ``Request``; values of a repeated header are joined by commas."""
     found: dict[str, str] = {}
     for raw_name, raw_text in raw_headers:
