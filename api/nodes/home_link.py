@@ -18,13 +18,13 @@ class AnswerLost(Exception):
 class HomeLink(Protocol):
     """The connections to one node.
 
-    ``has_failed``: the connections, or the last attempt to make them, have ended. ``is_refused``:
-    the node's last answer was that it is not the home.
+    ``failure`` is the reason why the connections ended, or could not be made; otherwise it is
+    empty. ``is_refused``: the node's last answer was that it is not the home.
     """
 
     address: str
     is_open: bool
-    has_failed: bool
+    failure: str
     is_refused: bool
 
     async def ask(self, request: Request) -> Answer:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from http import HTTPStatus
 from itertools import count
 from secrets import token_hex
 from typing import Any, Final
 
 import anyio
 import structlog
-from aiohttp import ClientError, ClientSession, ClientTimeout, WSMsgType
+from aiohttp import (
+    ClientError,
+    ClientSession,
+    ClientTimeout,
+    WSMsgType,
+    WSServerHandshakeError,
+)
 
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.nodes.changes import Changes
@@ -30,6 +37,8 @@ _AGAIN_SECONDS: Final = 0.5
 # A connection without an answer to its ping for half of this time more has ended.
 _PING_SECONDS: Final = 4.0
 
+_REFUSALS: Final[dict[int, str]] = {HTTPStatus.FORBIDDEN: "it has another --peer-secret-file"}
+
 _log = structlog.get_logger("nodes")
 
 
@@ -47,7 +56,7 @@ class Link(HomeLink):
     def __init__(self, address: str, secret: str, changes: Changes) -> None:
         self.address = address
         self.is_open = False
-        self.has_failed = False
+        self.failure = ""
         self.is_refused = False
         self._headers = {"Authorization": f"Bearer {secret}".strip()}
         self._changes = changes
@@ -74,13 +83,15 @@ class Link(HomeLink):
                 while True:
                     try:
                         await self._run_once(http)
-                        reason = "the other node has closed the connection"
+                        failure = "the other node has closed the connection"
+                    except WSServerHandshakeError as error:
+                        failure = _REFUSALS.get(error.status, str(error))
                     except (ClientError, OSError, TimeoutError) as error:
-                        reason = str(error)
-                    self._end(reason)
+                        failure = str(error) or type(error).__name__
+                    self._end(failure)
                     await anyio.sleep(_AGAIN_SECONDS)
         finally:
-            self._end("")
+            self._end("this node needs no connection")
 
     async def _run_once(self, http: ClientSession) -> None:
         pair = token_hex(8)
@@ -97,7 +108,7 @@ class Link(HomeLink):
                     )
                     sockets.append(await stack.enter_async_context(connecting))
             self._outboxes = tuple(Outbox() for _ in sockets)
-            self.is_open, self.has_failed = True, False
+            self.is_open, self.failure = True, ""
             _log.info("node_connected", address=self.address)
             self._changes.notify()
             async with anyio.create_task_group() as group:
@@ -133,11 +144,11 @@ class Link(HomeLink):
             self.is_refused = is_refused
             self._changes.notify()
 
-    def _end(self, reason: str) -> None:
+    def _end(self, failure: str) -> None:
         """Fail the requests in flight."""
         if self.is_open:
-            _log.info("node_disconnected", address=self.address, reason=reason)
-        self.is_open, self.has_failed = False, True
+            _log.info("node_disconnected", address=self.address, reason=failure)
+        self.is_open, self.failure = False, failure
         unsent = {frame.number for outbox in self._outboxes for frame in outbox.take_unsent()}
         self._outboxes = ()
         for number, asked in self._asked.items():

@@ -159,14 +159,16 @@ class Node:
                 await self._changes.wait(_START_SECONDS)
         if self.is_ready:
             return
-        if self._refusal is not None:
-            raise self._refusal
         home = self.membership.home
         if home is not None:
+            failure = "" if self.link is None else self.link.failure
             raise CannotOpen(
                 f"Node {home.name} is the home of all tables and can't be reached at "
-                f"{home.address}: correct its --peer-listen, or the network"
+                f"{home.address}{f' ({failure})' if failure else ''}: correct its --peer-listen, "
+                "the secret, or the network"
             )
+        if self._refusal is not None:
+            raise self._refusal
         raise CannotOpen("No node became the home of the tables")
 
     async def run(self) -> None:
@@ -223,7 +225,7 @@ class Node:
         link = self.link
         if link is None or link.address != home.address:
             return False
-        return link.has_failed or link.is_refused
+        return bool(link.failure) or link.is_refused
 
     async def _may_become_home(self) -> bool:
         if not self._lacks_home():

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from dynactor.api.nodes.home_link import AnswerLost
+from dynactor.storage.store import CannotOpen
 from tests.support.environment.simulated_loop import SimulatedLoop, simulated
 from tests.support.servers.simulated_cluster import SimulatedCluster
 
@@ -57,6 +58,16 @@ async def test_one_of_the_nodes_that_start_together_is_the_home() -> None:
         states = [node.state for node in cluster.nodes.values()]
         assert {state.home for state in states} == {cluster.database.home_name()}
         assert sorted(node.is_ready for node in cluster.nodes.values()) == [True] * 3
+
+
+@simulated
+async def test_a_node_that_cannot_reach_the_home_names_the_home_and_the_reason() -> None:
+    async with running_cluster() as cluster:
+        home = home_of(cluster)
+        cluster.unreachable.add(f"n{home}")
+        reason = rf"Node n{home} is the home of .* reached at n{home} \(the node has ended\)"
+        with pytest.raises(CannotOpen, match=reason):
+            await cluster.start(4)
 
 
 @simulated

@@ -42,7 +42,7 @@ async def linked(
         link = Link(f"127.0.0.1:{listener.getsockname()[1]}", SECRET, changes)
         async with serving_peers(listener, PeerListener(answering, listens_with)):
             running = asyncio.create_task(link.run())
-            while not (link.is_open or link.has_failed):
+            while not (link.is_open or link.failure):
                 await changes.wait(10)
             try:
                 yield link, running
@@ -95,7 +95,7 @@ async def test_an_answer_that_a_broken_connection_loses_is_unknown() -> None:
 
 async def test_a_node_with_another_secret_is_refused() -> None:
     async with linked(echo(), listens_with="another secret") as (link, _):
-        assert not link.is_open
+        assert (link.is_open, link.failure) == (False, "it has another --peer-secret-file")
         async with (
             ClientSession() as http,
             http.get(f"http://{link.address}{PEER_PATH}", params={"lane": "small"}) as refused,

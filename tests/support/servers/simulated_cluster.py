@@ -23,7 +23,7 @@ from dynactor.api.nodes.membership import Membership
 from dynactor.api.nodes.node import Node, OpenHome
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.model.members import Beat, Member
-from dynactor.storage.store import Closed, InUse, Store
+from dynactor.storage.store import CannotOpen, Closed, InUse, Store
 from tests.support.clients.clients import AUTHORIZATION
 from tests.support.databases.fake_operations import EchoInput
 from tests.support.environment.simulated_loop import NODE, SimulatedLoop
@@ -111,7 +111,8 @@ class FakeLink(HomeLink):
 
     def __init__(self, cluster: SimulatedCluster, address: str, changes: Changes) -> None:
         self.address = address
-        self.is_open = self.has_failed = self.is_refused = False
+        self.is_open = self.is_refused = False
+        self.failure = ""
         self._cluster = cluster
         self._changes = changes
         self._asked: set[asyncio.Future[Answer]] = set()
@@ -135,8 +136,8 @@ class FakeLink(HomeLink):
         try:
             while True:
                 ended = self._cluster.ends.get(self.address)
-                if ended is not None:
-                    self.is_open, self.has_failed = True, False
+                if ended is not None and self.address not in self._cluster.unreachable:
+                    self.is_open, self.failure = True, ""
                     self._changes.notify()
                     await ended.wait()
                 self._end()
@@ -145,7 +146,7 @@ class FakeLink(HomeLink):
             self._end()
 
     def _end(self) -> None:
-        self.is_open, self.has_failed = False, True
+        self.is_open, self.failure = False, "the node has ended"
         for asked in self._asked:
             if not asked.done():
                 asked.set_exception(AnswerLost())
@@ -161,6 +162,8 @@ class SimulatedCluster:
         self.protocols: dict[str, Protocol] = {}
         # Set when a node is killed, or has ended.
         self.ends: dict[str, anyio.Event] = {}
+        # Nodes to which no new link can be opened.
+        self.unreachable: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @property
@@ -171,7 +174,11 @@ class SimulatedCluster:
         return loop
 
     async def start(self, number: int) -> None:
-        """Start a node and wait until it is ready."""
+        """Start a node and wait until it is ready.
+
+        Raises:
+            CannotOpen: the node does not become ready.
+        """
         name = f"n{number}"
         ready: asyncio.Future[None] = self.loop.create_future()
         context = copy_context()
@@ -196,8 +203,13 @@ class SimulatedCluster:
         self.ends[name] = anyio.Event()
         async with anyio.create_task_group() as group:
             group.start_soon(node.run)
-            await node.wait_ready()
-            ready.set_result(None)
+            try:
+                await node.wait_ready()
+            except CannotOpen as error:
+                ready.set_exception(error)
+                group.cancel_scope.cancel()
+            else:
+                ready.set_result(None)
         self.ends.pop(name).set()
 
     @asynccontextmanager
