@@ -34,8 +34,11 @@ class MemberTable(Protocol):
         """Renew this node's row, and return all members."""
         ...
 
-    async def remove(self, member: Member, owned_epoch: int) -> bool:
-        """Remove a member, unless it has renewed its row; return whether it was removed."""
+    async def remove(self, member: Member) -> bool:
+        """Remove a member, unless it has renewed its row; return whether it was removed.
+
+        If it was the home, it no longer owns the data.
+        """
         ...
 
     async def is_owned(self) -> bool:
@@ -144,15 +147,15 @@ class Membership:
             await self._table.join()
         for member in beat.members:
             if self._observer.has_failed(member) and member.incarnation != self.me.incarnation:
-                await self._remove(member, beat.owned_epoch)
+                await self._remove(member)
         self._changes.notify()
 
     async def leave(self) -> None:
         """End the membership."""
         await self._table.leave()
 
-    async def _remove(self, member: Member, owned_epoch: int) -> None:
-        if await self._table.remove(member, owned_epoch):
+    async def _remove(self, member: Member) -> None:
+        if await self._table.remove(member):
             _log.warning(
                 "node_removed", node=member.name, reason=f"no sign of life in {STILL_BEATS} beats"
             )

@@ -66,17 +66,14 @@ class PostgresqlMembers:
         )
         return Beat(members, rows[0]["is_renewed"], rows[0]["owned_epoch"])
 
-    async def remove(self, member: Member, owned_epoch: int) -> bool:
+    async def remove(self, member: Member) -> bool:
         """Remove a member, unless it has renewed its row; return whether it was removed.
 
         If it was the home, PostgreSQL ends the session with which it owns the data.
         """
-        removed = await self._value(
-            self._statements.remove, member.name, member.incarnation, member.beat
+        return bool(
+            await self._rows(self._statements.remove, member.name, member.incarnation, member.beat)
         )
-        if removed is not None and member.is_home:
-            await self._rows(self._statements.end_owner, owned_epoch)
-        return removed is not None
 
     async def is_owned(self) -> bool:
         """Whether any server holds the lock of the owner."""

@@ -23,7 +23,8 @@ TABLES: Final = ("heads", "rows", "log")
 # Errors that ``commit`` raises.
 INSERT_COLLISION: Final = "DY001"
 OWNED_BY_ANOTHER: Final = "DY002"
-# The error of a read after another server has become the owner: see ``Statements``.
+# The error of a read after another server has become the owner: see ``Statements``. No statement
+# casts other text to a value, so the error has no other cause.
 READ_BY_ANOTHER: Final = "22P02"
 
 # The verdicts of ``commit`` on a call.
@@ -256,14 +257,13 @@ class MemberStatements:
             "m.epoch = n.epoch AND n.epoch > 0 AS is_home, m.is_leaving "
             f"FROM {nodes} n LEFT JOIN {members} m ON true ORDER BY m.name"
         )
+        # One statement ends the session of a home that is removed, because no node does so later. A
+        # server that has become the owner since keeps its session.
         self.remove = (
-            f"DELETE FROM {members} WHERE name = $1 AND incarnation = $2 AND beat = $3 "
-            "RETURNING name"
-        )
-        # Not the session of a server that has become the owner since.
-        self.end_owner = (
-            f"SELECT pg_terminate_backend(l.pid) {owner_lock} "
-            f"AND EXISTS (SELECT FROM {nodes} n WHERE n.epoch = $1)"
+            f"WITH removed AS (DELETE FROM {members} WHERE name = $1 AND incarnation = $2 "
+            "AND beat = $3 RETURNING epoch) "
+            f"SELECT (SELECT count(pg_terminate_backend(l.pid)) {owner_lock} "
+            f"AND EXISTS (SELECT FROM {nodes} n WHERE n.epoch = removed.epoch)) FROM removed"
         )
         self.is_owned = f"SELECT EXISTS (SELECT {owner_lock})"
         self.leave = f"DELETE FROM {members} WHERE name = $1 AND incarnation = $2"

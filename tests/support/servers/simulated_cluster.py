@@ -86,14 +86,14 @@ class FakeMembers:
         await anyio.sleep(_MESSAGE_SECONDS)
         return beat
 
-    async def remove(self, member: Member, owned_epoch: int) -> bool:
+    async def remove(self, member: Member) -> bool:
         await anyio.sleep(_MESSAGE_SECONDS)
         database = self._database
         row = database.rows.get(member.name)
         if row is None or (row.incarnation, row.beat) != (member.incarnation, member.beat):
             return False
         del database.rows[member.name]
-        if member.is_home and owned_epoch == database.epoch:
+        if database.epochs[member.name] == database.epoch:
             database.owner = None
         return True
 
