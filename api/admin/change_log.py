@@ -12,10 +12,9 @@ import structlog
 from aiohttp import web
 
 from dynactor.api.admin.change_rules import caller_of
-from dynactor.api.console.door import reads_only
+from dynactor.api.console.door import TARGET_HEADER, reads_only
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_TARGET_HEADER: Final = "X-Amz-Target"
 
 _log = structlog.get_logger("admin")
 
@@ -26,7 +25,7 @@ async def log_change(
     """Log a request that has been answered, if it would change something."""
     if request.method in _READING:
         return
-    target = request.headers.get(_TARGET_HEADER, "")
+    target = request.headers.get(TARGET_HEADER, "")
     if target and reads_only(target, await request.read()):
         return
     _log.info(

@@ -17,7 +17,9 @@ from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.requests import maintenance_header
 from dynactor.api.requests.reads import is_read
 
-_TARGET_HEADER: Final = "X-Amz-Target"
+# The header that names the operation.
+TARGET_HEADER: Final = "X-Amz-Target"
+
 _KEY_ID: Final = "console"
 _STATEMENT: Final = "ExecuteStatement"
 
@@ -35,7 +37,8 @@ async def perform(protocol: Protocol, request: web.BaseRequest) -> web.Response:
     headers = headers_by_name(request.raw_headers)
     headers |= maintenance_header.HEADER
     asked = Request(
-        target=headers.get(_TARGET_HEADER.lower(), ""),
+        # The same of two such headers as for ``reads_only``.
+        target=request.headers.get(TARGET_HEADER, ""),
         content_type=JSON_1_0,
         # The scope of the credential names the tables of a server with separate regions.
         authorization=f"AWS4-HMAC-SHA256 Credential={key_id}/20120810/{region}/dynamodb/"

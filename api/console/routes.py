@@ -164,7 +164,7 @@ class Console:
             return other_method(request.path, "POST")
         if change_refusal is not None:
             return _refused(change_refusal)
-        target = request.headers.get("X-Amz-Target", "")
+        target = request.headers.get(door.TARGET_HEADER, "")
         if self._is_read_only and not door.reads_only(target, await request.read()):
             return fault(HTTPStatus.FORBIDDEN, "The console of this server is read-only")
         return await door.perform(self._protocol, request)

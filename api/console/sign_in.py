@@ -88,7 +88,8 @@ class SignIn:
         if session is None:
             return False
         given = request.headers.get(CONSOLE_HEADER, "")
-        return compare_digest(given.encode(), self.token(session).encode())
+        # The text of a header may have surrogates, for bytes that are not UTF-8.
+        return compare_digest(given.encode(errors="surrogateescape"), self.token(session).encode())
 
     def sign_in(self, request: web.BaseRequest, given: str) -> web.Response | Refusal:
         """Begin a session if the secret is right."""

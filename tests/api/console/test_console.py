@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+from contextlib import closing
 
 import pytest
+from multidict import CIMultiDict
 
 from dynactor.api.console.files import PageFiles
 from dynactor.api.console.sign_in import MOST_TRIES, SESSION_SECONDS, SignIn
 from dynactor.api.http.signature import AccessKey, Signatures
-from tests.support.servers.console import TABLE, opened_page, token_of_page
+from tests.support.clients.clients import TARGET_PREFIX
+from tests.support.servers.console import CHANGE, TABLE, opened_page, token_of_page
 
 SECRET = "0123456789abcdef"
 ITEM = {
@@ -80,6 +84,27 @@ async def test_a_read_only_console_changes_nothing():
         assert (await page.perform("ExecuteStatement", select))[0] == 400
         _, facts, _ = await page.ask("GET", "/console/server")
     assert facts["is_read_only"]
+
+
+async def test_a_second_operation_does_not_evade_the_check_for_reads():
+    async with opened_page(console="read-only") as page:
+        headers = CIMultiDict(CHANGE | {"X-Dynactor-Console": page.token})
+        for operation in ("ListTables", "CreateTable"):
+            headers.add("X-Amz-Target", TARGET_PREFIX + operation)
+        path = "/console/dynamodb"
+        async with page.session.post(path, json=TABLE, headers=headers) as response:
+            assert "TableDescription" not in await response.text()
+        assert await page.perform("ListTables", {}) == (200, {"TableNames": []})
+
+
+async def test_a_token_of_other_bytes_is_refused():
+    async with opened_page() as page:
+        host, port = page.session._base_url.host, page.session._base_url.port
+        reader, writer = await asyncio.open_connection(host, port)
+        with closing(writer):
+            writer.write(b"GET /console/tables HTTP/1.1\r\nHost: localhost\r\n")
+            writer.write(b"X-Dynactor-Console: \xff\r\n\r\n")
+            assert (await reader.readline()).split()[1] == b"401"
 
 
 async def test_without_console_its_paths_do_not_exist():
