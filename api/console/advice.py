@@ -17,7 +17,7 @@ from dynactor.actors.table.item_sample import sample_items
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.insights_routes import insights_answer, use_answer
 from dynactor.api.answers.table_description import table_description
-from dynactor.api.commands.advise.facts import Facts
+from dynactor.api.commands.advise.facts import Facts, mean_item_bytes, requested_units
 from dynactor.api.commands.advise.report import Asked, findings_of, report
 from dynactor.api.commands.advise.traffic import Traffic
 from dynactor.model.advice.index_forecast import IndexForecast, IndexLoad, forecast, load
@@ -44,7 +44,6 @@ class IndexCost(Struct, frozen=True):
     item_count: int
     entries: int
     size_bytes: int
-    recorded_seconds: float
     forecast: IndexForecast
     mean: IndexLoad
     busiest: IndexLoad
@@ -68,23 +67,25 @@ async def index_cost(database: Database, table: Table, query: Mapping[str, str])
         StoreError: the store can't be read.
     """
     index = planned_index(query)
-    facts = await _facts(database, table)
     key = table.definition.key_schema
-    predicted = await anyio.to_thread.run_sync(partial(forecast, index, key, facts.sample))
+    state = await database.describe(table.definition.name)
+    count = state.item_count
+    sample = await sample_items(table, count, _SAMPLED_ITEMS)
+    predicted = await anyio.to_thread.run_sync(partial(forecast, index, key, sample))
+    traffic = Traffic(insights_answer(database, table, None))
+    mean_bytes = mean_item_bytes(count, state.size_bytes)
+    asked = requested_units("writes", table.throttle.mode, mean_bytes)
     # The units of one write to the table, for an item of the mean size.
-    units = write_units(facts.average_item_bytes or KIB)
-    asked = facts.asked("writes")
-    seconds = max(1.0, facts.use.now - facts.traffic.start_epoch_seconds)
-    count = facts.description["ItemCount"]
+    units = write_units(mean_bytes or KIB)
+    seconds = max(1.0, traffic.answer.now - traffic.start_epoch_seconds)
     entries = round(count * predicted.with_entry)
     return IndexCost(
         count,
         entries,
         round(entries * predicted.entry_bytes),
-        facts.recorded_seconds,
         predicted,
-        load(predicted, facts.traffic.total_of(asked) / seconds / units),
-        load(predicted, facts.traffic.busiest_second(asked) / units),
+        load(predicted, traffic.total_of(asked) / seconds / units),
+        load(predicted, traffic.busiest_second(asked) / units),
     )
 
 

@@ -106,7 +106,7 @@ def load(predicted: IndexForecast, writes_per_second: float) -> IndexLoad:
 
 
 def _violation(index: IndexDefinition, table_key: KeySchema, item: Item) -> Violation | None:
-    """Why an item has no entry although it has the attribute; None if it has no attribute."""
+    """The first invalid key value of an item; None if it only lacks a key attribute."""
     schema = index.key_schema
     for attribute in schema.attributes:
         value = item.get(attribute.name)

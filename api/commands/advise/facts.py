@@ -51,8 +51,7 @@ class Facts(Struct, frozen=True):
     @property
     def average_item_bytes(self) -> int:
         """The mean size of the table's items; 0 if it has none."""
-        count = self.description["ItemCount"]
-        return -(-self.description["TableSizeBytes"] // count) if count else 0
+        return mean_item_bytes(self.description["ItemCount"], self.description["TableSizeBytes"])
 
     @property
     def is_provisioned(self) -> bool:
@@ -65,22 +64,32 @@ class Facts(Struct, frozen=True):
         return self.use.now - self.use.since
 
     def asked(self, kind: Access, item_bytes: int | None = None) -> Factors:
-        """For each kind of count, the units per count that clients requested.
-
-        A throttled request has consumed nothing, so it counts as the units of an item, by default
-        of the table's mean size. If limits are only observed, every request has consumed its units.
-        A client's retries count as requests.
-        """
-        if self.use.throttling != "enforce":
-            return {kind: 1.0}
+        """The units that clients requested, by default for items of the table's mean size."""
         size_bytes = self.average_item_bytes if item_bytes is None else item_bytes
-        if kind == "writes":
-            return {kind: 1.0, "throttled_writes": float(write_units(size_bytes))}
-        return {kind: 1.0, "throttled_reads": item_read_units(size_bytes, consistent=False)}
+        return requested_units(kind, self.use.throttling, size_bytes)
 
     def held_by(self, key: Item) -> BusyKey | None:
         """The size of a partition key's items. The server measures only the busiest keys."""
         return next((each for each in self.use.busy_keys if each.key == key), None)
+
+
+def mean_item_bytes(item_count: int, size_bytes: int) -> int:
+    """The mean size of a table's items, rounded up; 0 if it has none."""
+    return -(-size_bytes // item_count) if item_count else 0
+
+
+def requested_units(kind: Access, throttling: str, item_bytes: int) -> Factors:
+    """For each kind of count, the units per count that clients requested.
+
+    A throttled request has consumed nothing, so it counts as the units of an item of this size. If
+    limits are only observed, every request has consumed its units. A client's retries count as
+    requests.
+    """
+    if throttling != "enforce":
+        return {kind: 1.0}
+    if kind == "writes":
+        return {kind: 1.0, "throttled_writes": float(write_units(item_bytes))}
+    return {kind: 1.0, "throttled_reads": item_read_units(item_bytes, consistent=False)}
 
 
 def schema_of(description: dict[str, Any], resource: dict[str, Any]) -> KeySchema:
