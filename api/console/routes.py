@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from time import monotonic, time
+from time import monotonic
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -190,7 +190,7 @@ async def _of_tables(request: web.BaseRequest, database: Database | None) -> web
     if database is None:
         if request.path == _TABLES_PATH:
             # The tables of a region or an access key that no request has named yet.
-            return _page_answer(Overview(monotonic(), time(), []))
+            return _page_answer(Overview(monotonic(), []))
         return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
     # Imported here because only some pages use it.
     from dynactor.api.console import advice  # noqa: PLC0415

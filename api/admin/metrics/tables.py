@@ -32,7 +32,7 @@ MOST_TABLES: Final = 500
 TABLES_A_TURN: Final = 20
 
 
-class _IndexState(Struct, frozen=True):
+class IndexState(Struct, frozen=True):
     """The figures of one global index; None for a figure that does not apply."""
 
     labels: tuple[str, str]
@@ -65,7 +65,7 @@ class _ExpiryState(Struct, frozen=True):
     lag_seconds: float | None
 
 
-class _DestinationState(Struct, frozen=True):
+class DestinationState(Struct, frozen=True):
     """The figures of one topic of a table."""
 
     labels: tuple[str, str]
@@ -90,8 +90,8 @@ class TableFigures(Struct, frozen=True):
     """The figures of all tables in a scrape."""
 
     names: Sequence[str]
-    indexes: Sequence[_IndexState]
-    destinations: Sequence[_DestinationState]
+    indexes: Sequence[IndexState]
+    destinations: Sequence[DestinationState]
     capacity: Sequence[_CapacityState]
     expiry: Sequence[_ExpiryState]
     partitions: Sequence[_PartitionState]
@@ -109,8 +109,8 @@ async def table_figures(database: Database, tables: Sequence[Table] | None = Non
         StoreError: the store can't be read.
     """
     names: list[str] = []
-    indexes: list[_IndexState] = []
-    destinations: list[_DestinationState] = []
+    indexes: list[IndexState] = []
+    destinations: list[DestinationState] = []
     capacity: list[_CapacityState] = []
     expiry: list[_ExpiryState] = []
     partitions: list[_PartitionState] = []
@@ -388,16 +388,16 @@ def virtual_clock(state: ClockState) -> Iterator[Metric]:
     )
 
 
-async def _destination_states(database: Database, table: Table) -> list[_DestinationState]:
+async def _destination_states(database: Database, table: Table) -> list[DestinationState]:
     states = []
     for destination in table.definition.destinations:
         labels = (table.definition.name, destination.topic)
         progress = await database.destinations.progress(table, destination)
         if progress is None:
-            states.append(_DestinationState(labels, destination.status))
+            states.append(DestinationState(labels, destination.status))
             continue
         states.append(
-            _DestinationState(
+            DestinationState(
                 labels,
                 progress.state,
                 progress.lag_records,
@@ -412,7 +412,7 @@ async def _destination_states(database: Database, table: Table) -> list[_Destina
     return states
 
 
-async def _index_states(database: Database, table: Table) -> list[_IndexState]:
+async def _index_states(database: Database, table: Table) -> list[IndexState]:
     states = []
     for index in table.definition.global_indexes:
         labels = (table.definition.name, index.definition.name)
@@ -420,19 +420,19 @@ async def _index_states(database: Database, table: Table) -> list[_IndexState]:
         if actors is not None:
             states.append(await _active_state(labels, actors, database))
         elif index.backfilling is False:
-            states.append(_IndexState(labels, percentage_progress=0.0))
+            states.append(IndexState(labels, percentage_progress=0.0))
     return states
 
 
 async def _active_state(
     labels: tuple[str, str], actors: GlobalIndexActors, database: Database
-) -> _IndexState:
+) -> IndexState:
     progress = actors.progress
     lag_seconds: float | None = None
     # During a backfill the index has no followers yet: it has progress rather than lag.
     if actors.is_followed:
         lag_seconds = _age_seconds(database, await actors.oldest_unapplied_us())
-    return _IndexState(
+    return IndexState(
         labels,
         percentage_progress=100 * progress.fraction_done if progress else None,
         backfill_write_units=progress.write_units if progress else None,

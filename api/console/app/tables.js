@@ -8,9 +8,7 @@ import { Badge, Empty, Input, Problem, useLoaded, useRepeated } from "./ui.js";
 
 /**
  * @typedef {{
- *   name: string, kind: string, status: string, keys: Key[], projection: string,
- *   item_count: number, size_bytes: number, partitions: number, read_units: number,
- *   write_units: number, progress: number | null, lag_records: number,
+ *   name: string, status: string, progress: number | null, lag_records: number,
  *   lag_seconds: number | null,
  * }} IndexOverview
  */
@@ -21,17 +19,15 @@ import { Badge, Empty, Input, Problem, useLoaded, useRepeated } from "./ui.js";
  */
 /**
  * @typedef {{
- *   name: string, arn: string, status: string, mode: string, provisioned_read_units: number,
+ *   name: string, status: string, mode: string, provisioned_read_units: number,
  *   provisioned_write_units: number, item_count: number, size_bytes: number,
  *   partitions: number, keys: Key[], attributes: Record<string, string>, read_units: number,
- *   write_units: number, throttled: number, would_be_throttled: number, conflicts: number,
- *   deletion_protection: boolean, stream_arn: string | null, stream_view: string | null,
- *   time_to_live: string, time_to_live_attribute: string | null,
- *   time_to_live_lag_seconds: number | null, expired_items: number,
- *   indexes: IndexOverview[], destinations: Destination[],
+ *   write_units: number, throttled: number, would_be_throttled: number, has_stream: boolean,
+ *   time_to_live: string, time_to_live_attribute: string | null, indexes: IndexOverview[],
+ *   destinations: Destination[],
  * }} TableOverview
  */
-/** @typedef {{seconds: number, now_epoch_seconds: number, tables: TableOverview[]}} Overview */
+/** @typedef {{seconds: number, tables: TableOverview[]}} Overview */
 
 const REFRESH_SECONDS = 5;
 
@@ -74,7 +70,7 @@ function rates(now, before, table) {
 }
 
 /** @param {Key[]} keys */
-export const keyText = (keys) => keys.map((key) => key.AttributeName).join(" + ");
+const keyText = (keys) => keys.map((key) => key.AttributeName).join(" + ");
 
 /** @param {{server: import("./main.js").Server}} properties */
 export function Tables({ server }) {
@@ -210,11 +206,11 @@ function Indexes({ table }) {
 /** @param {{table: TableOverview}} properties */
 function Followers({ table }) {
   const hasTimeToLive = table.time_to_live !== "DISABLED";
-  if (!table.stream_arn && !hasTimeToLive && !table.destinations.length) {
+  if (!table.has_stream && !hasTimeToLive && !table.destinations.length) {
     return html`<span class="none">–</span>`;
   }
   return html`<ul class="plain-list">
-    ${table.stream_arn &&
+    ${table.has_stream &&
     html`<li><a href=${link(["table", table.name, "stream"])}>Stream</a></li>`}
     ${hasTimeToLive &&
     html`<li>
