@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.console.conftest import Console
 from tests.support.clients.clients import boto3_client
@@ -184,6 +185,77 @@ def test_items_are_imported_and_counted(console: Console, client: Any, tmp_path:
     key = {"customer": {"S": "imported"}, "order_id": {"S": "007"}}
     stored = client.get_item(TableName="orders", Key=key)["Item"]
     assert stored == key | {"note": {"S": 'a "quoted", text'}, "total": {"N": "1.5"}}
+
+
+def test_an_import_continues_with_items_that_were_not_processed(
+    console: Console, client: Any, tmp_path: Path
+):
+    page = console.open("table/orders/items?mode=query&partition=%5B%22continued%22%5D")
+    file = tmp_path / "items.csv"
+    file.write_text(
+        "customer,order_id,note\n"
+        + "".join(f"continued,{number:03},{'x' * 20_000}\n" for number in range(30))
+    )
+    batches: list[int] = []
+
+    def answer(route: Route) -> None:
+        body = route.request.post_data_json
+        if "RequestItems" not in body:
+            route.continue_()
+            return
+        puts = body["RequestItems"]["orders"]
+        batches.append(len(json.dumps(puts)))
+        if len(batches) == 1:
+            # The first item is left, the others are written.
+            answered = route.fetch(post_data=json.dumps({"RequestItems": {"orders": puts[1:]}}))
+            route.fulfill(response=answered, json={"UnprocessedItems": {"orders": puts[:1]}})
+        elif len(batches) == 2:
+            route.fulfill(status=500, json={"message": "a failure"})
+        else:
+            route.continue_()
+
+    page.route("**/console/dynamodb", answer)
+    page.get_by_role("button", name="Import").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("File").set_input_files(file)
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("a failure")
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(dialog.get_by_role("status")).to_contain_text("30 of 30 items imported")
+    # A request of the admin port has at most 1 MB, whatever the items need in UTF-8.
+    assert max(batches) < 2**20 / 3
+    stored = client.query(
+        TableName="orders",
+        KeyConditionExpression="customer = :customer",
+        ExpressionAttributeValues={":customer": {"S": "continued"}},
+    )
+    assert stored["Count"] == 30
+
+
+def test_a_deletion_ends_when_its_view_is_left(console: Console, client: Any):
+    page = console.open("table/orders/items")
+    for order_id in ("030", "033"):
+        page.get_by_label(f"Choose customer-0, {order_id}").check()
+    page.get_by_role("button", name="Delete 2 items").click()
+    held: list[Route] = []
+    page.route(
+        "**/console/dynamodb",
+        lambda route: (
+            held.append(route)
+            if route.request.headers["x-amz-target"].endswith("DeleteItem")
+            else route.continue_()
+        ),
+    )
+    with page.expect_request("**/console/dynamodb"):
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.evaluate("location.hash = '#/tables'")
+    page.get_by_role("row", name="orders").wait_for()
+    with page.expect_response("**/console/dynamodb"):
+        held[0].continue_()
+    page.get_by_role("link", name="PartiQL").click()
+    page.get_by_role("heading", name="PartiQL").wait_for()
+    assert len(held) == 1
+    assert item(client, "033") is not None
 
 
 def test_files_of_items_are_read_in_their_forms(console: Console):

@@ -1,9 +1,9 @@
 // Deletes several items, each only as it was shown. The first 100 are listed, and it can be stopped.
 
-import { html, useRef, useState } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
 import { RequestError, dynamodb } from "./api.js";
 import { plural } from "./format.js";
-import { Dialog, Problem } from "./ui.js";
+import { Dialog, Problem, useRun } from "./ui.js";
 import { keyOf, shown, unchanged } from "./values.js";
 
 /** @typedef {import("./values.js").Item} Item */
@@ -18,14 +18,9 @@ const LISTED = 100;
 export function BulkDelete({ table, items, onClose }) {
   const [done, setDone] = useState(0);
   const [kept, setKept] = useState(0);
-  const [isRunning, setRunning] = useState(false);
-  const [error, setError] = useState(/** @type {unknown} */ (null));
-  const isStopped = useRef(false);
-  const run = async () => {
-    setRunning(true);
-    isStopped.current = false;
+  const { run, stop, isRunning, error } = useRun(async (signal) => {
     for (const item of items.slice(done + kept)) {
-      if (isStopped.current) break;
+      if (signal.aborted) return;
       try {
         await dynamodb("DeleteItem", {
           TableName: table.name,
@@ -36,21 +31,13 @@ export function BulkDelete({ table, items, onClose }) {
       } catch (failure) {
         const hasChanged =
           failure instanceof RequestError && failure.code === "ConditionalCheckFailedException";
-        if (!hasChanged) {
-          setError(failure);
-          break;
-        }
+        if (!hasChanged) throw failure;
         setKept((before) => before + 1);
       }
     }
-    setRunning(false);
-  };
+  });
   const isComplete = done + kept === items.length;
-  const close = () => {
-    isStopped.current = true;
-    onClose();
-  };
-  return html`<${Dialog} title=${`Delete ${plural(items.length, "item")}`} onClose=${close}>
+  return html`<${Dialog} title=${`Delete ${plural(items.length, "item")}`} onClose=${onClose}>
     <p>
       ${items.length > LISTED ? `The first ${LISTED} of them:` : "These items are deleted:"}
     </p>
@@ -69,8 +56,8 @@ export function BulkDelete({ table, items, onClose }) {
     <div class="row">
       <span class="spacer"></span>
       ${isRunning
-        ? html`<button type="button" onClick=${() => (isStopped.current = true)}>Stop</button>`
-        : html`<button type="button" onClick=${close}>${isComplete ? "Close" : "Cancel"}</button>
+        ? html`<button type="button" onClick=${stop}>Stop</button>`
+        : html`<button type="button" onClick=${onClose}>${isComplete ? "Close" : "Cancel"}</button>
             ${!isComplete &&
             html`<button type="button" class="danger" onClick=${run}>Delete</button>`}`}
     </div>

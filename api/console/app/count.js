@@ -1,43 +1,32 @@
 // Counts the items that a read matches, page by page, with the consumed units.
 
-import { html, useRef, useState } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
 import { dynamodb } from "./api.js";
 import { count, plural } from "./format.js";
-import { Problem } from "./ui.js";
+import { Problem, useRun } from "./ui.js";
 
 /** @param {{operation: string, request: import("./api.js").Json}} properties */
 export function Count({ operation, request }) {
   const [state, setState] = useState({ found: 0, read: 0, units: 0, isDone: false });
-  const [isRunning, setRunning] = useState(false);
-  const [error, setError] = useState(/** @type {unknown} */ (null));
-  const isStopped = useRef(false);
-  const run = async () => {
+  const { run, stop, isRunning, error } = useRun(async (signal) => {
     const { Limit, ExclusiveStartKey, ...body } = request;
     let start = {};
     let next = { found: 0, read: 0, units: 0, isDone: false };
-    isStopped.current = false;
-    setError(null);
-    setRunning(true);
-    try {
-      while (!next.isDone && !isStopped.current) {
-        const { data } = await dynamodb(operation, { ...body, ...start, Select: "COUNT" });
-        start = { ExclusiveStartKey: data["LastEvaluatedKey"] };
-        next = {
-          found: next.found + data["Count"],
-          read: next.read + data["ScannedCount"],
-          units: next.units + (data["ConsumedCapacity"]?.["CapacityUnits"] ?? 0),
-          isDone: !data["LastEvaluatedKey"],
-        };
-        setState(next);
-      }
-    } catch (failure) {
-      setError(failure);
+    while (!next.isDone && !signal.aborted) {
+      const { data } = await dynamodb(operation, { ...body, ...start, Select: "COUNT" });
+      start = { ExclusiveStartKey: data["LastEvaluatedKey"] };
+      next = {
+        found: next.found + data["Count"],
+        read: next.read + data["ScannedCount"],
+        units: next.units + (data["ConsumedCapacity"]?.["CapacityUnits"] ?? 0),
+        isDone: !data["LastEvaluatedKey"],
+      };
+      setState(next);
     }
-    setRunning(false);
-  };
+  });
   return html`<span class="count">
     ${isRunning
-      ? html`<button type="button" onClick=${() => (isStopped.current = true)}>Stop</button>`
+      ? html`<button type="button" onClick=${stop}>Stop</button>`
       : html`<button type="button" onClick=${run}>Count all</button>`}
     ${(state.read > 0 || state.isDone) &&
     html`<span role="note">

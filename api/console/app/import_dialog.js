@@ -3,13 +3,15 @@
 import { html, useRef, useState } from "../vendor/preact.js";
 import { dynamodb } from "./api.js";
 import { count, plural } from "./format.js";
-import { Dialog, Problem } from "./ui.js";
-import { parseItem, pretty } from "./values.js";
+import { Dialog, Problem, useRun } from "./ui.js";
+import { checkedItem, pretty } from "./values.js";
 
 /** @typedef {import("./values.js").Item} Item */
 /** @typedef {import("./table_page.js").TableFacts} TableFacts */
 
 const BATCH = 25;
+// The admin port accepts a body of 1 MB, and a character has up to 3 bytes.
+const BATCH_CHARACTERS = 300_000;
 const PAUSE_MILLISECONDS = 200;
 const PREVIEWED = 2;
 const NUMBER = /^-?(0|[1-9]\d{0,37})(\.\d{1,37})?$/;
@@ -23,21 +25,23 @@ const NUMBER = /^-?(0|[1-9]\d{0,37})(\.\d{1,37})?$/;
 export function itemsOf(text, types) {
   const start = text.trimStart()[0];
   if (start === "[") return itemList(JSON.parse(text), types);
-  if (start === "{") {
-    const lines = text.split("\n").filter((line) => line.trim());
-    const given = isJson(text) ? [JSON.parse(text)] : lines.map((line) => JSON.parse(line));
-    return itemList(given, types);
-  }
+  if (start === "{") return itemList(objectsOf(text), types);
   return csvItems(text, types);
 }
 
-/** @param {string} text */
-function isJson(text) {
+/**
+ * One JSON object, or an object in each line.
+ * @param {string} text
+ * @returns {any[]}
+ */
+function objectsOf(text) {
   try {
-    JSON.parse(text);
-    return true;
+    return [JSON.parse(text)];
   } catch {
-    return false;
+    return text
+      .split("\n")
+      .filter((line) => line.trim())
+      .map((line) => JSON.parse(line));
   }
 }
 
@@ -48,9 +52,7 @@ function isJson(text) {
 function itemList(given, types) {
   // Exports of DynamoDB have each item in a member.
   const hasKey = (/** @type {any} */ item) => Object.keys(types).every((name) => name in item);
-  return given.map((each) =>
-    parseItem(JSON.stringify(hasKey(each) ? each : (each["Item"] ?? each))),
-  );
+  return given.map((each) => checkedItem(hasKey(each) ? each : (each["Item"] ?? each)));
 }
 
 /**
@@ -75,7 +77,7 @@ function csvItems(text, types) {
  * The rows of a CSV file (RFC 4180).
  * @param {string} text
  */
-export function csvRows(text) {
+function csvRows(text) {
   /** @type {string[][]} */
   const rows = [];
   /** @type {string[]} */
@@ -93,65 +95,72 @@ export function csvRows(text) {
   return rows;
 }
 
+/**
+ * The items of the next request: those that the last request left, and some of the others.
+ * @param {Item[]} left
+ * @param {Item[]} items
+ * @param {number} start
+ */
+function batchOf(left, items, start) {
+  const batch = [...left];
+  let characters = JSON.stringify(left).length;
+  for (const item of items.slice(start, start + BATCH - left.length)) {
+    characters += JSON.stringify(item).length;
+    if (batch.length && characters > BATCH_CHARACTERS) break;
+    batch.push(item);
+  }
+  return batch;
+}
+
 /** @param {{table: TableFacts, onClose: () => void}} properties */
 export function ImportDialog({ table, onClose }) {
   const [items, setItems] = useState(/** @type {() => Item[]} */ (() => []));
-  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const [wrongFile, setWrongFile] = useState(/** @type {unknown} */ (null));
   const [done, setDone] = useState(0);
-  const [isRunning, setRunning] = useState(false);
-  const isStopped = useRef(false);
+  // The number of items sent, and those of them that were not processed.
+  const sent = useRef({ count: 0, left: /** @type {Item[]} */ ([]) });
   const read = async (/** @type {any} */ event) => {
-    setError(null);
+    setWrongFile(null);
     setItems([]);
     setDone(0);
+    sent.current = { count: 0, left: [] };
     const [file] = event.target.files;
     if (!file) return;
     try {
       const types = Object.fromEntries(table.keys.map((key) => [key, table.types[key] ?? "S"]));
       setItems(itemsOf(await file.text(), types));
     } catch (failure) {
-      setError(failure);
+      setWrongFile(failure);
     }
   };
-  const run = async () => {
-    setRunning(true);
-    isStopped.current = false;
-    let at = done;
-    /** @type {Item[]} */
-    let left = [];
-    try {
-      while ((at < items.length || left.length) && !isStopped.current) {
-        const more = items.slice(at, at + BATCH - left.length);
-        at += more.length;
-        const requests = [...left, ...more].map((item) => ({ PutRequest: { Item: item } }));
-        const { data } = await dynamodb("BatchWriteItem", {
-          RequestItems: { [table.name]: requests },
-        });
-        const unprocessed = data["UnprocessedItems"]?.[table.name] ?? [];
-        left = unprocessed.map((/** @type {any} */ each) => each["PutRequest"]["Item"]);
-        setDone(at - left.length);
-        if (left.length) await new Promise((resume) => setTimeout(resume, PAUSE_MILLISECONDS));
+  const { run, stop, isRunning, error } = useRun(async (signal) => {
+    const progress = sent.current;
+    while ((progress.count < items.length || progress.left.length) && !signal.aborted) {
+      const batch = batchOf(progress.left, items, progress.count);
+      const { data } = await dynamodb("BatchWriteItem", {
+        RequestItems: { [table.name]: batch.map((item) => ({ PutRequest: { Item: item } })) },
+      });
+      progress.count += batch.length - progress.left.length;
+      progress.left = (data["UnprocessedItems"]?.[table.name] ?? []).map(
+        (/** @type {any} */ each) => each["PutRequest"]["Item"],
+      );
+      setDone(progress.count - progress.left.length);
+      if (progress.left.length) {
+        await new Promise((resume) => setTimeout(resume, PAUSE_MILLISECONDS));
       }
-    } catch (failure) {
-      setError(failure);
     }
-    setRunning(false);
-  };
-  const close = () => {
-    isStopped.current = true;
-    onClose();
-  };
+  });
   const isComplete = items.length > 0 && done === items.length;
-  return html`<${Dialog} title=${`Import into ${table.name}`} onClose=${close}>
+  return html`<${Dialog} title=${`Import into ${table.name}`} onClose=${onClose}>
     <p class="hint">
       A file with an array or lines of DynamoDB JSON, or CSV with a header. An item with the key of
       a stored item replaces it.
     </p>
     <label class="field">
       <span class="label">File</span>
-      <input type="file" accept=".json,.jsonl,.ndjson,.csv,.txt" onChange=${read} />
+      <input type="file" accept=".json,.jsonl,.ndjson,.csv,.txt" disabled=${isRunning} onChange=${read} />
     </label>
-    <${Problem} error=${error} />
+    <${Problem} error=${error ?? wrongFile} />
     ${items.length > 0 &&
     html`<p role="status">
         ${done ? `${count(done)} of ` : ""}${plural(items.length, "item")}${done ? " imported" : ""}
@@ -163,8 +172,8 @@ ${items.slice(0, PREVIEWED).map((item) => pretty(item)).join("\n")}</pre
     <div class="row">
       <span class="spacer"></span>
       ${isRunning
-        ? html`<button type="button" onClick=${() => (isStopped.current = true)}>Stop</button>`
-        : html`<button type="button" onClick=${close}>${isComplete ? "Close" : "Cancel"}</button>
+        ? html`<button type="button" onClick=${stop}>Stop</button>`
+        : html`<button type="button" onClick=${onClose}>${isComplete ? "Close" : "Cancel"}</button>
             ${!isComplete &&
             html`<button type="button" class="main" disabled=${!items.length} onClick=${run}>
               Import

@@ -49,6 +49,31 @@ export function useRepeated(work, seconds) {
   }, [seconds]);
 }
 
+/**
+ * Long work that a button starts. It ends soon after `signal` aborts: by `stop`, or because its view
+ * is closed.
+ * @param {(signal: AbortSignal) => Promise<void>} work
+ */
+export function useRun(work) {
+  const [isRunning, setRunning] = useState(false);
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const abort = useRef(/** @type {AbortController | null} */ (null));
+  const stop = () => abort.current?.abort();
+  useEffect(() => stop, []);
+  const run = async () => {
+    abort.current = new AbortController();
+    setRunning(true);
+    setError(null);
+    try {
+      await work(abort.current.signal);
+    } catch (failure) {
+      setError(failure);
+    }
+    setRunning(false);
+  };
+  return { run, stop, isRunning, error };
+}
+
 /** @param {{error: unknown}} properties */
 export function Problem({ error }) {
   if (!error) return null;

@@ -74,8 +74,13 @@ function hex(base64) {
  * @param {string} text
  * @returns {Item}
  */
-export function parseItem(text) {
-  const item = JSON.parse(text);
+export const parseItem = (text) => checkedItem(JSON.parse(text));
+
+/**
+ * @param {any} item
+ * @returns {Item} the same object
+ */
+export function checkedItem(item) {
   if (typeof item !== "object" || item === null || Array.isArray(item)) {
     throw new SyntaxError("An item is a JSON object of attributes");
   }
