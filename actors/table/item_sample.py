@@ -18,8 +18,9 @@ from dynactor.storage.store import Row
 
 _ROWS: Final = 500
 _BYTES: Final = 128 * 1024
-# Number of rows to read: the whole table if it has no more rows, otherwise some rows after each of
-# ``_POINTS`` positions.
+# Number of rows to read for each sampled item, and at most. A larger table is read in pieces, after
+# each of ``_POINTS`` positions.
+_LOOKED_AT_EACH: Final = 10
 _LOOKED_AT: Final = 50_000
 _POINTS: Final = 500
 _HASH_BITS: Final = 64
@@ -47,10 +48,12 @@ async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
     """
     prefix = key_layout.row_prefix(table.definition.table_id)
     end = key_layout.end_of(prefix)
-    is_whole = item_count <= _LOOKED_AT
+    most_rows = min(_LOOKED_AT, max(_POINTS, count) * _LOOKED_AT_EACH)
+    is_whole = item_count <= most_rows
     points = 1 if is_whole else _POINTS
-    rows_each = item_count + _ROWS if is_whole else _LOOKED_AT // _POINTS
-    every = max(1, min(item_count, _LOOKED_AT) // count)
+    # A multiple of ``every`` would find the same positions in item collections of equal lengths.
+    rows_each = item_count + _ROWS if is_whole else most_rows // _POINTS - 1
+    every = max(1, min(item_count, most_rows) // count)
     found: list[Item] = []
     start, left_bytes, seen = prefix, _SAMPLE_BYTES, 0
     for point in range(points):

@@ -420,6 +420,17 @@ async def test_a_sample_of_a_large_table_is_spread_over_the_table(monkeypatch):
         assert len({item["forum"]["S"] for item in some}) == len(some)
 
 
+async def test_a_sample_has_items_from_all_positions_of_collections(monkeypatch):
+    monkeypatch.setattr("dynactor.actors.table.item_sample._LOOKED_AT", 100)
+    monkeypatch.setattr("dynactor.actors.table.item_sample._POINTS", 10)
+    async with counting() as (table, _, _):
+        for number in range(400):
+            await table.write(put(thread(f"{number // 5}", f"{number % 5}")))
+        some = await sample_items(table, 400, 20)
+
+        assert {item["subject"]["S"] for item in some} == set("01234")
+
+
 async def test_no_item_is_twice_in_a_sample(monkeypatch):
     """The reads that start at two random positions may overlap."""
     monkeypatch.setattr("dynactor.actors.table.item_sample._LOOKED_AT", 100)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from collections import deque
 
+from dynactor.api.console.advice import index_cost
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.http.request_log import AnsweredRequest
+from dynactor.storage import key_layout
+from dynactor.storage.store import Closed
 from tests.support.clients.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
+from tests.support.databases.databases import put, table_definition, thread
 from tests.support.servers.console import TABLE, Page, opened_page
+from tests.support.stores.stepped_store import pages_of, stepped_database
 
 ITEMS = 8
 
@@ -42,6 +47,17 @@ async def test_an_index_has_its_cost_before_it_exists():
     assert cost["forecast"]["keys"][0] == {"key": {"status": {"S": "open"}}, "share": 7 / 8}
     # Each write of a small item is one unit, and all of them happened within a second or two.
     assert 0 < cost["busiest"]["write_units"] <= ITEMS
+
+
+async def test_the_cost_of_an_index_reads_no_sizes_of_item_collections():
+    async with stepped_database() as (store, database):
+        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        table = database.table("Thread")
+        await table.write(put(thread("S3", "a", posts=1)))
+        sizes = key_layout.collection_range(table.definition.table_id)
+        store.gate_before(pages_of(*sizes)).fail(Closed("the sizes were read"))
+        cost = await index_cost(database, table, {"partition": "subject"})
+    assert cost.entries == 1
 
 
 async def test_requests_of_clients_are_recorded_while_a_page_listens():
