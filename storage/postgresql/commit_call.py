@@ -33,6 +33,14 @@ class CommitCall:
         )
 
     @property
+    def rows(self) -> int:
+        """The number of rows that it checks or writes.
+
+        A call with ranges counts as none, because it may take long, and others do not wait for it.
+        """
+        return 0 if self.has_ranges else len(self.keys)
+
+    @property
     def has_ranges(self) -> bool:
         """Whether the call deletes or discards ranges, so it has a statement of its own."""
         return bool(self.ranges or self.discards)

@@ -38,6 +38,9 @@ from dynactor.storage.postgresql.sql import (
 from dynactor.storage.store import Conflict, Fenced, Retry, StoreError, Unavailable, Unknown
 
 _STATEMENTS: Final = 4
+# Statements run at the same time while they have at most this many rows together. Beyond that,
+# calls wait and share the next statement: it takes PostgreSQL a third less time for each row.
+_ROWS_IN_PARALLEL: Final = 24
 _CALLS_AT_ONCE: Final = 64
 _BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 _BATCH_BYTES: Final = 16
@@ -95,6 +98,7 @@ class Commits:
         self._ended = ended
         self._waiting: deque[Pending] = deque()
         self._in_flight = 0
+        self._rows_in_flight = 0
         self._is_scheduled = False
         self._idle: asyncio.Future[None] | None = None
 
@@ -107,7 +111,7 @@ class Commits:
         loop = asyncio.get_running_loop()
         pending = Pending(call)
         self._waiting.append(pending)
-        if not self._is_scheduled and self._in_flight < _STATEMENTS:
+        if not self._is_scheduled and self._may_start():
             self._is_scheduled = True
             loop.call_soon(self._start)
         return await _outcome(pending)
@@ -153,12 +157,24 @@ class Commits:
 
     def _start(self) -> None:
         self._is_scheduled = False
-        while self._waiting and self._in_flight < _STATEMENTS:
-            # Divide the calls among the free statements. If all partitions shared one statement,
-            # the server would be idle until its end, and then all would be busy at once.
-            most_calls = ceil(len(self._waiting) / (_STATEMENTS - self._in_flight))
+        while self._waiting and self._may_start():
+            most_calls = len(self._waiting)
+            if sum(call.call.rows for call in self._waiting) <= _ROWS_IN_PARALLEL:
+                # Divide the calls among the free statements. If they shared one statement, the
+                # server would be idle until its end, and then all partitions would be busy at once.
+                most_calls = ceil(most_calls / (_STATEMENTS - self._in_flight))
+            calls = self._take(most_calls)
+            rows = sum(call.call.rows for call in calls)
             self._in_flight += 1
-            self._tasks.start_soon(self._write_and_start_next, self._take(most_calls))
+            self._rows_in_flight += rows
+            self._tasks.start_soon(self._write_and_start_next, calls, rows)
+
+    def _may_start(self) -> bool:
+        """Whether a statement with the next call may start now."""
+        if self._in_flight >= _STATEMENTS:
+            return False
+        rows = self._rows_in_flight
+        return not rows or rows + self._waiting[0].call.rows <= _ROWS_IN_PARALLEL
 
     def _take(self, most_calls: int) -> list[Pending]:
         """The calls of the next statement: they share no key, and a call with ranges is alone."""
@@ -176,10 +192,11 @@ class Commits:
             taken.append(self._waiting.popleft())
         return taken
 
-    async def _write_and_start_next(self, calls: list[Pending]) -> None:
+    async def _write_and_start_next(self, calls: list[Pending], rows: int) -> None:
         try:
             await self._write(calls, _Attempt())
         finally:
+            self._rows_in_flight -= rows
             self._end_statement()
 
     def _end_statement(self) -> None:
