@@ -18,6 +18,21 @@ class Action(Struct, frozen=True):
     condition_keys: tuple[str, ...] = ()
 
 
+_KEYS_OF_CREATE_TABLE: Final = ("aws:RequestTag/${TagKey}", "aws:TagKeys")
+_KEYS_OF_DELETE_ITEM: Final = (
+    "dynamodb:Attributes",
+    "dynamodb:EnclosingOperation",
+    "dynamodb:LeadingKeys",
+    "dynamodb:ReturnConsumedCapacity",
+    "dynamodb:ReturnValues",
+)
+_KEYS_OF_PARTIQL_DELETE: Final = (
+    "dynamodb:Attributes",
+    "dynamodb:EnclosingOperation",
+    "dynamodb:LeadingKeys",
+    "dynamodb:ReturnValues",
+)
+
 ACTIONS: Final[dict[str, Action]] = {
     "AssociateTableReplica": Action(("table",), ()),
     "BatchGetItem": Action(
@@ -45,20 +60,11 @@ ACTIONS: Final[dict[str, Action]] = {
     "CreateBackup": Action(("table",), ()),
     "CreateGlobalTable": Action(("global-table", "table"), ()),
     "CreateGlobalTableWitness": Action(("table",), ()),
-    "CreateTable": Action(("table",), ("aws:RequestTag/${TagKey}", "aws:TagKeys")),
+    "CreateTable": Action(("table",), _KEYS_OF_CREATE_TABLE),
     "CreateTableReplica": Action(("table",), ()),
     "DeleteBackup": Action(("backup",), ()),
     "DeleteGlobalTableWitness": Action(("table",), ()),
-    "DeleteItem": Action(
-        ("table",),
-        (
-            "dynamodb:Attributes",
-            "dynamodb:EnclosingOperation",
-            "dynamodb:LeadingKeys",
-            "dynamodb:ReturnConsumedCapacity",
-            "dynamodb:ReturnValues",
-        ),
-    ),
+    "DeleteItem": Action(("table",), _KEYS_OF_DELETE_ITEM),
     "DeleteResourcePolicy": Action(("stream", "table"), ()),
     "DeleteTable": Action(("table",), ()),
     "DeleteTableReplica": Action(("table",), ()),
@@ -105,15 +111,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "ListStreams": Action((), ()),
     "ListTables": Action((), ()),
     "ListTagsOfResource": Action(("table",), ()),
-    "PartiQLDelete": Action(
-        ("table",),
-        (
-            "dynamodb:Attributes",
-            "dynamodb:EnclosingOperation",
-            "dynamodb:LeadingKeys",
-            "dynamodb:ReturnValues",
-        ),
-    ),
+    "PartiQLDelete": Action(("table",), _KEYS_OF_PARTIQL_DELETE),
     "PartiQLInsert": Action(
         ("table",), ("dynamodb:Attributes", "dynamodb:EnclosingOperation", "dynamodb:LeadingKeys")
     ),
@@ -127,26 +125,9 @@ ACTIONS: Final[dict[str, Action]] = {
             "dynamodb:Select",
         ),
     ),
-    "PartiQLUpdate": Action(
-        ("table",),
-        (
-            "dynamodb:Attributes",
-            "dynamodb:EnclosingOperation",
-            "dynamodb:LeadingKeys",
-            "dynamodb:ReturnValues",
-        ),
-    ),
+    "PartiQLUpdate": Action(("table",), _KEYS_OF_PARTIQL_DELETE),
     "PurchaseReservedCapacityOfferings": Action((), ()),
-    "PutItem": Action(
-        ("table",),
-        (
-            "dynamodb:Attributes",
-            "dynamodb:EnclosingOperation",
-            "dynamodb:LeadingKeys",
-            "dynamodb:ReturnConsumedCapacity",
-            "dynamodb:ReturnValues",
-        ),
-    ),
+    "PutItem": Action(("table",), _KEYS_OF_DELETE_ITEM),
     "PutResourcePolicy": Action(("stream", "table"), ()),
     "Query": Action(
         ("index", "table"),
@@ -174,7 +155,7 @@ ACTIONS: Final[dict[str, Action]] = {
     ),
     "SearchVectors": Action(("index", "table"), ()),
     "StartAwsBackupJob": Action(("table",), ()),
-    "TagResource": Action(("table",), ("aws:RequestTag/${TagKey}", "aws:TagKeys")),
+    "TagResource": Action(("table",), _KEYS_OF_CREATE_TABLE),
     "UntagResource": Action(("table",), ("aws:TagKeys",)),
     "UpdateAbacStatus": Action((), ()),
     "UpdateContinuousBackups": Action(("table",), ()),
@@ -182,16 +163,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "UpdateGlobalTable": Action(("global-table", "table"), ()),
     "UpdateGlobalTableSettings": Action(("global-table", "table"), ()),
     "UpdateGlobalTableVersion": Action(("global-table", "table"), ()),
-    "UpdateItem": Action(
-        ("table",),
-        (
-            "dynamodb:Attributes",
-            "dynamodb:EnclosingOperation",
-            "dynamodb:LeadingKeys",
-            "dynamodb:ReturnConsumedCapacity",
-            "dynamodb:ReturnValues",
-        ),
-    ),
+    "UpdateItem": Action(("table",), _KEYS_OF_DELETE_ITEM),
     "UpdateKinesisStreamingDestination": Action(("table",), ()),
     "UpdateTable": Action(("table",), ()),
     "UpdateTableReplicaAutoScaling": Action(("table",), ()),

@@ -8,9 +8,11 @@ python -m tests.support.access.generate_actions > model/access/action_table.py
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.resources import files
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 HEAD = '''"""The actions of DynamoDB, with the types of their resources and their condition keys.
 
@@ -32,12 +34,14 @@ class Action(Struct, frozen=True):
     condition_keys: tuple[str, ...] = ()
 
 
-ACTIONS: Final[dict[str, Action]] = {
 '''
 
 
+# The types of an action's resources, and its condition keys.
+Kinds: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+
 # Actions that the reference does not have yet.
-NEW = {"SearchVectors": (("index", "table"), ())}
+NEW: dict[str, Kinds] = {"SearchVectors": (("index", "table"), ())}
 
 
 def table(service: dict[str, Any]) -> str:
@@ -45,9 +49,19 @@ def table(service: dict[str, Any]) -> str:
     actions = dict(NEW)
     for name, action in service["privileges"].items():
         kinds = action["resource_types"]
-        keys = {key for kind in kinds.values() for key in kind["condition_keys"]}
-        actions[name] = tuple(sorted(filter(None, kinds))), tuple(sorted(keys))
-    lines = [f"    {name!r}: Action{one!r},\n" for name, one in sorted(actions.items())]
+        found = {key for kind in kinds.values() for key in kind["condition_keys"]}
+        actions[name] = tuple(sorted(filter(None, kinds))), tuple(sorted(found))
+    named = {
+        keys: f"_KEYS_OF_{re.sub('(?<=.)(?=[A-Z][a-z])', '_', name).upper()}"
+        for name, (_, keys) in sorted(actions.items(), reverse=True)
+        if len(keys) > 1 and [other for _, other in actions.values()].count(keys) > 1
+    }
+    lines = [
+        f"{name}: Final = {keys!r}\n" for keys, name in sorted(named.items(), key=itemgetter(1))
+    ]
+    lines.append("\nACTIONS: Final[dict[str, Action]] = {\n")
+    for name, (resources, keys) in sorted(actions.items()):
+        lines.append(f"    {name!r}: Action({resources!r}, {named.get(keys, repr(keys))}),\n")
     return HEAD + "".join(lines) + "}\n"
 
 
