@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, Final
 
+from dynactor.api.access.access_explanation import (
+    MOST_DECISIONS,
+    REQUEST_HEADER,
+    RESPONSE_HEADER,
+    AccessExplanation,
+    header_text,
+)
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.access.facts import RequestFacts
 from dynactor.api.access.identities import IdentityRegistry
@@ -12,9 +20,11 @@ from dynactor.api.access.observed_denials import ObservedDenials
 from dynactor.api.access.operation_asks import RULES
 from dynactor.api.access.resource_policies import parsed_policy, resource_policy
 from dynactor.api.access.sender import Sender
+from dynactor.api.answers.explain import NO_EXPLANATIONS, is_wanted
 from dynactor.api.requests.operation import Call
 from dynactor.model.access.decision import Grants, denial_text
 from dynactor.model.access.document import PolicyError
+from dynactor.model.access.explanation import explained
 from dynactor.model.errors import (
     ActionDeniedException,
     ValidationException,
@@ -22,17 +32,26 @@ from dynactor.model.errors import (
 from dynactor.model.tables.policy_rules import check_size
 
 _PUT_POLICY: Final = "dynamodb:PutResourcePolicy"
+_EXPLAIN: Final = REQUEST_HEADER.lower()
 
 
 class AccessControl:
     """Checks requests with the policies of their callers."""
 
     def __init__(
-        self, identities: IdentityRegistry, observed: ObservedDenials | None = None
+        self,
+        identities: IdentityRegistry,
+        observed: ObservedDenials | None = None,
+        *,
+        explains: bool = False,
     ) -> None:
-        """With ``observed``, denied actions are only logged."""
+        """With ``observed``, denied actions are only logged.
+
+        ``explains``: callers may ask for the statements that decide.
+        """
         self._identities = identities
         self._observed = observed
+        self._explains = explains
 
     def check(
         self,
@@ -63,6 +82,40 @@ class AccessControl:
                 continue
             if ask.action == _PUT_POLICY:
                 _check_lockout(grants, ask, call.request)
+
+    def explanations(
+        self, access_key_id: str, operation: str, call: Call[Any], sender: Sender
+    ) -> Mapping[str, str]:
+        """The header that explains the decision on a request, if its caller asks for it.
+
+        Raises:
+            UnrecognizedClientException, ExpiredTokenException, ValidationException: see ``check``.
+        """
+        if not self._explains or not is_wanted(sender.headers.get(_EXPLAIN, "")):
+            return NO_EXPLANATIONS
+        grants = self._identities.grants(access_key_id, sender.headers, time.time())
+        facts = RequestFacts(grants.principal, sender)
+        asking = Asking(operation, call.request, call.database, facts)
+        asks = [(ask, resource_policy(asking, ask)) for ask in RULES[operation](asking)]
+        # Denied actions first.
+        asks.sort(
+            key=lambda one: (
+                grants.denial(one[0].action, one[0].resource, one[0].facts, one[1]) is None
+            )
+        )
+        decisions = tuple(
+            explained(grants, ask.action, ask.resource, ask.facts, attached)
+            for ask, attached in asks[:MOST_DECISIONS]
+        )
+        is_denied = bool(decisions) and decisions[0].decision == "deny"
+        explanation = AccessExplanation(
+            "deny" if is_denied else "allow",
+            grants.principal.arn,
+            len(asks),
+            executed_anyway=is_denied and self._observed is not None,
+            actions=decisions,
+        )
+        return {RESPONSE_HEADER: header_text(explanation)}
 
 
 def _check_lockout(grants: Grants, ask: Ask, request: Any) -> None:

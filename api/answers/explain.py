@@ -7,7 +7,8 @@ all tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct, json, structs
@@ -19,6 +20,8 @@ REQUEST_HEADER: Final = "X-Dynactor-Explain"
 RESPONSE_HEADER: Final = "X-Dynactor-Explanation"
 # The explanation fits into a head of 4 KB, the default limit of proxies.
 EXPLANATION_BYTES: Final = 3 * KIB
+# The headers of most answers.
+NO_EXPLANATIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
 _MOST_ADVICE: Final = 3
 

@@ -11,8 +11,8 @@ from cyclopts import App, Parameter
 from msgspec import MsgspecError, Struct, json
 
 from dynactor.api.access.policy_files import BadPolicyFile, read_policy
-from dynactor.model.access.decision import Grants, denial_text
-from dynactor.model.access.explanation import explain, warnings
+from dynactor.model.access.decision import Grants
+from dynactor.model.access.explanation import explained, warnings
 from dynactor.model.access.principal import user
 from dynactor.model.account import ACCOUNT_ID
 
@@ -109,19 +109,15 @@ def _requests(path: Path) -> list[PolicyRequest]:
 def _decide(grants: Grants, request: PolicyRequest) -> bool:
     """Print the decision; return whether it is the expected one."""
     facts = GivenFacts(grants, request.context)
-    denial = grants.denial(request.action, request.resource, facts)
-    decision = "allow" if denial is None else "deny"
-    is_expected = request.expect in (None, decision)
+    found = explained(grants, request.action, request.resource, facts)
+    is_expected = request.expect in (None, found.decision)
     note = "" if is_expected else f" (expected {request.expect})"
-    sys.stdout.write(f"{decision}{note}: {request.action} on {request.resource}\n")
-    if denial is not None:
-        text = denial_text(grants.principal.arn, request.action, request.resource, denial)
-        sys.stdout.write(f"  {text}\n")
-    outcomes = explain(grants.principal, grants.policies, request.action, request.resource, facts)
-    for outcome in outcomes:
-        effect = outcome.statement.effect.lower()
-        reason = f"does not apply: {outcome.reason}" if outcome.reason else "applies"
-        sys.stdout.write(f"  {effect} {outcome.shown} {reason}\n")
+    sys.stdout.write(f"{found.decision}{note}: {request.action} on {request.resource}\n")
+    if found.message:
+        sys.stdout.write(f"  {found.message}\n")
+    for one in found.statements:
+        reason = f"does not apply: {one.reason}" if one.reason else "applies"
+        sys.stdout.write(f"  {one.effect.lower()} {one.statement} {reason}\n")
     return is_expected
 
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from dynactor.api.admin.region_parameters import KEY_ID_PARAMETER, REGION_PARAMETER
-from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
+from dynactor.api.answers.explain import REQUEST_HEADER
 from dynactor.api.console.files import HEADERS
 from dynactor.api.http.aiohttp_lane import headers_by_name
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
@@ -72,8 +72,7 @@ def _response(answer: Answer) -> web.Response:
     headers = CIMultiDict(HEADERS)
     headers["Content-Type"] = answer.content_type
     headers["x-amzn-RequestId"] = answer.request_id
-    if answer.explanation:
-        headers[RESPONSE_HEADER] = answer.explanation
+    headers.update(answer.explanations)
     if answer.content_encoding:
         headers["Content-Encoding"] = answer.content_encoding
     return web.Response(status=HTTPStatus(answer.status), body=answer.body, headers=headers)

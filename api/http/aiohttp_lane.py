@@ -22,7 +22,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from msgspec import json, structs
 
 from dynactor.api.access.sender import NO_CLIENT
-from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
+from dynactor.api.answers.explain import REQUEST_HEADER
 from dynactor.api.http.answer_damage import CUTS, AnswerDamage
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
@@ -326,8 +326,7 @@ def _response_of(answer: Answer) -> web.Response:
     }
     if answer.content_encoding:
         headers["Content-Encoding"] = answer.content_encoding
-    if answer.explanation:
-        headers[RESPONSE_HEADER] = answer.explanation
+    headers.update(answer.explanations)
     return web.Response(status=answer.status, body=answer.body, headers=headers)
 
 

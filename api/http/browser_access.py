@@ -14,8 +14,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from dynactor.api.answers.explain import RESPONSE_HEADER
+from dynactor.api.access import access_explanation
+from dynactor.api.answers import explain
 
+_EXPLANATIONS: Final = f"{explain.RESPONSE_HEADER}, {access_explanation.RESPONSE_HEADER}"
 _PREFLIGHT_SECONDS = 172_800
 _ANY = "*"
 # RFC 3986, 3.2.2 and 3.2.3: an IPv6 address in brackets or a name, and perhaps a port.
@@ -54,7 +56,7 @@ class Access(Struct, frozen=True):
             return {}
         return {
             "Access-Control-Allow-Origin": origin,
-            "Access-Control-Expose-Headers": f"x-amzn-RequestId, x-amz-crc32, {RESPONSE_HEADER}",
+            "Access-Control-Expose-Headers": f"x-amzn-RequestId, x-amz-crc32, {_EXPLANATIONS}",
             "Vary": "Origin",
         }
 

@@ -16,7 +16,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from dynactor.api.access.sender import NO_CLIENT, Client
-from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
+from dynactor.api.answers.explain import REQUEST_HEADER
 from dynactor.api.http.answer_damage import AnswerDamage
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.http.settings import SERVER_NAME
@@ -128,8 +128,8 @@ def _header(line: str) -> tuple[str, str]:
 def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> bytes:
     """The bytes of an answer."""
     more = f"Content-Encoding: {answer.content_encoding}\r\n" if answer.content_encoding else ""
-    if answer.explanation:
-        more += f"{RESPONSE_HEADER}: {answer.explanation}\r\n"
+    if answer.explanations:
+        more += "".join(f"{name}: {text}\r\n" for name, text in answer.explanations.items())
     if closing:
         more += "Connection: close\r\n"
     checksum = crc32(answer.body)

@@ -115,8 +115,9 @@ class Answer(Struct, frozen=True):
     body: bytes
     request_id: str
     content_encoding: str = ""
-    # The cost of the request, if requested; see ``dynactor.api.answers.explain``.
-    explanation: str = ""
+    # Headers with the cost of the request and the decision of policies, if requested; see
+    # ``dynactor.api.answers.explain`` and ``dynactor.api.access.access_explanation``.
+    explanations: Mapping[str, str] = explain.NO_EXPLANATIONS
     # None, unless a test injects faults.
     damage: AnswerDamage | None = None
 
@@ -129,6 +130,7 @@ class _Asked(Struct):
     content_type: str
     paid: list[Paid] | None = None
     call: Call[Any] | None = None
+    explanations: Mapping[str, str] = explain.NO_EXPLANATIONS
 
 
 # An operation with its decoder and latencies. A tuple, because each request unpacks one.
@@ -420,7 +422,7 @@ class Protocol:
             return self._perform_in_region(asked, operation, decoded, self.databases, access_key_id)
         call = asked.call = Call(self.database, decoded, request.host, asked.paid, request.headers)
         if self._access_control is not None and not request.is_signed_in:
-            self._access_control.check(access_key_id, operation.name, call, request)
+            _check_access(self._access_control, asked, access_key_id, operation.name, call)
         return operation.handle(call)
 
     def _perform_in_region(
@@ -466,7 +468,7 @@ class Protocol:
         request = asked.request
         call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
         if self._access_control is not None and not request.is_signed_in:
-            self._access_control.check(access_key_id, operation.name, call, request)
+            _check_access(self._access_control, asked, access_key_id, operation.name, call)
         return operation.handle(call)
 
     def _failure(
@@ -535,16 +537,33 @@ class Protocol:
         return UnknownOperationException("")
 
 
+def _check_access(
+    access_control: AccessControl,
+    asked: _Asked,
+    access_key_id: str,
+    operation: str,
+    call: Call[Any],
+) -> None:
+    """Refuse a request that policies deny; the answer has the explanation in both cases."""
+    request = asked.request
+    asked.explanations = access_control.explanations(access_key_id, operation, call, request)
+    access_control.check(access_key_id, operation, call, request)
+
+
 def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
-    explanation = encoding = ""
+    encoding = ""
+    explanations = asked.explanations
     damage = body.damage if type(body) is DamagedBody else None
     if asked.paid and explain.is_wanted(asked.request.explain):
-        explanation = explain.header_text(asked.request.target.partition(".")[2], asked.paid)
+        text = explain.header_text(asked.request.target.partition(".")[2], asked.paid)
+        explanations = {**explanations, explain.RESPONSE_HEADER: text}
     if len(body) >= compression.WORTH_COMPRESSING_BYTES:
         coding = compression.accepted_coding(asked.request.accept_encoding)
         if coding is not None:
             body, encoding = compression.compress(body, coding), coding
-    return Answer(status, asked.content_type, body, asked.request_id, encoding, explanation, damage)
+    return Answer(
+        status, asked.content_type, body, asked.request_id, encoding, explanations, damage
+    )
 
 
 def error_body(error: DynamoDBError) -> bytes:

@@ -71,7 +71,7 @@ class AnswerFrame(Struct, array_like=True, frozen=True):
     body: bytes = b""
     request_id: str = ""
     content_encoding: str = ""
-    explanation: str = ""
+    explanations: dict[str, str] = {}
 
     @property
     def size_bytes(self) -> int:
@@ -89,7 +89,7 @@ class AnswerFrame(Struct, array_like=True, frozen=True):
             self.body,
             self.request_id,
             self.content_encoding,
-            self.explanation,
+            self.explanations,
         )
 
 
@@ -125,7 +125,7 @@ def answer_frame(number: int, answer: Answer) -> AnswerFrame:
         bytes(answer.body),
         answer.request_id,
         answer.content_encoding,
-        answer.explanation,
+        dict(answer.explanations),
     )
 
 

@@ -193,6 +193,10 @@ class ServeOptions:
     """enforce refuses requests that no policy allows. observe logs these requests, and executes
     them."""
 
+    explain_access: Annotated[bool, Parameter(group=_KEYS, negative=())] = False
+    """Tell callers that ask with X-Dynactor-Explain-Access which statements of policies decide. The
+    explanation shows parts of policies, and whether a table exists."""
+
     tls_cert: Annotated[Path | None, Parameter(group=_TLS)] = None
     """File with the certificate of the server and its chain, in PEM form. Both ports then speak
     HTTPS."""
@@ -330,6 +334,8 @@ class ServeOptions:
         self.access_keys  # noqa: B018 - to find errors at once
         if self.policy_dir is not None:
             self.identities  # noqa: B018 - likewise
+        elif self.explain_access:
+            raise ConfigurationError("--explain-access explains policies: give --policy-dir")
         self.admin_secret  # noqa: B018 - likewise
         # The region becomes a part of ARNs, whose fields are separated by colons.
         if _REGION.match(self.region) is None:

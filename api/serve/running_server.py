@@ -155,7 +155,9 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             signatures = None if keys is None else Signatures(keys, tokens)
             observed = ObservedDenials() if options.policy_mode == "observe" else None
             access_control = (
-                None if options.policy_dir is None else AccessControl(registry, observed)
+                None
+                if options.policy_dir is None
+                else AccessControl(registry, observed, explains=options.explain_access)
             )
             watches = [] if certificate is None else [_certificate_watch(certificate)]
             if signatures is not None and options.credentials_file is not None:

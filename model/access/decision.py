@@ -83,6 +83,7 @@ class Grants:
         """``is_session``: the caller has temporary credentials."""
         self.principal = principal
         self.policies = tuple(identity)
+        self.session_policies = tuple(session or ())
         self.is_session = is_session
         self.identity = _PolicySet(principal, identity)
         self.session = None if session is None else _PolicySet(principal, session)

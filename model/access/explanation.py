@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, Literal
 
 from msgspec import Struct
 
-from dynactor.model.access.decision import Grants, names
+from dynactor.model.access.decision import Grants, denial_text, names
 from dynactor.model.access.policy import Policy, Statement
 from dynactor.model.access.principal import Principal
 from dynactor.model.access.rules import CompiledStatement, Facts, UnknownFact
@@ -17,31 +17,58 @@ _LEADING_KEYS: Final = "dynamodb:leadingkeys"
 _WITHOUT_KEYS: Final = ("dynamodb:Scan", "dynamodb:PartiQLSelect", "dynamodb:GetRecords")
 
 
-class StatementOutcome(Struct, frozen=True):
+class StatementOutcome(Struct, frozen=True, rename="pascal", omit_defaults=True):
     """A statement of a policy, and the reason why it does not apply; empty if it applies."""
 
-    policy: str
-    statement: Statement
-    reason: str
-
-    @property
-    def shown(self) -> str:
-        """The statement in words: its Sid or its line."""
-        sid = self.statement.sid
-        return f"{self.policy}: {sid}" if sid else f"{self.policy}: line {self.statement.line}"
+    statement: str
+    effect: Literal["Allow", "Deny"]
+    reason: str = ""
 
 
-def explain(
-    principal: Principal, policies: Sequence[Policy], action: str, resource: str, facts: Facts
-) -> list[StatementOutcome]:
-    """Why each statement of some policies applies to an action of a caller, or not."""
-    return [
-        StatementOutcome(
-            policy.name, one, _reason(policy, one, principal, (action, resource), facts)
-        )
-        for policy in policies
-        for one in policy.statements
-    ]
+class Decision(Struct, frozen=True, rename="pascal", omit_defaults=True):
+    """The decision on an action, AWS's message for a denial, and each statement's outcome."""
+
+    decision: Literal["allow", "deny"]
+    action: str
+    resource: str
+    message: str = ""
+    statements: tuple[StatementOutcome, ...] = ()
+
+
+def explained(
+    grants: Grants,
+    action: str,
+    resource: str,
+    facts: Facts,
+    resource_policy: Policy | None = None,
+) -> Decision:
+    """Decide an action on a resource, and say why each statement applies or not."""
+    denial = grants.denial(action, resource, facts, resource_policy)
+    policies = [*grants.policies, *grants.session_policies]
+    if resource_policy is not None:
+        policies.append(resource_policy)
+    return Decision(
+        "allow" if denial is None else "deny",
+        action,
+        resource,
+        "" if denial is None else denial_text(grants.principal.arn, action, resource, denial),
+        tuple(
+            StatementOutcome(
+                shown(policy, one),
+                one.effect,
+                _reason(policy, one, grants.principal, (action, resource), facts),
+            )
+            for policy in policies
+            for one in policy.statements
+        ),
+    )
+
+
+def shown(policy: Policy, statement: Statement) -> str:
+    """A statement in words: its policy, and its Sid or its line."""
+    # The name of a resource policy is its text.
+    name = "resource policy" if policy.kind == "resource" else policy.name
+    return f"{name}: {statement.sid or f'line {statement.line}'}"
 
 
 def _reason(
@@ -86,8 +113,8 @@ def warnings(grants: Grants) -> Iterator[str]:
             compiled = CompiledStatement(statement, grants.principal)
             open_actions = [name for name in _WITHOUT_KEYS if compiled.names_action(name)]
             if open_actions:
-                shown = StatementOutcome(policy.name, statement, "").shown
                 yield (
-                    f"{shown} allows {', '.join(open_actions)} without leading keys, because "
-                    'ForAllValues is then true: add "Null": {"dynamodb:LeadingKeys": "false"}'
+                    f"{shown(policy, statement)} allows {', '.join(open_actions)} without leading "
+                    'keys, because ForAllValues is then true: add "Null": '
+                    '{"dynamodb:LeadingKeys": "false"}'
                 )

@@ -15,7 +15,7 @@ from tests.support.databases.databases import running_database
 async def test_denied_requests_are_executed_and_logged():
     async with running_database() as database:
         callers = Callers(database)
-        callers.observe(AccessControl(callers.registry, ObservedDenials()))
+        callers.check_with(AccessControl(callers.registry, ObservedDenials()))
         callers.add("ann", policy({"Action": "dynamodb:CreateTable"}))
         request = {"TableName": "Notes", "Key": key("ann", "1")}
         with structlog.testing.capture_logs() as lines:

@@ -81,7 +81,7 @@ async def test_requests_of_clients_are_recorded_while_a_page_listens():
             )
             done = answer if isinstance(answer, Answer) else await answer
             # Only a client that asks for the explanation gets it.
-            assert done.explanation == ""
+            assert done.explanations == {}
 
         item = {"TableName": "Thread", "Item": {"pk": {"S": "a secret key"}}}
         await ask("PutItem", item)

@@ -28,7 +28,7 @@ REQUEST = Request(
     headers={"x": "\xe9"},
     client=Client("192.0.2.1", is_secure=True),
 )
-ANSWER = Answer(200, "a", b"\x00\xff", "b", "c", "d")
+ANSWER = Answer(200, "a", b"\x00\xff", "b", "c", {"d": "e"})
 
 
 def test_all_parts_of_a_request_arrive_but_not_that_it_is_signed_in() -> None:

@@ -58,6 +58,8 @@ def test_profiles_name_their_policies(files: tuple[Path, Path]):
 def test_policies_need_access_keys(files: tuple[Path, Path]):
     with pytest.raises(ConfigurationError, match="--policy-dir needs --credentials-file"):
         ServeOptions(policy_dir=files[1])
+    with pytest.raises(ConfigurationError, match="--explain-access explains policies: give"):
+        ServeOptions(explain_access=True)
 
 
 @pytest.mark.parametrize(

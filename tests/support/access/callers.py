@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from dynactor.actors.catalog.database import Database
 from dynactor.api.access.access_control import AccessControl
+from dynactor.api.access.access_explanation import RESPONSE_HEADER
 from dynactor.api.access.identities import Identities, IdentityRegistry, Role
 from dynactor.api.access.sender import NO_CLIENT, Client
 from dynactor.api.http.protocol import Answer, Protocol, Request
@@ -28,10 +29,11 @@ DENIED = "AccessDeniedException"
 
 
 class Reply(NamedTuple):
-    """The status and the body of an answer."""
+    """The status and the body of an answer, and the header that explains the decision."""
 
     status: int
     body: dict[str, Any]
+    explanation: str | None = None
 
     @property
     def error(self) -> str:
@@ -78,7 +80,7 @@ class Callers:
             tokens, self.registry, self._signatures, ACCOUNT
         )
 
-    def observe(self, access_control: AccessControl) -> None:
+    def check_with(self, access_control: AccessControl) -> None:
         """Check requests in another way."""
         self._protocol._access_control = access_control
 
@@ -114,9 +116,11 @@ class Callers:
         """Run an operation as a user."""
         service = "DynamoDB" if operation not in STREAM_OPERATIONS else "DynamoDBStreams"
         target = f"{service}_20120810.{operation}"
-        body = encode(request)
-        answer = await self._send(name, target, body, JSON_1_0, headers=headers, client=client)
-        return Reply(answer.status, decode(answer.body) if answer.body else {})
+        answer = await self._send(
+            name, target, encode(request), JSON_1_0, headers=headers, client=client
+        )
+        body = decode(answer.body) if answer.body else {}
+        return Reply(answer.status, body, answer.explanations.get(RESPONSE_HEADER))
 
     async def _send(
         self,
