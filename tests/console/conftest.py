@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
@@ -15,6 +16,7 @@ from tests.support.servers.server import Server, running_server
 
 _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _DEADLINE_MILLISECONDS = 20_000
+STREAM: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
 @pytest.fixture(scope="session")
@@ -81,29 +83,42 @@ def narrow_console(browser: Browser, server: Server) -> Iterator[Console]:
         yield console
 
 
+def create_table(
+    client: Any, name: str, *keys: str, index: tuple[str, str, str] | None = None, **others: Any
+) -> None:
+    """Create a table whose keys are strings; ``index`` is a name, a key and a projection."""
+    names = [*keys, *([] if index is None else [index[1]])]
+    if index is not None:
+        others["GlobalSecondaryIndexes"] = [
+            {
+                "IndexName": index[0],
+                "KeySchema": [{"AttributeName": index[1], "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": index[2]},
+            }
+        ]
+    client.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in names],
+        KeySchema=[
+            {"AttributeName": each, "KeyType": kind}
+            for each, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+        ],
+        **others,
+    )
+
+
 @pytest.fixture(scope="session")
 def songs_table(server: Server) -> None:
     """A table with an index, a stream and a few items."""
     with closing(boto3_client(server.endpoint)) as client:
-        client.create_table(
-            TableName="songs",
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[
-                {"AttributeName": name, "AttributeType": "S"}
-                for name in ("artist", "song", "label")
-            ],
-            KeySchema=[
-                {"AttributeName": "artist", "KeyType": "HASH"},
-                {"AttributeName": "song", "KeyType": "RANGE"},
-            ],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": "by-label",
-                    "KeySchema": [{"AttributeName": "label", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-            ],
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+        create_table(
+            client,
+            "songs",
+            "artist",
+            "song",
+            index=("by-label", "label", "ALL"),
+            StreamSpecification=STREAM,
         )
         for number in range(5):
             item = {"artist": {"S": "Björk"}, "song": {"S": str(number)}, "label": {"S": "OLI"}}

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from playwright.sync_api import expect
 
-from tests.console.conftest import Console
+from tests.console.conftest import STREAM, Console, create_table
 from tests.support.clients.clients import boto3_client
 from tests.support.servers.admin import ServerClock
 from tests.support.servers.server import Server
@@ -21,13 +21,7 @@ DAY_SECONDS = 86_400
 @pytest.fixture(scope="module")
 def client(server: Server) -> Iterator[Any]:
     with closing(boto3_client(server.endpoint)) as client:
-        client.create_table(
-            TableName="sessions",
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "session", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "session", "KeyType": "HASH"}],
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-        )
+        create_table(client, "sessions", "session", StreamSpecification=STREAM)
         client.update_time_to_live(
             TableName="sessions",
             TimeToLiveSpecification={"AttributeName": "until", "Enabled": True},

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.console.conftest import Console
+from tests.console.conftest import Console, create_table
 from tests.support.clients.clients import boto3_client
 from tests.support.servers.server import Server
 
@@ -27,25 +27,8 @@ def client(server: Server) -> Iterator[Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def orders(client: Any) -> None:
-    client.create_table(
-        TableName="orders",
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": "S"}
-            for name in ("customer", "order_id", "status")
-        ],
-        KeySchema=[
-            {"AttributeName": "customer", "KeyType": "HASH"},
-            {"AttributeName": "order_id", "KeyType": "RANGE"},
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by-status",
-                "KeySchema": [{"AttributeName": "status", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
-    )
+    index = ("by-status", "status", "KEYS_ONLY")
+    create_table(client, "orders", "customer", "order_id", index=index)
     for number in range(60):
         client.put_item(
             TableName="orders",

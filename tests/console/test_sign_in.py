@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
-from tests.console.conftest import running_console
+from tests.console.conftest import create_table, running_console
 from tests.support.clients.clients import boto3_client
 from tests.support.servers.server import running_server
 
@@ -40,12 +40,7 @@ def test_a_read_only_console_offers_no_changes(browser: Browser):
         running_console(browser, server) as console,
     ):
         with closing(boto3_client(server.endpoint)) as client:
-            client.create_table(
-                TableName="films",
-                BillingMode="PAY_PER_REQUEST",
-                AttributeDefinitions=[{"AttributeName": "title", "AttributeType": "S"}],
-                KeySchema=[{"AttributeName": "title", "KeyType": "HASH"}],
-            )
+            create_table(client, "films", "title")
             client.put_item(TableName="films", Item={"title": {"S": "Persona"}})
         page = console.open("tables")
         page.get_by_role("link", name="films", exact=True).wait_for()
@@ -65,12 +60,7 @@ def test_separate_tables_are_shown_by_access_key(browser: Browser):
         page = console.open("tables")
         page.get_by_text("There are no tables yet").wait_for()
         with closing(boto3_client(server.endpoint)) as client:
-            client.create_table(
-                TableName="films",
-                BillingMode="PAY_PER_REQUEST",
-                AttributeDefinitions=[{"AttributeName": "title", "AttributeType": "S"}],
-                KeySchema=[{"AttributeName": "title", "KeyType": "HASH"}],
-            )
+            create_table(client, "films", "title")
         page.reload()
         page.get_by_role("link", name="films", exact=True).click()
         page.get_by_text("No items").wait_for()

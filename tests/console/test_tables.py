@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.conftest import Console
+from tests.console.conftest import Console, create_table
 from tests.support.clients.clients import boto3_client
 from tests.support.servers.server import Server
 
@@ -60,12 +60,7 @@ def test_a_table_is_made_changed_and_deleted(console: Console, server: Server):
 
 def test_a_statement_is_completed_with_the_keyboard_and_run(console: Console, server: Server):
     with closing(boto3_client(server.endpoint)) as client:
-        client.create_table(
-            TableName="planets",
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "name", "KeyType": "HASH"}],
-        )
+        create_table(client, "planets", "name")
         client.put_item(TableName="planets", Item={"name": {"S": "Mars"}})
     page = console.open("partiql")
     text = page.get_by_label("Statement", exact=True).last

@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { RequestError, dynamodb } from "./api.js";
 import { plural } from "./format.js";
-import { Dialog, Problem, useRun } from "./ui.js";
+import { Dialog, Problem, RunButtons, useRun } from "./ui.js";
 import { keyOf, shown, unchanged } from "./values.js";
 
 /** @typedef {import("./values.js").Item} Item */
@@ -18,7 +18,7 @@ const LISTED = 100;
 export function BulkDelete({ table, items, onClose }) {
   const [done, setDone] = useState(0);
   const [kept, setKept] = useState(0);
-  const { run, stop, isRunning, error } = useRun(async (signal) => {
+  const work = useRun(async (signal) => {
     for (const item of items.slice(done + kept)) {
       if (signal.aborted) return;
       try {
@@ -52,14 +52,13 @@ export function BulkDelete({ table, items, onClose }) {
         ? `${plural(done, "item")} deleted. ${kept ? `${plural(kept, "item")} had changed and stay.` : ""}`
         : ""}
     </p>
-    <${Problem} error=${error} />
-    <div class="row">
-      <span class="spacer"></span>
-      ${isRunning
-        ? html`<button type="button" onClick=${stop}>Stop</button>`
-        : html`<button type="button" onClick=${onClose}>${isComplete ? "Close" : "Cancel"}</button>
-            ${!isComplete &&
-            html`<button type="button" class="danger" onClick=${run}>Delete</button>`}`}
-    </div>
+    <${Problem} error=${work.error} />
+    <${RunButtons}
+      work=${work}
+      action="Delete"
+      kind="danger"
+      isComplete=${isComplete}
+      onClose=${onClose}
+    />
   <//>`;
 }

@@ -4,7 +4,7 @@ import { html, useState } from "../vendor/preact.js";
 import { dynamodb } from "./api.js";
 import { count, size, time } from "./format.js";
 import { go, link } from "./route.js";
-import { Badge, Choice, Code, Dialog, Input, Problem, useLoaded, useRepeated } from "./ui.js";
+import { Badge, Choice, Code, DataTable, Dialog, Input, Problem, useLoaded, useRepeated } from "./ui.js";
 import { IndexFields, Preview, STREAM_VIEWS, addIndex, newIndex } from "./table_form.js";
 import { pretty } from "./values.js";
 
@@ -129,62 +129,58 @@ function Indexes({ table, onDelete }) {
     ...global.map((index) => /** @type {const} */ (["global", index])),
   ];
   if (!all.length) return html`<p class="hint">There are no indexes.</p>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Indexes">
-    <table class="list">
-      <thead>
-        <tr>
-          <th scope="col">Index</th>
-          <th scope="col">Kind</th>
-          <th scope="col">State</th>
-          <th scope="col">Keys</th>
-          <th scope="col">Projection</th>
-          <th scope="col" class="number">Entries</th>
-          <th scope="col" class="number">Size</th>
-          <th scope="col"><span class="hidden">Changes</span></th>
-        </tr>
-      </thead>
-      <tbody>
-        ${all.map(
-          ([kind, index]) =>
-            html`<tr key=${index["IndexName"]}>
-              <th scope="row">${index["IndexName"]}</th>
-              <td>${kind}</td>
-              <td>
-                <${Badge}
-                  state=${index["IndexStatus"] ?? "ACTIVE"}
-                  note=${index["Backfilling"] ? "backfilling" : ""}
-                />
-              </td>
-              <td>
-                ${index["KeySchema"]
-                  .map((/** @type {Json} */ key) => key["AttributeName"])
-                  .join(" + ")}
-              </td>
-              <td>
-                ${index["Projection"]["ProjectionType"]}${" "}
-                <span class="sub">
-                  ${(index["Projection"]["NonKeyAttributes"] ?? []).join(", ")}
-                </span>
-              </td>
-              <td class="number">${count(index["ItemCount"] ?? 0)}</td>
-              <td class="number">${size(index["IndexSizeBytes"] ?? 0)}</td>
-              <td>
-                ${kind === "global" &&
-                onDelete &&
-                html`<button
-                  type="button"
-                  class="small danger"
-                  aria-label=${`Delete index ${index["IndexName"]}`}
-                  onClick=${() => onDelete(index["IndexName"])}
-                >
-                  Delete
-                </button>`}
-              </td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
+  return html`<${DataTable}
+    label="Indexes"
+    columns=${[
+      "Index",
+      "Kind",
+      "State",
+      "Keys",
+      "Projection",
+      ["Entries", "number"],
+      ["Size", "number"],
+      ["Changes", "hidden"],
+    ]}
+  >
+    ${all.map(
+      ([kind, index]) =>
+        html`<tr key=${index["IndexName"]}>
+          <th scope="row">${index["IndexName"]}</th>
+          <td>${kind}</td>
+          <td>
+            <${Badge}
+              state=${index["IndexStatus"] ?? "ACTIVE"}
+              note=${index["Backfilling"] ? "backfilling" : ""}
+            />
+          </td>
+          <td>
+            ${index["KeySchema"]
+              .map((/** @type {Json} */ key) => key["AttributeName"])
+              .join(" + ")}
+          </td>
+          <td>
+            ${index["Projection"]["ProjectionType"]}${" "}
+            <span class="sub">
+              ${(index["Projection"]["NonKeyAttributes"] ?? []).join(", ")}
+            </span>
+          </td>
+          <td class="number">${count(index["ItemCount"] ?? 0)}</td>
+          <td class="number">${size(index["IndexSizeBytes"] ?? 0)}</td>
+          <td>
+            ${kind === "global" &&
+            onDelete &&
+            html`<button
+              type="button"
+              class="small danger"
+              aria-label=${`Delete index ${index["IndexName"]}`}
+              onClick=${() => onDelete(index["IndexName"])}
+            >
+              Delete
+            </button>`}
+          </td>
+        </tr>`,
+    )}
+  <//>`;
 }
 
 /**

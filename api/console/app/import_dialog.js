@@ -3,7 +3,7 @@
 import { html, useRef, useState } from "../vendor/preact.js";
 import { dynamodb } from "./api.js";
 import { count, plural } from "./format.js";
-import { Dialog, Problem, useRun } from "./ui.js";
+import { Dialog, Problem, RunButtons, useRun } from "./ui.js";
 import { checkedItem, pretty } from "./values.js";
 
 /** @typedef {import("./values.js").Item} Item */
@@ -133,7 +133,7 @@ export function ImportDialog({ table, onClose }) {
       setWrongFile(failure);
     }
   };
-  const { run, stop, isRunning, error } = useRun(async (signal) => {
+  const work = useRun(async (signal) => {
     const progress = sent.current;
     while ((progress.count < items.length || progress.left.length) && !signal.aborted) {
       const batch = batchOf(progress.left, items, progress.count);
@@ -158,9 +158,9 @@ export function ImportDialog({ table, onClose }) {
     </p>
     <label class="field">
       <span class="label">File</span>
-      <input type="file" accept=".json,.jsonl,.ndjson,.csv,.txt" disabled=${isRunning} onChange=${read} />
+      <input type="file" accept=".json,.jsonl,.ndjson,.csv,.txt" disabled=${work.isRunning} onChange=${read} />
     </label>
-    <${Problem} error=${error ?? wrongFile} />
+    <${Problem} error=${work.error ?? wrongFile} />
     ${items.length > 0 &&
     html`<p role="status">
         ${done ? `${count(done)} of ` : ""}${plural(items.length, "item")}${done ? " imported" : ""}
@@ -169,15 +169,13 @@ export function ImportDialog({ table, onClose }) {
       html`<pre tabindex="0" role="region" aria-label="First items">
 ${items.slice(0, PREVIEWED).map((item) => pretty(item)).join("\n")}</pre
       >`}`}
-    <div class="row">
-      <span class="spacer"></span>
-      ${isRunning
-        ? html`<button type="button" onClick=${stop}>Stop</button>`
-        : html`<button type="button" onClick=${onClose}>${isComplete ? "Close" : "Cancel"}</button>
-            ${!isComplete &&
-            html`<button type="button" class="main" disabled=${!items.length} onClick=${run}>
-              Import
-            </button>`}`}
-    </div>
+    <${RunButtons}
+      work=${work}
+      action="Import"
+      kind="main"
+      isComplete=${isComplete}
+      isReady=${items.length > 0}
+      onClose=${onClose}
+    />
   <//>`;
 }

@@ -4,7 +4,7 @@ import { html, useEffect, useState } from "../vendor/preact.js";
 import { RequestError, dynamodb } from "./api.js";
 import { awsCli, boto3, javaScript } from "./command_lines.js";
 import { size } from "./format.js";
-import { Code, Dialog, Explanation, Problem, Value } from "./ui.js";
+import { Code, DataTable, Dialog, Explanation, Problem, Value } from "./ui.js";
 import { canonical, changes, keyOf, parseItem, pretty, unchanged } from "./values.js";
 
 /** @typedef {import("./values.js").Item} Item */
@@ -152,27 +152,20 @@ export function ItemDialog({ table, server, item, onClose, onChanged }) {
 export function Difference({ before, after }) {
   const different = changes(before, after);
   if (!different.length) return html`<p class="hint">No attribute differs.</p>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Difference">
-    <table class="difference">
-      <thead>
-        <tr>
-          <th scope="col">Attribute</th>
-          <th scope="col">Before</th>
-          <th scope="col">After</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${different.map(
-          ({ name, before: old, after: now }) =>
-            html`<tr key=${name}>
-              <th scope="row">${name}</th>
-              <td class="old"><${Value} value=${old} /></td>
-              <td class="new"><${Value} value=${now} /></td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
+  return html`<${DataTable}
+    label="Difference"
+    kind="difference"
+    columns=${["Attribute", "Before", "After"]}
+  >
+    ${different.map(
+      ({ name, before: old, after: now }) =>
+        html`<tr key=${name}>
+          <th scope="row">${name}</th>
+          <td class="old"><${Value} value=${old} /></td>
+          <td class="new"><${Value} value=${now} /></td>
+        </tr>`,
+    )}
+  <//>`;
 }
 
 /** @param {TableFacts} table */

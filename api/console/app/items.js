@@ -18,7 +18,7 @@ import {
   requestOf,
 } from "./read_request.js";
 import { go } from "./route.js";
-import { Choice, Code, Empty, Explanation, Input, Problem, Value, useLoaded } from "./ui.js";
+import { Choice, Code, DataTable, Empty, Explanation, Input, Problem, Value, useLoaded } from "./ui.js";
 import { keyOf, shown } from "./values.js";
 
 /** @typedef {import("./values.js").Item} Item */
@@ -309,6 +309,14 @@ function Results({ table, server, answer, query, isLoading, onOpen, onChanged })
     setChosen(changed);
   };
   const isEditable = !server.is_read_only;
+  const chooseAll = html`<th scope="col" key="">
+    <input
+      type="checkbox"
+      aria-label="Choose all items shown"
+      checked=${chosen.size === items.length}
+      onChange=${() => setChosen(new Set(chosen.size === items.length ? [] : items))}
+    />
+  </th>`;
   return html`<section aria-label="Items" aria-busy=${isLoading}>
     <div class="row results-head">
       <span role="status"
@@ -348,62 +356,45 @@ function Results({ table, server, answer, query, isLoading, onOpen, onChanged })
     </div>`}
     <${Explanation} explanation=${answer.explanation} />
     ${items.length
-      ? html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the items">
-          <table class="list items">
-            <thead>
-              <tr>
-                ${isEditable &&
-                html`<th scope="col">
-                  <input
-                    type="checkbox"
-                    aria-label="Choose all items shown"
-                    checked=${chosen.size === items.length}
-                    onChange=${() =>
-                      setChosen(new Set(chosen.size === items.length ? [] : items))}
-                  />
-                </th>`}
-                ${visible.map(
-                  (name) =>
-                    html`<th scope="col" key=${name} class=${table.keys.includes(name) ? "key" : ""}>
-                      ${name}
-                    </th>`,
-                )}
-              </tr>
-            </thead>
-            <tbody>
-              ${items.map((item) => {
-                const key = JSON.stringify(keyOf(item, table.keys));
-                const label = table.keys.map((name) => shown(item[name] ?? {})).join(", ");
-                return html`<tr key=${key}>
-                  ${isEditable &&
-                  html`<td>
-                    <input
-                      type="checkbox"
-                      aria-label=${`Choose ${label}`}
-                      checked=${chosen.has(item)}
-                      onChange=${() => toggle(item)}
-                    />
-                  </td>`}
-                  ${visible.map(
-                    (name, at) =>
-                      html`<td key=${name}>
-                        ${at === 0
-                          ? html`<button
-                              type="button"
-                              class="link"
-                              aria-label=${`Open ${label}`}
-                              onClick=${() => onOpen(item)}
-                            >
-                              <${Value} value=${item[name]} />
-                            </button>`
-                          : html`<${Value} value=${item[name]} />`}
-                      </td>`,
-                  )}
-                </tr>`;
-              })}
-            </tbody>
-          </table>
-        </div>`
+      ? html`<${DataTable}
+          label="Table of the items"
+          kind="list items"
+          columns=${[
+            ...(isEditable ? [chooseAll] : []),
+            ...visible.map((name) => [name, table.keys.includes(name) ? "key" : ""]),
+          ]}
+        >
+          ${items.map((item) => {
+            const key = JSON.stringify(keyOf(item, table.keys));
+            const label = table.keys.map((name) => shown(item[name] ?? {})).join(", ");
+            return html`<tr key=${key}>
+              ${isEditable &&
+              html`<td>
+                <input
+                  type="checkbox"
+                  aria-label=${`Choose ${label}`}
+                  checked=${chosen.has(item)}
+                  onChange=${() => toggle(item)}
+                />
+              </td>`}
+              ${visible.map(
+                (name, at) =>
+                  html`<td key=${name}>
+                    ${at === 0
+                      ? html`<button
+                          type="button"
+                          class="link"
+                          aria-label=${`Open ${label}`}
+                          onClick=${() => onOpen(item)}
+                        >
+                          <${Value} value=${item[name]} />
+                        </button>`
+                      : html`<${Value} value=${item[name]} />`}
+                  </td>`,
+              )}
+            </tr>`;
+          })}
+        <//>`
       : html`<${Empty} title=${next ? "No item of this page matches" : "No items"}>
           <p>
             ${next

@@ -6,7 +6,7 @@ import { awsCli } from "./command_lines.js";
 import { plural } from "./format.js";
 import { columnsOf } from "./items.js";
 import { go } from "./route.js";
-import { Code, Empty, Explanation, Problem, Value } from "./ui.js";
+import { Code, DataTable, Empty, Explanation, Problem, Value } from "./ui.js";
 import { useOverview } from "./tables.js";
 
 /** @typedef {import("./values.js").Item} Item */
@@ -203,25 +203,20 @@ function Results({ answer, onNext }) {
     <p role="status">${plural(items.length, "item")}, ${Math.round(answer.milliseconds)} ms</p>
     <${Explanation} explanation=${answer.explanation} />
     ${items.length
-      ? html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the items">
-          <table class="list items">
-            <thead>
-              <tr>
-                ${columns.map((name) => html`<th scope="col" key=${name}>${name}</th>`)}
-              </tr>
-            </thead>
-            <tbody>
-              ${items.map(
-                (item, at) =>
-                  html`<tr key=${at}>
-                    ${columns.map(
-                      (name) => html`<td key=${name}><${Value} value=${item[name]} /></td>`,
-                    )}
-                  </tr>`,
-              )}
-            </tbody>
-          </table>
-        </div>`
+      ? html`<${DataTable}
+          label="Table of the items"
+          kind="list items"
+          columns=${columns}
+        >
+          ${items.map(
+            (item, at) =>
+              html`<tr key=${at}>
+                ${columns.map(
+                  (name) => html`<td key=${name}><${Value} value=${item[name]} /></td>`,
+                )}
+              </tr>`,
+          )}
+        <//>`
       : html`<${Empty} title="Done, without items" />`}
     ${next &&
     html`<div class="row pages">

@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { events } from "./api.js";
 import { count, plural, rate } from "./format.js";
 import { link } from "./route.js";
-import { Choice, Empty, Input, Problem } from "./ui.js";
+import { Choice, DataTable, Empty, Input, Problem, Recording } from "./ui.js";
 
 /**
  * @typedef {{
@@ -89,11 +89,7 @@ export function Requests({ query }) {
           value=${least}
           onInput=${setLeast}
         />
-        <span class="spacer"></span>
-        <button type="button" onClick=${clear}>Clear</button>
-        <button type="button" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)}>
-          ${isPaused ? "Continue" : "Pause"}
-        </button>
+        <${Recording} isPaused=${isPaused} onPause=${setPaused} onClear=${clear} />
       </div>
     </div>
     <${Problem} error=${error} />
@@ -102,42 +98,38 @@ export function Requests({ query }) {
       ${visible.length > SHOWN ? `The latest ${SHOWN} are shown.` : ""}
     </p>
     ${visible.length
-      ? html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the requests">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Time</th>
-                <th scope="col">Operation</th>
-                <th scope="col">Tables</th>
-                <th scope="col" class="number">Milliseconds</th>
-                <th scope="col" class="number">Capacity units</th>
-                <th scope="col">Outcome</th>
-              </tr>
-            </thead>
-            <tbody>
-              ${visible.slice(0, SHOWN).map(
-                (each) =>
-                  html`<tr key=${each.request_id}>
-                    <td>
-                      <time title=${each.request_id}
-                        >${new Date(each.at * 1000).toISOString().slice(11, 23)}</time
-                      >
-                    </td>
-                    <td>${each.operation || "unknown"}</td>
-                    <td>
-                      ${each.tables.map(
-                        (name) =>
-                          html`<a key=${name} href=${link(["table", name, "live"])}>${name}</a>${" "}`,
-                      )}
-                    </td>
-                    <td class="number">${each.milliseconds.toFixed(2)}</td>
-                    <td class="number">${count(each.capacity_units)}</td>
-                    <td>${each.code ? html`<span class="failed">${each.code}</span>` : "OK"}</td>
-                  </tr>`,
-              )}
-            </tbody>
-          </table>
-        </div>`
+      ? html`<${DataTable}
+          label="Table of the requests"
+          columns=${[
+            "Time",
+            "Operation",
+            "Tables",
+            ["Milliseconds", "number"],
+            ["Capacity units", "number"],
+            "Outcome",
+          ]}
+        >
+          ${visible.slice(0, SHOWN).map(
+            (each) =>
+              html`<tr key=${each.request_id}>
+                <td>
+                  <time title=${each.request_id}
+                    >${new Date(each.at * 1000).toISOString().slice(11, 23)}</time
+                  >
+                </td>
+                <td>${each.operation || "unknown"}</td>
+                <td>
+                  ${each.tables.map(
+                    (name) =>
+                      html`<a key=${name} href=${link(["table", name, "live"])}>${name}</a>${" "}`,
+                  )}
+                </td>
+                <td class="number">${each.milliseconds.toFixed(2)}</td>
+                <td class="number">${count(each.capacity_units)}</td>
+                <td>${each.code ? html`<span class="failed">${each.code}</span>` : "OK"}</td>
+              </tr>`,
+          )}
+        <//>`
       : html`<${Empty} title=${requests.length ? "No request matches" : "No requests yet"}>
           <p>
             Requests of clients appear here while this page is open. Their keys and values are not

@@ -5,7 +5,7 @@ import { RequestError, dynamodb } from "./api.js";
 import { plural, time } from "./format.js";
 import { Difference } from "./item_dialog.js";
 import { link } from "./route.js";
-import { Badge, Choice, Empty, Input, Problem, useLoaded, useRepeated } from "./ui.js";
+import { Badge, Choice, Empty, Input, Problem, Recording, useLoaded, useRepeated } from "./ui.js";
 import { shown } from "./values.js";
 
 /** @typedef {import("./api.js").Json} Json */
@@ -211,11 +211,7 @@ function Tail({ arn, table }) {
           ]}
           onChange=${setOrigin}
         />
-        <span class="spacer"></span>
-        <button type="button" onClick=${clear}>Clear</button>
-        <button type="button" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)}>
-          ${isPaused ? "Continue" : "Pause"}
-        </button>
+        <${Recording} isPaused=${isPaused} onPause=${setPaused} onClear=${clear} />
       </div>
     </div>
     <p role="status" class="hint">

@@ -4,7 +4,7 @@ import { html, useRef, useState } from "../vendor/preact.js";
 import { admin } from "./api.js";
 import { count, plural, rate, size, span } from "./format.js";
 import { link } from "./route.js";
-import { Badge, Empty, Input, Problem, useLoaded, useRepeated } from "./ui.js";
+import { Badge, DataTable, Empty, Input, Problem, useLoaded, useRepeated } from "./ui.js";
 
 /**
  * @typedef {{
@@ -107,51 +107,47 @@ export function Tables({ server }) {
  * @param {{tables: TableOverview[], overview: Overview, before: Overview | null}} properties
  */
 function List({ tables, overview, before }) {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Tables">
-    <table class="list">
-      <thead>
-        <tr>
-          <th scope="col">Table</th>
-          <th scope="col">State</th>
-          <th scope="col" class="number">Items</th>
-          <th scope="col" class="number">Size</th>
-          <th scope="col">Capacity</th>
-          <th scope="col" class="number">Reads/s</th>
-          <th scope="col" class="number">Writes/s</th>
-          <th scope="col" class="number">Throttled</th>
-          <th scope="col">Indexes</th>
-          <th scope="col">Follows its changes</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${tables.map((table) => {
-          const { reads, writes } = rates(overview, before, table);
-          return html`<tr key=${table.name}>
-            <th scope="row">
-              <a href=${link(["table", table.name, "items"])}>${table.name}</a>
-              <span class="sub">${keyText(table.keys)}</span>
-            </th>
-            <td><${Badge} state=${table.status} /></td>
-            <td class="number">${count(table.item_count)}</td>
-            <td class="number">
-              ${size(table.size_bytes)}
-              <span class="sub">${plural(table.partitions, "partition")}</span>
-            </td>
-            <td><${Capacity} table=${table} /></td>
-            <td class="number"><${Rate} value=${reads} most=${table.provisioned_read_units} /></td>
-            <td class="number">
-              <${Rate} value=${writes} most=${table.provisioned_write_units} />
-            </td>
-            <td class="number">
-              <${Throttled} table=${table} />
-            </td>
-            <td><${Indexes} table=${table} /></td>
-            <td><${Followers} table=${table} /></td>
-          </tr>`;
-        })}
-      </tbody>
-    </table>
-  </div>`;
+  return html`<${DataTable}
+    label="Tables"
+    columns=${[
+      "Table",
+      "State",
+      ["Items", "number"],
+      ["Size", "number"],
+      "Capacity",
+      ["Reads/s", "number"],
+      ["Writes/s", "number"],
+      ["Throttled", "number"],
+      "Indexes",
+      "Follows its changes",
+    ]}
+  >
+    ${tables.map((table) => {
+      const { reads, writes } = rates(overview, before, table);
+      return html`<tr key=${table.name}>
+        <th scope="row">
+          <a href=${link(["table", table.name, "items"])}>${table.name}</a>
+          <span class="sub">${keyText(table.keys)}</span>
+        </th>
+        <td><${Badge} state=${table.status} /></td>
+        <td class="number">${count(table.item_count)}</td>
+        <td class="number">
+          ${size(table.size_bytes)}
+          <span class="sub">${plural(table.partitions, "partition")}</span>
+        </td>
+        <td><${Capacity} table=${table} /></td>
+        <td class="number"><${Rate} value=${reads} most=${table.provisioned_read_units} /></td>
+        <td class="number">
+          <${Rate} value=${writes} most=${table.provisioned_write_units} />
+        </td>
+        <td class="number">
+          <${Throttled} table=${table} />
+        </td>
+        <td><${Indexes} table=${table} /></td>
+        <td><${Followers} table=${table} /></td>
+      </tr>`;
+    })}
+  <//>`;
 }
 
 /** @param {{table: TableOverview}} properties */

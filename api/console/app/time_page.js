@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { admin } from "./api.js";
 import { count, localTime, plural, size, time } from "./format.js";
-import { Choice, Code, Empty, Input, Problem, useLoaded, useRepeated } from "./ui.js";
+import { Choice, Code, DataTable, Empty, Input, Problem, useLoaded, useRepeated } from "./ui.js";
 import { pretty } from "./values.js";
 
 /** @typedef {import("./api.js").Json} Json */
@@ -275,38 +275,29 @@ function Faults({ server }) {
     </form>
     <${Problem} error=${error ?? rules.error} />
     ${known.length
-      ? html`<div class="scroll" tabindex="0" role="region" aria-label="Rules">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Rule</th>
-                <th scope="col" class="number">Requests</th>
-                <th scope="col" class="number">Faults</th>
-                <th scope="col"><span class="hidden">Changes</span></th>
-              </tr>
-            </thead>
-            <tbody>
-              ${known.map(
-                (each) =>
-                  html`<tr key=${each["id"]}>
-                    <td>${ruleText(each["rule"])}</td>
-                    <td class="number">${count(each["matched"])}</td>
-                    <td class="number">${count(each["injected"])}</td>
-                    <td>
-                      <button
-                        type="button"
-                        class="small"
-                        aria-label=${`Remove ${ruleText(each["rule"])}`}
-                        onClick=${() => send(`/faults/${each["id"]}`, "DELETE", undefined)}
-                      >
-                        Remove
-                      </button>
-                    </td>
-                  </tr>`,
-              )}
-            </tbody>
-          </table>
-        </div>`
+      ? html`<${DataTable}
+          label="Rules"
+          columns=${["Rule", ["Requests", "number"], ["Faults", "number"], ["Changes", "hidden"]]}
+        >
+          ${known.map(
+            (each) =>
+              html`<tr key=${each["id"]}>
+                <td>${ruleText(each["rule"])}</td>
+                <td class="number">${count(each["matched"])}</td>
+                <td class="number">${count(each["injected"])}</td>
+                <td>
+                  <button
+                    type="button"
+                    class="small"
+                    aria-label=${`Remove ${ruleText(each["rule"])}`}
+                    onClick=${() => send(`/faults/${each["id"]}`, "DELETE", undefined)}
+                  >
+                    Remove
+                  </button>
+                </td>
+              </tr>`,
+          )}
+        <//>`
       : html`<${Empty} title="No faults are injected" />`}
     <details>
       <summary>The rule as JSON, for POST /faults</summary>

@@ -209,6 +209,68 @@ export function Input(properties) {
   return hidden ? input : html`<${Field} label=${label} hint=${hint}>${input}<//>`;
 }
 
+/**
+ * A table that scrolls sideways. Each column is a title, a title with a class ("number", or "hidden"
+ * for a column without a visible title), or a whole cell of the head.
+ * @param {{
+ *   label: string, columns: readonly (string | readonly [string, string] | VNode)[],
+ *   kind?: string, children?: Child,
+ * }} properties
+ */
+export function DataTable({ label, columns, kind = "list", children }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>
+    <table class=${kind}>
+      <thead>
+        <tr>
+          ${columns.map((column) => {
+            if (typeof column === "string") return html`<th scope="col" key=${column}>${column}</th>`;
+            if (!(column instanceof Array)) return column;
+            const [title, style] = column;
+            return style === "hidden"
+              ? html`<th scope="col" key=${title}><span class="hidden">${title}</span></th>`
+              : html`<th scope="col" key=${title} class=${style}>${title}</th>`;
+          })}
+        </tr>
+      </thead>
+      <tbody>
+        ${children}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/**
+ * The buttons of a view that records what happens.
+ * @param {{isPaused: boolean, onPause: (isPaused: boolean) => void, onClear: () => void}} properties
+ */
+export function Recording({ isPaused, onPause, onClear }) {
+  return html`<span class="spacer"></span>
+    <button type="button" onClick=${onClear}>Clear</button>
+    <button type="button" aria-pressed=${isPaused} onClick=${() => onPause(!isPaused)}>
+      ${isPaused ? "Continue" : "Pause"}
+    </button>`;
+}
+
+/**
+ * The buttons of a dialog with long work.
+ * @param {{
+ *   work: ReturnType<typeof useRun>, action: string, kind: string, isComplete: boolean,
+ *   isReady?: boolean, onClose: () => void,
+ * }} properties
+ */
+export function RunButtons({ work, action, kind, isComplete, isReady = true, onClose }) {
+  return html`<div class="row">
+    <span class="spacer"></span>
+    ${work.isRunning
+      ? html`<button type="button" onClick=${work.stop}>Stop</button>`
+      : html`<button type="button" onClick=${onClose}>${isComplete ? "Close" : "Cancel"}</button>
+          ${!isComplete &&
+          html`<button type="button" class=${kind} disabled=${!isReady} onClick=${work.run}>
+            ${action}
+          </button>`}`}
+  </div>`;
+}
+
 /** The consumed capacity and the explanation of an answer.
  * @param {{explanation: import("./api.js").Json | null}} properties
  */
