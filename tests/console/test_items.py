@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -128,6 +129,57 @@ def test_an_item_is_saved_only_as_it_was_shown(console: Console, client: Any):
     expect(page.get_by_role("alert")).to_contain_text("Nothing was written")
     expect(page.get_by_role("alert")).to_contain_text("LOST")
     assert item(client, "007") == {**changed, "status": {"S": "LOST"}}
+
+
+def test_attributes_that_others_have_added_are_kept(console: Console, client: Any):
+    key = {"customer": {"S": "many"}, "order_id": {"S": "0"}}
+    client.put_item(
+        TableName="orders", Item=key | {f"n{number:03}": {"N": "1"} for number in range(150)}
+    )
+
+    def set_to(name: str, value: str) -> None:
+        client.update_item(
+            TableName="orders",
+            Key=key,
+            UpdateExpression=f"SET {name} = :value",
+            ExpressionAttributeValues={":value": {"N": value}},
+        )
+
+    page = console.open("table/orders/items?mode=query&partition=%5B%22many%22%5D")
+    page.get_by_role("button", name="Open many, 0").click()
+    text = page.get_by_label("DynamoDB JSON")
+    expect(text).to_have_value(re.compile("n149"))
+    set_to("added", "1")
+    text.fill(text.input_value().replace('"n149": {"N": "1"}', '"n149": {"N": "2"}'))
+    save = page.get_by_role("button", name="Save", exact=True)
+    save.click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was written")
+    expect(page.get_by_role("row", name="added")).to_be_visible()
+
+    # Another client writes between the last read of the console and its write.
+    between: list[tuple[str, str]] = [("n149", "7")]
+
+    def write_first(route: Route) -> None:
+        if between and route.request.headers["x-amz-target"].endswith("UpdateItem"):
+            set_to(*between.pop())
+        route.continue_()
+
+    page.route("**/console/dynamodb", write_first)
+    page.get_by_role("button", name="Show the item as it is now").click()
+    expect(text).to_have_value(re.compile("added"))
+    text.fill(text.input_value().replace('"n149": {"N": "1"}', '"n149": {"N": "2"}'))
+    save.click()
+    expect(page.get_by_role("row", name="n149")).to_contain_text("7")
+    between.append(("late", "1"))
+    page.get_by_role("button", name="Show the item as it is now").click()
+    expect(text).to_have_value(re.compile('"n149": {"N": "7"}'))
+    changed = text.input_value().replace('"n149": {"N": "7"}', '"n149": {"N": "2"}')
+    text.fill(changed.replace('"n148": {"N": "1"},', ""))
+    save.click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    stored = client.get_item(TableName="orders", Key=key)["Item"]
+    assert (stored["n149"], stored["added"], stored["late"]) == ({"N": "2"}, {"N": "1"}, {"N": "1"})
+    assert "n148" not in stored
 
 
 def test_items_are_deleted_after_a_question(console: Console, client: Any):

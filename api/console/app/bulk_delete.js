@@ -25,7 +25,7 @@ export function BulkDelete({ table, items, onClose }) {
         await dynamodb("DeleteItem", {
           TableName: table.name,
           Key: keyOf(item, table.keys),
-          ...unchanged(item),
+          ...unchanged(item, table.keys),
         });
         setDone((before) => before + 1);
       } catch (failure) {

@@ -5,8 +5,9 @@ import { RequestError, dynamodb } from "./api.js";
 import { awsCli, boto3, javaScript } from "./command_lines.js";
 import { size } from "./format.js";
 import { Code, DataTable, Dialog, Explanation, Problem, Value } from "./ui.js";
-import { canonical, changes, keyOf, parseItem, pretty, unchanged } from "./values.js";
+import { canonical, changes, keyOf, parseItem, pretty, unchanged, updateOf } from "./values.js";
 
+/** @typedef {import("./api.js").Json} Json */
 /** @typedef {import("./values.js").Item} Item */
 /** @typedef {import("./table_page.js").TableFacts} TableFacts */
 
@@ -23,16 +24,18 @@ export function ItemDialog({ table, server, item, onClose, onChanged }) {
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [newer, setNewer] = useState(/** @type {Item | "deleted" | null} */ (null));
   const [explanation, setExplanation] = useState(
-    /** @type {import("./api.js").Json | null} */ (null),
+    /** @type {Json | null} */ (null),
   );
   const [isLoading, setLoading] = useState(item !== null);
   const [asks, setAsks] = useState(false);
-  const load = async (/** @type {Item} */ key) => {
-    const answer = await dynamodb(
+  const read = (/** @type {Item} */ key) =>
+    dynamodb(
       "GetItem",
       { TableName: table.name, Key: key, ConsistentRead: true },
       { explain: true },
     );
+  const load = async (/** @type {Item} */ key) => {
+    const answer = await read(key);
     const found = /** @type {Item | undefined} */ (answer.data["Item"]);
     setExplanation(answer.explanation);
     setLoading(false);
@@ -48,44 +51,43 @@ export function ItemDialog({ table, server, item, onClose, onChanged }) {
     if (item) load(keyOf(item, table.keys)).catch(setError);
   }, []);
 
-  const write = async (/** @type {() => Promise<unknown>} */ send) => {
+  const write = async (/** @type {string} */ operation, /** @type {() => Json} */ request) => {
     setError(null);
     setNewer(null);
     try {
-      await send();
+      const body = request();
+      // A condition can't find attributes that others have added, so compare the item first.
+      if (stored && operation !== "PutItem") {
+        const now = (await read(body["Key"])).data["Item"];
+        if (changes(stored, now).length) {
+          setNewer(now ?? "deleted");
+          return;
+        }
+      }
+      await dynamodb(operation, {
+        TableName: table.name,
+        ...body,
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+      });
       onChanged();
     } catch (failure) {
       if (failure instanceof RequestError && failure.code === "ConditionalCheckFailedException") {
-        if (stored) setNewer(failure.body["Item"] ?? "deleted");
+        if (operation !== "PutItem") setNewer(failure.body["Item"] ?? "deleted");
         else setError(new Error("There is an item with this key already: nothing was written"));
       } else setError(failure);
     }
   };
-  const put = (/** @type {Item | null} */ before) =>
-    write(async () => {
+  const insert = () => write("PutItem", () => ({ Item: parseItem(text), ...absent(table) }));
+  const update = (/** @type {Item} */ before) =>
+    write("UpdateItem", () => {
       const next = parseItem(text);
-      const isSameKey =
-        before &&
-        canonical(keyOf(before, table.keys)) === canonical(keyOf(next, table.keys));
-      if (before && !isSameKey) {
+      if (canonical(keyOf(before, table.keys)) !== canonical(keyOf(next, table.keys))) {
         throw new Error("The key of an item can't change: duplicate the item instead");
       }
-      await dynamodb("PutItem", {
-        TableName: table.name,
-        Item: next,
-        ...(before ? unchanged(before, next) : absent(table)),
-        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-      });
+      return updateOf(before, next, table.keys);
     });
-  const remove = () =>
-    write(() =>
-      dynamodb("DeleteItem", {
-        TableName: table.name,
-        Key: keyOf(stored ?? {}, table.keys),
-        ...unchanged(stored ?? {}),
-        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-      }),
-    );
+  const remove = (/** @type {Item} */ before) =>
+    write("DeleteItem", () => ({ Key: keyOf(before, table.keys), ...unchanged(before, table.keys) }));
   const key = stored && { TableName: table.name, Key: keyOf(stored, table.keys) };
   const isEditable = !server.is_read_only;
   return html`<${Dialog} title=${item ? "Item" : "New item"} wide=${true} onClose=${onClose}>
@@ -116,20 +118,20 @@ export function ItemDialog({ table, server, item, onClose, onChanged }) {
     ${asks &&
     html`<div class="problem" role="alert">
       <span>Delete this item?</span>
-      <button type="button" class="danger" onClick=${remove}>Delete the item</button>
+      <button type="button" class="danger" onClick=${() => stored && remove(stored)}>Delete the item</button>
       <button type="button" onClick=${() => setAsks(false)}>Keep it</button>
     </div>`}
     ${isEditable &&
     html`<div class="row">
       ${stored &&
       html`<button type="button" class="danger" onClick=${() => setAsks(true)}>Delete</button>
-        <button type="button" onClick=${() => put(null)}>Save as a new item</button>`}
+        <button type="button" onClick=${insert}>Save as a new item</button>`}
       <span class="spacer"></span>
       <button
         type="button"
         class="main"
         disabled=${isLoading || (item !== null && !stored)}
-        onClick=${() => put(stored)}
+        onClick=${() => (stored ? update(stored) : insert())}
       >
         Save
       </button>

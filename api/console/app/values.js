@@ -204,40 +204,67 @@ export function changes(before, after) {
   });
 }
 
+// An expression has at most 300 operators and 4 KB.
+const MOST_TERMS = 120;
+const MOST_CHANGES = 100;
+
 /**
- * The expression that is true for an item as it was shown.
+ * The condition that is true for an item as it was shown. It names at most 120 attributes.
  * @param {Item} item
- * @param {Item} [next] the item to write; its new attributes must not exist yet
+ * @param {string[]} [first] attributes that the condition names in any case, absent ones too
  */
-export function unchanged(item, next = {}) {
+export function unchanged(item, first = []) {
   /** @type {Record<string, string>} */
   const names = {};
   /** @type {Item} */
   const values = {};
-  /** @type {string[]} */
-  const terms = [];
-  // An expression has at most 300 operators and 4 KB.
-  Object.entries(item)
+  const terms = [...new Set([...first, ...Object.keys(item)])]
     .slice(0, MOST_TERMS)
-    .forEach(([name, value], at) => {
+    .map((name, at) => {
       names[`#a${at}`] = name;
+      const value = item[name];
+      if (!value) return `attribute_not_exists(#a${at})`;
       values[`:a${at}`] = value;
-      terms.push(`#a${at}=:a${at}`);
-    });
-  Object.keys(next)
-    .filter((name) => !(name in item))
-    .slice(0, MOST_TERMS - terms.length)
-    .forEach((name, at) => {
-      names[`#n${at}`] = name;
-      terms.push(`attribute_not_exists(#n${at})`);
+      return `#a${at}=:a${at}`;
     });
   return {
     ConditionExpression: terms.join(" AND "),
     ExpressionAttributeNames: names,
-    ...(Object.keys(values).length ? { ExpressionAttributeValues: values } : {}),
+    ExpressionAttributeValues: values,
   };
 }
-const MOST_TERMS = 100;
+
+/**
+ * The update of the attributes that differ. Attributes that others add meanwhile stay.
+ * @param {Item} item as it was shown
+ * @param {Item} next
+ * @param {string[]} keys
+ */
+export function updateOf(item, next, keys) {
+  const different = changes(item, next);
+  if (different.length > MOST_CHANGES) {
+    throw new Error(`Change at most ${MOST_CHANGES} attributes at a time`);
+  }
+  const condition = unchanged(item, [...keys, ...different.map((each) => each.name)]);
+  const { ExpressionAttributeNames: names, ExpressionAttributeValues: values } = condition;
+  const [sets, removals] = /** @type {[string[], string[]]} */ ([[], []]);
+  different.forEach(({ name, after }, at) => {
+    names[`#n${at}`] = name;
+    if (after) {
+      values[`:n${at}`] = after;
+      sets.push(`#n${at}=:n${at}`);
+    } else removals.push(`#n${at}`);
+  });
+  const clauses = [
+    ...(sets.length ? [`SET ${sets.join(",")}`] : []),
+    ...(removals.length ? [`REMOVE ${removals.join(",")}`] : []),
+  ];
+  return {
+    Key: keyOf(item, keys),
+    ...(clauses.length ? { UpdateExpression: clauses.join(" ") } : {}),
+    ...condition,
+  };
+}
 
 /**
  * @param {Item} item
