@@ -148,7 +148,7 @@ app.command(
 app.command(
     "dynactor.api.commands.policy:policy",
     name="policy",
-    help="Test IAM policies.",
+    help="Test IAM policies, and suggest the policy that a service needs.",
 )
 # The command takes DynamoDB Local's flags and prints its help itself.
 app.command(

@@ -18,6 +18,7 @@ from dynactor.api.access.facts import RequestFacts
 from dynactor.api.access.identities import IdentityRegistry
 from dynactor.api.access.observed_denials import ObservedDenials
 from dynactor.api.access.operation_asks import RULES
+from dynactor.api.access.recorded_actions import RecordedActions
 from dynactor.api.access.resource_policies import parsed_policy, resource_policy
 from dynactor.api.access.sender import Sender
 from dynactor.api.answers.explain import NO_EXPLANATIONS, is_wanted
@@ -45,12 +46,13 @@ class AccessControl:
         *,
         explains: bool = False,
     ) -> None:
-        """With ``observed``, denied actions are only logged.
+        """With ``observed``, denied actions are only logged, and all actions are recorded.
 
         ``explains``: callers may ask for the statements that decide.
         """
-        self._identities = identities
+        self.identities = identities
         self._observed = observed
+        self.recorded = None if observed is None else RecordedActions()
         self._explains = explains
 
     def check(
@@ -68,10 +70,12 @@ class AccessControl:
             ValidationException: the name of a table is malformed, or a new resource policy would
                 lock its caller out.
         """
-        grants = self._identities.grants(access_key_id, sender.headers, time.time())
+        grants = self.identities.grants(access_key_id, sender.headers, time.time())
         facts = RequestFacts(grants.principal, sender)
         asking = Asking(operation, call.request, call.database, facts)
         for ask in RULES[operation](asking):
+            if self.recorded is not None:
+                self.recorded.note(grants.principal.principal_arn, ask)
             attached = resource_policy(asking, ask)
             denial = grants.denial(ask.action, ask.resource, ask.facts, attached)
             if denial is not None:
@@ -93,7 +97,7 @@ class AccessControl:
         """
         if not self._explains or not is_wanted(sender.headers.get(_EXPLAIN, "")):
             return NO_EXPLANATIONS
-        grants = self._identities.grants(access_key_id, sender.headers, time.time())
+        grants = self.identities.grants(access_key_id, sender.headers, time.time())
         facts = RequestFacts(grants.principal, sender)
         asking = Asking(operation, call.request, call.database, facts)
         asks = [(ask, resource_policy(asking, ask)) for ask in RULES[operation](asking)]

@@ -2,8 +2,8 @@
 
 It listens on loopback by default. Its paths are ``/metrics`` (for Prometheus), ``/health``,
 ``/ready``, ``/nodes`` (of a cluster), ``/clock`` (the virtual clock), ``/replays`` (to Kafka),
-``/insights`` (the use of keys) and ``/backups``. Test suites use ``/reset``, ``/settings``,
-``/snapshots`` and ``/faults``. ``/`` is the console.
+``/insights`` (the use of keys), ``/access`` (policies) and ``/backups``. Test suites use
+``/reset``, ``/settings``, ``/snapshots`` and ``/faults``. ``/`` is the console.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import structlog
 from aiohttp import web
 
 from dynactor.actors.catalog.database import Database
+from dynactor.api.access.access_control import AccessControl
 from dynactor.api.admin import (
+    access_routes,
     backup_routes,
     clock_routes,
     fault_routes,
@@ -27,6 +29,7 @@ from dynactor.api.admin import (
     nodes_routes,
     replay_routes,
 )
+from dynactor.api.admin.access_messages import ACCESS_PATH
 from dynactor.api.admin.answers import fault
 from dynactor.api.admin.backup_messages import BACKUPS_PATH
 from dynactor.api.admin.change_log import log_change
@@ -90,6 +93,8 @@ class Administered(NamedTuple):
     endpoint: str = ""
     # None, unless the server is a node of a cluster.
     node: Node | None = None
+    # None without policies.
+    access_control: AccessControl | None = None
 
 
 @asynccontextmanager
@@ -126,6 +131,7 @@ class _Admin:
         self._backups, self._suite_controls = administered.backups, administered.suite_controls
         self._faults, self._secret = administered.faults, administered.secret
         self._node = administered.node
+        self._access_control = administered.access_control
         self._loop_lag = loop_lag
         self._access = access
         self._console = _console(administered)
@@ -186,14 +192,17 @@ class _Admin:
                 if database is None:
                     return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
                 return await routes(database, request)
+        if f"{request.path}/".startswith(f"{ACCESS_PATH}/"):
+            return access_routes.answer(self._access_control, request)
         if request.path == BACKUPS_PATH:
             return await backup_routes.answer(self._backups, request)
         if request.path not in (METRICS_PATH, HEALTH_PATH, READY_PATH):
             return _text(
                 HTTPStatus.NOT_FOUND,
                 f"There are {METRICS_PATH}, {HEALTH_PATH}, {READY_PATH}, {NODES_PATH}, "
-                f"{CLOCK_PATH}, {REPLAYS_PATH}, {INSIGHTS_PATH}, {BACKUPS_PATH}, {RESET_PATH}, "
-                f"{SETTINGS_PATH}, {SNAPSHOTS_PATH} and {FAULTS_PATH}, and no other paths",
+                f"{CLOCK_PATH}, {REPLAYS_PATH}, {INSIGHTS_PATH}, {ACCESS_PATH}, {BACKUPS_PATH}, "
+                f"{RESET_PATH}, {SETTINGS_PATH}, {SNAPSHOTS_PATH} and {FAULTS_PATH}, and no other "
+                "paths",
             )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} can only be read")

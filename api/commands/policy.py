@@ -1,4 +1,4 @@
-"""The command ``dynactor policy``: tests policies without a server."""
+"""The command ``dynactor policy``: tests policies without a server, and suggests policies."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ from cyclopts import App, Parameter
 from msgspec import MsgspecError, Struct, json
 
 from dynactor.api.access.policy_files import BadPolicyFile, read_policy
+from dynactor.api.admin.access_messages import ACTIONS_PATH, RecordedAnswer
+from dynactor.api.commands.admin_client import AdminRequestFailed
+from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.server_address import ServerAddress
 from dynactor.model.access.decision import Grants
 from dynactor.model.access.explanation import explained, warnings
 from dynactor.model.access.principal import user
+from dynactor.model.access.suggestion import suggested
 from dynactor.model.account import ACCOUNT_ID
 
+_ROLE: Final = "role/"
 _UNEXPECTED: Final = 1
 _FAILED: Final = 2
 
 policy = App(
     name="policy",
-    help="Test IAM policies.",
+    help="Test IAM policies, and suggest the policy that a service needs.",
     help_format="markdown",
 )
 
@@ -119,6 +125,36 @@ def _decide(grants: Grants, request: PolicyRequest) -> bool:
         reason = f"does not apply: {one.reason}" if one.reason else "applies"
         sys.stdout.write(f"  {one.effect.lower()} {one.statement} {reason}\n")
     return is_expected
+
+
+@policy.command
+def suggest(name: str, /, *, server: ServerAddress | None = None) -> None:
+    """Print the least policy that allows the requests of a user or role in the last hour.
+
+    The server must run with --policy-mode observe, which records these requests. Requests that the
+    server answered with errors are included.
+
+    Parameters
+    ----------
+    name
+        Name of the user, which is the name of its profile; role/NAME for a role.
+    """
+    kind = "" if name.startswith(_ROLE) else "user/"
+    parameters = {"principal": f"arn:aws:iam::{ACCOUNT_ID}:{kind}{name}"}
+    try:
+        answer = (
+            (server or ServerAddress())
+            .admin_client()
+            .ask("GET", ACTIONS_PATH, RecordedAnswer, parameters=parameters)
+        )
+    except (CannotCall, AdminRequestFailed) as error:
+        _give_up(str(error))
+    if not answer.actions:
+        _give_up(f"The server has recorded no requests of {name} in the last hour")
+    suggestion = suggested(answer.actions)
+    for note in suggestion.notes:
+        sys.stderr.write(f"note: {note}\n")
+    sys.stdout.buffer.write(json.format(json.encode(suggestion.policy)) + b"\n")
 
 
 def _give_up(message: str) -> NoReturn:
