@@ -63,6 +63,7 @@ class TableOverview(Struct, frozen=True):
     throttled: int
     would_be_throttled: int
     has_stream: bool
+    has_recovery: bool
     time_to_live: str
     time_to_live_attribute: str | None
     indexes: list[IndexOverview]
@@ -129,6 +130,7 @@ def _table(table: Table, state: TableState, figures: _Figures) -> TableOverview:
         throttled=throttled,
         would_be_throttled=would_be_throttled,
         has_stream=stream is not None and stream.enabled,
+        has_recovery=definition.point_in_time_recovery is not None,
         time_to_live="DISABLED" if time_to_live is None else time_to_live.status,
         time_to_live_attribute=None if time_to_live is None else time_to_live.attribute_name,
         indexes=_indexes(definition, figures),

@@ -21,6 +21,7 @@ VIEWS = {
     "live": "table/songs/live",
     "stream": "table/songs/stream",
     "definition": "table/songs/definition",
+    "recovery": "table/songs/recovery",
     "advice": "table/songs/advice",
     "index cost": "table/songs/index-cost?partition=label",
     "requests": "requests",

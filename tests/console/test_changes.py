@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -55,6 +57,49 @@ def test_the_clock_makes_an_item_expire(console: Console, client: Any, server: S
     line = page.get_by_role("listitem").filter(has_text="removed")
     expect(line).to_contain_text("old")
     expect(line).to_contain_text("time to live")
+
+
+def test_a_table_is_restored_to_a_second(console: Console, client: Any, server: Server):
+    page = console.open("table/sessions/recovery")
+    page.get_by_role("button", name="Switch it on").click()
+    page.get_by_role("dialog").get_by_role("button", name="Send").click()
+    form = page.get_by_role("form", name="Restore")
+    expect(form).to_contain_text("the latest time")
+    clock = ServerClock(server)
+    started_at = int(clock.now())
+    key = {"session": {"S": "restored"}}
+    for number in range(3):
+        client.put_item(TableName="sessions", Item=key | {"n": {"N": str(number)}})
+        clock.step(10)
+
+    def number_in(table: str) -> str:
+        expect(page.locator(".title-row").first).to_contain_text("ACTIVE")
+        item = client.get_item(TableName=table, Key=key, ConsistentRead=True)["Item"]
+        number: str = item["n"]["N"]
+        return number
+
+    page = console.open(f"table/sessions/recovery?at={started_at + 14}")
+    slider = form.get_by_role("slider", name="Time")
+    shown = form.locator("strong")
+    first = shown.inner_text()
+    slider.press("ArrowLeft")
+    expect(shown).not_to_have_text(first)
+    form.get_by_role("button", name="1 second").first.click()
+    form.get_by_label("Name of the new table").fill("sessions-before")
+    form.get_by_role("button", name="Restore to a new table").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("sessions-before")
+    assert number_in("sessions-before") == "1"
+
+    page = console.open("table/sessions/recovery")
+    typed = form.get_by_label("Time in UTC")
+    restore = form.get_by_role("button", name="Restore to a new table")
+    typed.fill("2001-01-01 00:00:00")
+    expect(restore).to_be_disabled()
+    typed.fill(datetime.fromtimestamp(started_at + 2, UTC).strftime("%Y-%m-%d %H:%M:%S"))
+    restore.click()
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_text(re.compile(r"sessions-\d{8}T\d{6}"))
+    assert number_in(heading.inner_text()) == "0"
 
 
 def test_faults_are_switched_on_and_off(console: Console, client: Any):

@@ -57,6 +57,7 @@ export function Definition({ table, server, reload }) {
   const throughput = description["ProvisionedThroughput"];
   const stream = description["StreamSpecification"];
   const expiry = more.data?.expiry;
+  const recovery = more.data?.recovery;
   return html`<${Problem} error=${more.error} />
     <div class="panel">
       <dl class="facts">
@@ -81,7 +82,10 @@ export function Definition({ table, server, reload }) {
           ${change("expiry", "Change")}
         </dd>
         <dt>Point-in-time recovery</dt>
-        <dd>${more.data?.recovery?.["PointInTimeRecoveryStatus"] ?? ""}</dd>
+        <dd>
+          ${recovery && html`<${Badge} state=${recovery["PointInTimeRecoveryStatus"]} />`}${" "}
+          <a href=${link(["table", table.name, "recovery"])}>Restore to a time</a>
+        </dd>
         <dt>Protection against deletion</dt>
         <dd>
           ${description["DeletionProtectionEnabled"] ? "on" : "off"}${" "}
@@ -197,7 +201,7 @@ function Indexes({ table, onDelete }) {
  *   isReady?: boolean, children?: import("./ui.js").Child,
  * }} properties
  */
-function Change(properties) {
+export function Change(properties) {
   const { title, operation, body, server, onClose, onDone, children } = properties;
   const { action = "Send", isDangerous = false, isReady = true } = properties;
   const [error, setError] = useState(/** @type {unknown} */ (null));

@@ -222,7 +222,7 @@ function Tail({ arn, table }) {
       ? html`<ol class="changes">
           ${visible
             .slice(0, SHOWN_CHANGES)
-            .map((change) => html`<${ChangeLine} key=${change.id} change=${change} />`)}
+            .map((change) => html`<${ChangeLine} key=${change.id} table=${table.name} change=${change} />`)}
         </ol>`
       : html`<${Empty} title=${changes.length ? "No change matches" : "No changes yet"}>
           <p>Changes of ${table.name} appear here within a second.</p>
@@ -239,8 +239,8 @@ const NAMES = /** @type {Record<string, string>} */ ({
   REMOVE: "removed",
 });
 
-/** @param {{change: Change}} properties */
-function ChangeLine({ change }) {
+/** @param {{table: string, change: Change}} properties */
+function ChangeLine({ table, change }) {
   const key = Object.values(change.key).map(shown).join(" · ");
   return html`<li class=${`change ${change.kind.toLowerCase()}`}>
     <details>
@@ -255,7 +255,12 @@ function ChangeLine({ change }) {
       ${change.hasImages
         ? html`<${Difference} before=${change.before} after=${change.after} />`
         : html`<p class="hint">The view type of this stream has no images.</p>`}
-      <p class="hint">Sequence number ${change.number}, shard ${change.shard}</p>
+      <p class="hint">
+        Sequence number ${change.number}, shard ${change.shard}.${" "}
+        <a href=${link(["table", table, "recovery"], { at: String(Math.floor(change.at) - 1) })}
+          >The table before this change</a
+        >
+      </p>
     </details>
   </li>`;
 }

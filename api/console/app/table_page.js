@@ -7,6 +7,7 @@ import { Definition } from "./definition.js";
 import { count, size } from "./format.js";
 import { Items } from "./items.js";
 import { Live } from "./live.js";
+import { Recovery } from "./recovery.js";
 import { link } from "./route.js";
 import { Stream } from "./stream.js";
 import { Badge, Problem, useLoaded } from "./ui.js";
@@ -71,6 +72,7 @@ const TABS = /** @type {const} */ ([
   ["stream", "Stream"],
   ["advice", "Advice"],
   ["index-cost", "Index cost"],
+  ["recovery", "Recovery"],
   ["definition", "Definition"],
 ]);
 
@@ -123,6 +125,14 @@ function Tab({ tab, table, server, route, reload }) {
   if (tab === "advice") return html`<${Advice} table=${table} />`;
   if (tab === "index-cost") {
     return html`<${IndexCost} key=${JSON.stringify(route.query)} table=${table} query=${route.query} />`;
+  }
+  if (tab === "recovery") {
+    return html`<${Recovery}
+      key=${JSON.stringify(route.query)}
+      table=${table}
+      server=${server}
+      query=${route.query}
+    />`;
   }
   if (tab === "definition") {
     return html`<${Definition} table=${table} server=${server} reload=${reload} />`;

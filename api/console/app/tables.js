@@ -22,7 +22,7 @@ import { Badge, DataTable, Empty, Input, Problem, useLoaded, useRepeated } from 
  *   name: string, status: string, mode: string, provisioned_read_units: number,
  *   provisioned_write_units: number, item_count: number, size_bytes: number,
  *   partitions: number, keys: Key[], attributes: Record<string, string>, read_units: number,
- *   write_units: number, throttled: number, would_be_throttled: number, has_stream: boolean,
+ *   write_units: number, throttled: number, would_be_throttled: number, has_stream: boolean, has_recovery: boolean,
  *   time_to_live: string, time_to_live_attribute: string | null, indexes: IndexOverview[],
  *   destinations: Destination[],
  * }} TableOverview
@@ -202,12 +202,15 @@ function Indexes({ table }) {
 /** @param {{table: TableOverview}} properties */
 function Followers({ table }) {
   const hasTimeToLive = table.time_to_live !== "DISABLED";
-  if (!table.has_stream && !hasTimeToLive && !table.destinations.length) {
+  const followers = table.has_stream || table.has_recovery || hasTimeToLive;
+  if (!followers && !table.destinations.length) {
     return html`<span class="none">–</span>`;
   }
   return html`<ul class="plain-list">
     ${table.has_stream &&
     html`<li><a href=${link(["table", table.name, "stream"])}>Stream</a></li>`}
+    ${table.has_recovery &&
+    html`<li><a href=${link(["table", table.name, "recovery"])}>Point-in-time recovery</a></li>`}
     ${hasTimeToLive &&
     html`<li>
       Time to live${" "}

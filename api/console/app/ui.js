@@ -193,7 +193,7 @@ export function Choice({ label, value, options, onChange, hidden = false }) {
 /**
  * @param {{
  *   label: string, value: string, onInput: (value: string) => void, hidden?: boolean,
- *   placeholder?: string, hint?: string, type?: string, list?: string, required?: boolean,
+ *   placeholder?: string, hint?: string, type?: string, list?: string, required?: boolean, size?: number,
  * }} properties
  */
 export function Input(properties) {
