@@ -252,6 +252,7 @@ def _console(administered: Administered) -> Console | None:
         Abilities(
             faults=administered.faults is not None,
             reset=controls is not None and controls.can_reset,
+            nodes=administered.node is not None,
         ),
     )
 

@@ -65,13 +65,16 @@ class ServerFacts(Struct, frozen=True):
     has_virtual_clock: bool
     allows_faults: bool
     allows_reset: bool
+    # The server is a node of a cluster.
+    has_nodes: bool
 
 
 class Abilities(Struct, frozen=True):
-    """The parts of the admin port that the options of the server allow."""
+    """The parts of the admin port that the options of the server make available."""
 
     faults: bool
     reset: bool
+    nodes: bool
 
 
 class Console:
@@ -183,6 +186,7 @@ class Console:
             self._protocol.database.clock_control is not None,
             self._abilities.faults and not self._is_read_only,
             self._abilities.reset and not self._is_read_only,
+            self._abilities.nodes,
         )
 
 

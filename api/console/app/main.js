@@ -4,6 +4,7 @@ import { html, render, useEffect, useState } from "../vendor/preact.js";
 import { admin, place, token } from "./api.js";
 import { currentRoute, link } from "./route.js";
 import { Choice, Input, Problem } from "./ui.js";
+import { Nodes } from "./nodes.js";
 import { PartiQL } from "./partiql.js";
 import { Requests } from "./requests.js";
 import { NewTable } from "./table_form.js";
@@ -16,6 +17,7 @@ import { TimePage } from "./time_page.js";
  *   version: string, endpoint: string, region: string, regions: string[],
  *   access_key_ids: string[], is_read_only: boolean, has_session: boolean,
  *   has_virtual_clock: boolean, allows_faults: boolean, allows_reset: boolean,
+ *   has_nodes: boolean,
  * }} Server
  */
 
@@ -31,6 +33,8 @@ function View({ server, route }) {
       return html`<${Requests} query=${route.query} />`;
     case "time":
       return html`<${TimePage} server=${server} />`;
+    case "nodes":
+      return html`<${Nodes} />`;
     case "new":
       return html`<${NewTable} server=${server} query=${route.query} />`;
     default:
@@ -43,6 +47,7 @@ const PAGES = /** @type {const} */ ([
   ["partiql", "PartiQL"],
   ["requests", "Requests"],
   ["time", "Time and faults"],
+  ["nodes", "Nodes"],
 ]);
 
 const THEMES = /** @type {const} */ (["auto", "light", "dark"]);
@@ -125,7 +130,7 @@ function Console() {
         <img src="/console/app/icon.svg" alt="" width="24" height="24" /> dynactor
       </a>
       <nav aria-label="Pages">
-        ${PAGES.map(
+        ${PAGES.filter(([page]) => page !== "nodes" || server.has_nodes).map(
           ([page, title]) =>
             html`<a
               key=${page}

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 from multidict import CIMultiDict
 
+from dynactor.api.admin.nodes_messages import NodesState
 from dynactor.api.console.files import PageFiles
 from dynactor.api.console.sign_in import MOST_TRIES, SESSION_SECONDS, SignIn
 from dynactor.api.http.signature import AccessKey, Signatures
@@ -105,6 +106,21 @@ async def test_a_token_of_other_bytes_is_refused():
             writer.write(b"GET /console/tables HTTP/1.1\r\nHost: localhost\r\n")
             writer.write(b"X-Dynactor-Console: \xff\r\n\r\n")
             assert (await reader.readline()).split()[1] == b"401"
+
+
+class Home:
+    """A node that is the home, with the members that an admin port reads."""
+
+    home = "open"
+    state = NodesState("a", "a", 1, [])
+
+
+async def test_the_page_knows_whether_there_are_nodes():
+    for node, has_nodes in ((None, False), (Home(), True)):
+        async with opened_page(node=node) as page:
+            _, facts, _ = await page.ask("GET", "/console/server")
+            assert facts["has_nodes"] == has_nodes
+            assert (await page.ask("GET", "/nodes"))[0] == (200 if has_nodes else 404)
 
 
 async def test_without_console_its_paths_do_not_exist():
