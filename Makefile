@@ -206,9 +206,10 @@ docs: $(VENV)/.documents
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@$(BIN)/pytest -q tests/site $(ARGS)
 
-# The page that is generated from the options. A test compares them.
+# The page that is generated from the options, and the console's rules from docs/RULES.md. Tests compare them.
 pages: $(VENV)/.develops
 	@$(BIN)/python -m tests.support.documentation.configuration_page
+	@$(BIN)/python -m tests.support.documentation.rule_texts
 
 # Builds the wheel and the sdist in dist/ and tests these files: their contents, that the sdist's wheel
 # is the same, and that the wheel's server runs from any directory.

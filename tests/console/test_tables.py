@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from typing import Any
 
@@ -79,7 +80,11 @@ def test_a_statement_is_completed_with_the_keyboard_and_run(console: Console, se
 @pytest.mark.usefixtures("songs_table")
 def test_an_index_shows_its_cost_before_it_is_added(console: Console):
     page = console.open("table/songs/advice")
-    expect(page.get_by_role("region", name="Partition key")).to_be_visible()
+    finding = page.get_by_role("region", name="Partition key").get_by_role("listitem").first
+    finding.locator("summary").click()
+    expect(finding.get_by_role("link").first).to_have_attribute(
+        "href", re.compile("https://docs.aws.amazon.com/amazondynamodb/")
+    )
     page.get_by_role("link", name="Cost of an index").click()
     page.get_by_label("Partition key", exact=True).fill("label")
     page.get_by_role("button", name="Compute the cost").click()

@@ -4,6 +4,7 @@ import { html, useState } from "../vendor/preact.js";
 import { admin } from "./api.js";
 import { count, plural, rate, size, span } from "./format.js";
 import { go, link } from "./route.js";
+import { Rules } from "./rules.js";
 import { Badge, Choice, Empty, Input, Problem, useLoaded } from "./ui.js";
 import { shown } from "./values.js";
 
@@ -42,23 +43,15 @@ export function Advice({ table }) {
               .filter((each) => each.about === about)
               .map(
                 (each, at) =>
-                  html`<li class=${each.level} key=${at}>
-                    <p>
-                      <${Badge} state=${each.level} /> ${each.text}${" "}
-                      <${Rules} rules=${each.rules} />
-                    </p>
+                  html`<li class=${each.level === "problem" ? "problem" : ""} key=${at}>
+                    <p><${Badge} state=${each.level} /> ${each.text}</p>
                     ${each.advice && html`<p class="cheaper">${each.advice}</p>`}
+                    <${Rules} rules=${each.rules} />
                   </li>`,
               )}
           </ul>
         </section>`,
     )}`;
-}
-
-/** @param {{rules: string[]}} properties */
-function Rules({ rules }) {
-  if (!rules.length) return null;
-  return html`<span class="rule" title="Rules of docs/RULES.md">(${rules.join(", ")})</span>`;
 }
 
 const PROJECTIONS = /** @type {const} */ (["ALL", "KEYS_ONLY", "INCLUDE"]);

@@ -3,8 +3,9 @@
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { RequestError, dynamodb } from "./api.js";
 import { awsCli, boto3, javaScript } from "./command_lines.js";
+import { Explanation } from "./explanation.js";
 import { size } from "./format.js";
-import { Code, DataTable, Dialog, Explanation, Problem, Value } from "./ui.js";
+import { Code, DataTable, Dialog, Problem, Value } from "./ui.js";
 import { canonical, changes, keyOf, parseItem, pretty, unchanged, updateOf } from "./values.js";
 
 /** @typedef {import("./api.js").Json} Json */

@@ -6,6 +6,7 @@ import { BulkDelete } from "./bulk_delete.js";
 import { Count } from "./count.js";
 import { ImportDialog } from "./import_dialog.js";
 import { awsCli, boto3, javaScript } from "./command_lines.js";
+import { Explanation } from "./explanation.js";
 import { count, plural } from "./format.js";
 import { ItemDialog } from "./item_dialog.js";
 import {
@@ -18,7 +19,7 @@ import {
   requestOf,
 } from "./read_request.js";
 import { go } from "./route.js";
-import { Choice, Code, DataTable, Empty, Explanation, Input, Problem, Value, useLoaded } from "./ui.js";
+import { Choice, Code, DataTable, Empty, Input, Problem, Value, useLoaded } from "./ui.js";
 import { keyOf, shown } from "./values.js";
 
 /** @typedef {import("./values.js").Item} Item */

@@ -3,10 +3,11 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { dynamodb } from "./api.js";
 import { awsCli } from "./command_lines.js";
+import { Explanation } from "./explanation.js";
 import { plural } from "./format.js";
 import { columnsOf } from "./items.js";
 import { go } from "./route.js";
-import { Code, DataTable, Empty, Explanation, Problem, Value } from "./ui.js";
+import { Code, DataTable, Empty, Problem, Value } from "./ui.js";
 import { useOverview } from "./tables.js";
 
 /** @typedef {import("./values.js").Item} Item */
