@@ -62,13 +62,22 @@ def test_a_table_is_made_changed_and_deleted(console: Console, server: Server):
 def test_a_statement_is_completed_with_the_keyboard_and_run(console: Console, server: Server):
     with closing(boto3_client(server.endpoint)) as client:
         create_table(client, "planets", "name")
-        client.put_item(TableName="planets", Item={"name": {"S": "Mars"}})
+        mars = {"name": {"S": "Mars"}, "diameter": {"N": "6779"}}
+        client.put_item(TableName="planets", Item=mars)
     page = console.open("partiql")
     text = page.get_by_label("Statement", exact=True).last
     text.press_sequentially("SELECT * FROM plan")
     page.get_by_role("button", name='"planets"').wait_for()
     text.press("Control+Space")
     expect(text).to_have_value('SELECT * FROM "planets"')
+    text.press_sequentially(" WHERE ")
+    # The attributes of the items follow, not only those of the key.
+    expect(page.get_by_role("button", name='"name"')).to_be_visible()
+    page.get_by_role("button", name='"diameter"').click()
+    text.press_sequentially(' > 5 AND "name" = \'Mar')
+    # Nothing completes a text.
+    expect(page.locator(".suggestions button")).to_have_count(0)
+    text.press_sequentially("s'")
     text.press("Control+Enter")
     expect(page.get_by_role("status")).to_contain_text("1 item,")
     expect(page.get_by_role("cell", name="Mars")).to_be_visible()

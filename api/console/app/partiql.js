@@ -1,24 +1,20 @@
 // Statements of PartiQL, with completion of names.
 
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
-import { dynamodb } from "./api.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { admin, dynamodb } from "./api.js";
 import { awsCli } from "./command_lines.js";
+import { completion, tableIn } from "./completion.js";
 import { Explanation } from "./explanation.js";
 import { plural } from "./format.js";
 import { columnsOf } from "./items.js";
 import { go } from "./route.js";
-import { Code, DataTable, Empty, Problem, Value } from "./ui.js";
+import { Code, DataTable, Empty, Problem, Value, useLoaded } from "./ui.js";
 import { useOverview } from "./tables.js";
 
 /** @typedef {import("./values.js").Item} Item */
 
-const WORDS = [
-  ...["SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "BETWEEN", "IN", "ORDER BY", "DESC", "IS"],
-  ...["MISSING", "NULL", "INSERT INTO", "VALUE", "UPDATE", "SET", "REMOVE", "DELETE FROM"],
-  ...["RETURNING ALL OLD *", "begins_with", "contains", "attribute_type", "size"],
-];
 const SAVED = "dynactor-statements";
-const MOST_SUGGESTIONS = 8;
+const SAMPLED_ITEMS = 20;
 const LIMIT = 50;
 
 /** @param {{server: import("./main.js").Server, query: Record<string, string>}} properties */
@@ -33,7 +29,6 @@ export function PartiQL({ server, query }) {
   const [isRunning, setRunning] = useState(false);
   const [saved, setSaved] = useState(/** @type {() => string[]} */ (readSaved));
   const [showsCode, setShowsCode] = useState(false);
-  const names = useMemo(() => namesOf(overview), [overview?.tables.length]);
   useEffect(() => setText(given), [given]);
   const body = { Statement: text, Limit: LIMIT, ReturnConsumedCapacity: "INDEXES" };
   const run = async (/** @type {string | undefined} */ next) => {
@@ -63,7 +58,7 @@ export function PartiQL({ server, query }) {
         run(undefined);
       }}
     >
-      <${Editor} text=${text} names=${names} onInput=${setText} onRun=${() => run(undefined)} />
+      <${Editor} text=${text} tables=${overview?.tables ?? []} onInput=${setText} onRun=${() => run(undefined)} />
       <div class="row">
         <button class="main" disabled=${isRunning}>Run</button>
         <button type="button" onClick=${() => keep([text, ...saved.filter((each) => each !== text)])}>
@@ -111,35 +106,37 @@ function readSaved() {
   }
 }
 
-/** @param {import("./tables.js").Overview | null} overview */
-function namesOf(overview) {
-  const tables = overview?.tables ?? [];
-  return [
-    ...tables.map((table) => `"${table.name}"`),
-    ...tables.flatMap((table) => table.indexes.map((each) => `"${table.name}"."${each.name}"`)),
-    ...new Set(tables.flatMap((table) => Object.keys(table.attributes))),
-    ...WORDS,
-  ];
+/**
+ * The names of the attributes in some items of a table. To read these items consumes no units.
+ * @param {string} name empty without a table
+ */
+function useAttributes(name) {
+  const { data } = useLoaded(
+    async (signal) => {
+      if (!name) return [];
+      const query = new URLSearchParams({ table: name, count: String(SAMPLED_ITEMS) });
+      const { items } = await admin(`/insights/sample?${query}`, { signal });
+      return columnsOf(items, []);
+    },
+    [name],
+  );
+  return data ?? [];
 }
 
 /**
  * @param {{
- *   text: string, names: string[], onInput: (text: string) => void, onRun: () => void,
+ *   text: string, tables: import("./tables.js").TableOverview[],
+ *   onInput: (text: string) => void, onRun: () => void,
  * }} properties
  */
-function Editor({ text, names, onInput, onRun }) {
+function Editor({ text, tables, onInput, onRun }) {
   const area = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const [place, setPlace] = useState(text.length);
-  const word = /"?[\w.-]*$/.exec(text.slice(0, place))?.[0] ?? "";
-  const plain = word.replaceAll('"', "").toLowerCase();
-  const suggestions = plain
-    ? names
-        .filter((name) => {
-          const known = name.replaceAll('"', "").toLowerCase();
-          return known.startsWith(plain) && known !== plain;
-        })
-        .slice(0, MOST_SUGGESTIONS)
-    : [];
+  const table = tableIn(text, tables);
+  const sampled = useAttributes(table);
+  const declared = Object.keys(tables.find((each) => each.name === table)?.attributes ?? {});
+  const attributes = [...new Set([...declared, ...sampled])];
+  const { word, suggestions } = completion(text.slice(0, place), tables, attributes);
   const complete = (/** @type {string} */ name) => {
     const before = text.slice(0, place - word.length) + name;
     onInput(before + text.slice(place));
