@@ -18,6 +18,7 @@ VIEWS = {
     "items": "table/songs/items",
     "query": "table/songs/items?mode=query&filter=%5B%7B%22name%22%3A%22a%22%2C%22operator%22%3A"
     "%22%3D%22%2C%22type%22%3A%22S%22%2C%22text%22%3A%22%22%2C%22other%22%3A%22%22%7D%5D",
+    "keys": "table/songs/keys",
     "live": "table/songs/live",
     "stream": "table/songs/stream",
     "definition": "table/songs/definition",

@@ -6,6 +6,7 @@ import { dynamodb } from "./api.js";
 import { Definition } from "./definition.js";
 import { count, size } from "./format.js";
 import { Items } from "./items.js";
+import { Keys } from "./keys.js";
 import { Live } from "./live.js";
 import { Recovery } from "./recovery.js";
 import { link } from "./route.js";
@@ -68,6 +69,7 @@ const names = (schema, kind) =>
 
 const TABS = /** @type {const} */ ([
   ["items", "Items"],
+  ["keys", "Keys"],
   ["live", "Live"],
   ["stream", "Stream"],
   ["advice", "Advice"],
@@ -120,6 +122,7 @@ export function TablePage({ server, route }) {
  * }} properties
  */
 function Tab({ tab, table, server, route, reload }) {
+  if (tab === "keys") return html`<${Keys} table=${table} />`;
   if (tab === "live") return html`<${Live} key=${table.name} table=${table} />`;
   if (tab === "stream") return html`<${Stream} key=${table.name} table=${table} />`;
   if (tab === "advice") return html`<${Advice} table=${table} />`;
