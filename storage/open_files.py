@@ -11,6 +11,8 @@ from typing import Final
 _MOST_FILES: Final = 1 << 20
 # The maximum that macOS grants if the hard limit is infinite.
 _MACOS_FILES: Final = 10_240
+# Listeners, event loops, logs and requests of operators.
+_OTHER_FILES: Final = 64
 
 
 def raise_open_files_limit() -> None:
@@ -29,6 +31,11 @@ def raise_open_files_limit() -> None:
 def open_files_limit() -> int:
     """The soft limit of the process, but at most ``_MOST_FILES``."""
     return _bounded(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def connections_limit() -> int:
+    """The number of connections that leave the engine its half of the files."""
+    return max(open_files_limit() // 2 - _OTHER_FILES, 1)
 
 
 def _bounded(files: int) -> int:

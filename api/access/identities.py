@@ -85,7 +85,9 @@ class IdentityRegistry:
             if role is not None:
                 tags = {**role.tags, **session.tags}
                 principal = role_session(role.name, session.name, self._account, tags)
-                return Grants(principal, role.policies, own or None, is_session=True)
+                return Grants(
+                    principal, role.policies, own or None, is_session=True, user_name=session.user
+                )
         elif (user := self.identities.user(session.user)) is not None:
             return Grants(user.principal, user.policies, is_session=True)
         raise UnrecognizedClientException("The security token included in the request is invalid.")

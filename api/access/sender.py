@@ -15,6 +15,10 @@ class Client(Struct, frozen=True):
     is_secure: bool = False
 
 
+class Connection(Client, frozen=True, eq=False):
+    """A client of this node. Each connection has an object of its own."""
+
+
 NO_CLIENT: Final = Client()
 
 

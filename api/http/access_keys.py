@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from configparser import Error, RawConfigParser
+from collections.abc import Callable, Mapping, Sequence
+from configparser import Error, RawConfigParser, SectionProxy
+from math import inf
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dynactor.api.http.signature import AccessKey
 
@@ -17,13 +18,27 @@ _ID: Final = "aws_access_key_id"
 _SECRET: Final = "aws_secret_access_key"  # noqa: S105 - the name of one
 _POLICIES: Final = "policies"
 _TAGS: Final = "tags"
+_REQUESTS: Final = "requests_per_second"
+_BYTES: Final = "bytes_per_second"
+_CONNECTIONS: Final = "connections"
 # Characters that a key id can't have: they end the id in an Authorization header, or are not
 # allowed in the header.
 _INVALID_IN_ID: Final = re.compile(r"[^!-~]|[,/]")
 
 
+NumberT = TypeVar("NumberT", int, float)
+
+
 class BadCredentialsFile(Exception):
     """The file has no usable keys; the message says why."""
+
+
+class Limits(Struct, frozen=True):
+    """The limits of a key; None for none."""
+
+    requests_per_second: float | None = None
+    bytes_per_second: float | None = None
+    connections: int | None = None
 
 
 class Profile(Struct, frozen=True):
@@ -33,6 +48,7 @@ class Profile(Struct, frozen=True):
     key: AccessKey
     policies: tuple[str, ...] = ()
     tags: Mapping[str, str] = {}
+    limits: Limits = Limits()
 
 
 def access_keys(profiles: Sequence[Profile]) -> tuple[AccessKey, ...]:
@@ -74,13 +90,14 @@ def read_profiles(path: Path) -> tuple[Profile, ...]:
             AccessKey(*given),
             tuple(_split(profile.get(_POLICIES, ""))),
             _tags(path, name, profile.get(_TAGS, "")),
+            _limits(path, profile),
         )
         earlier = found.setdefault(read.key.access_key_id, read)
         if earlier.key != read.key:
             raise BadCredentialsFile(f"{path}: {read.key.access_key_id} has two secrets")
-        if (earlier.policies, earlier.tags) != (read.policies, read.tags):
+        if structs.replace(read, name=earlier.name) != earlier:
             raise BadCredentialsFile(
-                f"{path}: {read.key.access_key_id} has different {_POLICIES} or {_TAGS} in "
+                f"{path}: {read.key.access_key_id} has different {_POLICIES}, {_TAGS} or limits in "
                 f"[{earlier.name}] and [{name}]"
             )
     if not found:
@@ -103,6 +120,31 @@ def _tags(path: Path, profile: str, text: str) -> dict[str, str]:
             )
         tags[key.strip()] = value.strip()
     return tags
+
+
+def _limits(path: Path, profile: SectionProxy) -> Limits:
+    return Limits(
+        _limit(path, profile, _REQUESTS, float),
+        _limit(path, profile, _BYTES, float),
+        _limit(path, profile, _CONNECTIONS, int),
+    )
+
+
+def _limit(
+    path: Path, profile: SectionProxy, setting: str, parse: Callable[[str], NumberT]
+) -> NumberT | None:
+    text = profile.get(setting)
+    if text is None:
+        return None
+    try:
+        limit = parse(text)
+    except ValueError:
+        limit = parse("0")
+    if not 0 < limit < inf:
+        raise BadCredentialsFile(
+            f"{path}: {setting} of the profile [{profile.name}] must be a number above 0"
+        )
+    return limit
 
 
 def _check_signs(path: Path, profile: str, key: tuple[str, str]) -> None:

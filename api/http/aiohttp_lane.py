@@ -27,7 +27,6 @@ from dynactor.api.http.answer_damage import CUTS, AnswerDamage
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.browser_access import host_refusal
-from dynactor.api.http.client_address import client_of
 from dynactor.api.http.compression import most_decompressed_bytes
 from dynactor.api.http.drain_body import BodyDrain
 from dynactor.api.http.message import part_of
@@ -291,6 +290,7 @@ def _connection_of(request: web.BaseRequest) -> BoundedReads | None:
 
 def _head_of(request: web.BaseRequest) -> Request:
     """A request without its body."""
+    connection = _connection_of(request)
     headers = headers_by_name(request.raw_headers)
     header = headers.get
     return Request(
@@ -304,7 +304,7 @@ def _head_of(request: web.BaseRequest) -> Request:
         body=b"",
         explain=header(REQUEST_HEADER.lower(), ""),
         headers=headers,
-        client=NO_CLIENT if request.transport is None else client_of(request.transport),
+        client=NO_CLIENT if connection is None else connection.client,
     )
 
 

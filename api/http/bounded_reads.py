@@ -8,12 +8,13 @@ messages, of an unread body in its buffer. A hundred connections used more than 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from aiohttp import StreamReader
 
+from dynactor.api.access.sender import Connection
 from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.model.limits import KIB
 
@@ -36,11 +37,17 @@ class BoundedReads(asyncio.BufferedProtocol):
         transport: asyncio.Transport,
         piece: bytearray,
         unsent_answers: UnsentAnswers,
+        *,
+        client: Connection,
+        on_lost: Callable[[Connection], None],
     ) -> None:
+        """``on_lost`` is called when the client has disconnected."""
         self._protocol = protocol
         self.transport = transport
         self._piece = piece
         self._unsent_answers = unsent_answers
+        self.client = client
+        self._on_lost = on_lost
         self._has_read = True
         # The body of the request that is being answered.
         self._body: StreamReader | None = None
@@ -89,6 +96,7 @@ class BoundedReads(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         """The client has disconnected."""
         self._unsent_answers.remove(self.transport)
+        self._on_lost(self.client)
         self._protocol.connection_lost(error)
 
     def pause_writing(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from asyncio import BaseTransport
 
-from dynactor.api.access.sender import Client
+from dynactor.api.access.sender import Connection
 
 
-def client_of(transport: BaseTransport) -> Client:
+def client_of(transport: BaseTransport) -> Connection:
     """The client of a connection, which may have ended."""
     peer = transport.get_extra_info("peername")
     # A Unix socket has a path, or nothing.
     address = peer[0] if isinstance(peer, tuple) else ""
-    return Client(address, transport.get_extra_info("sslcontext") is not None)
+    return Connection(address, transport.get_extra_info("sslcontext") is not None)

@@ -29,6 +29,7 @@ import structlog
 from aiohttp import web
 
 from dynactor.actors.runtime.cancellation import is_cancellation
+from dynactor.api.access.sender import Connection
 from dynactor.api.http.answer_damage import CUTS
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads, can_half_close
@@ -87,11 +88,6 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self.turn = LoopTurn(self._send_all)
         self._tasks = anyio.create_task_group()
 
-    @property
-    def open_connections(self) -> int:
-        """Number of connections in the fast lane."""
-        return len(self._connections)
-
     def connection(self) -> FastLane:
         """Make the protocol of a new connection."""
         return FastLane(self)
@@ -102,10 +98,21 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
             # The connection was accepted just before the server stopped.
             connection.abort()
             return
+        if len(self.protocol.open_connections) >= self.settings.most_connections:
+            self.protocol.figures.refused_connections += 1
+            connection.abort()
+            return
+        self.protocol.open_connections.add(connection.client)
         self._connections.add(connection)
         self._tasks.start_soon(self._serve, connection)
         if self._ending:
             connection.end()
+
+    def disconnected(self, client: Connection) -> None:
+        """Forget a connection that has ended, in either lane."""
+        self.protocol.open_connections.discard(client)
+        if self.protocol.key_limits is not None:
+            self.protocol.key_limits.disconnected(client)
 
     def closed(self, connection: FastLane) -> None:
         """Remove a connection that was closed or moved to the full lane."""
@@ -119,7 +126,14 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         """Move a connection to the full lane; return its protocol there, and its reads."""
         self.closed(connection)
         full = self._full()
-        in_pieces = BoundedReads(full, transport, self.piece, self.unsent_answers)
+        in_pieces = BoundedReads(
+            full,
+            transport,
+            self.piece,
+            self.unsent_answers,
+            client=connection.client,
+            on_lost=self.disconnected,
+        )
         self._handed_over[in_pieces] = None
         return full, in_pieces
 
@@ -227,6 +241,7 @@ class FastLane(asyncio.Protocol):
       change, the server works (``_answering``), waits for memory, or waits for the client.
     """
 
+    client: Connection
     _transport: asyncio.Transport
     _loop: asyncio.AbstractEventLoop
 
@@ -263,7 +278,7 @@ class FastLane(asyncio.Protocol):
         """Start to serve the client."""
         # uvloop's transports are not a subclass.
         self._transport = cast("asyncio.Transport", transport)
-        self._client = client_of(transport)
+        self.client = client_of(transport)
         self._loop = asyncio.get_running_loop()
         self._lanes.opened(self)
 
@@ -300,6 +315,7 @@ class FastLane(asyncio.Protocol):
         self._drop_held()
         self._wake()
         self._lanes.closed(self)
+        self._lanes.disconnected(self.client)
 
     def pause_writing(self) -> None:
         """Start no more requests of a client that does not read its answers."""
@@ -493,7 +509,7 @@ class FastLane(asyncio.Protocol):
         del held[: self._needed_bytes]
         self._head = None
         self._needed_bytes = 0
-        return head.request(body, self._client)
+        return head.request(body, self.client)
 
     def _next_head(self) -> Head | None:
         held = self._held
@@ -513,7 +529,7 @@ class FastLane(asyncio.Protocol):
         body_start = end + len(HEAD_END)
         needed_bytes = body_start + head.content_length
         is_large = needed_bytes > SMALL_REQUEST_BYTES and needed_bytes > len(held)
-        if is_large and self._lanes.protocol.refusal(head.request(b"", self._client)) is not None:
+        if is_large and self._lanes.protocol.refusal(head.request(b"", self.client)) is not None:
             # A refused request reserves no memory. The full lane answers and drops its body.
             self._leave()
             return None

@@ -29,11 +29,12 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.databases import Databases
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.access.access_control import AccessControl
-from dynactor.api.access.sender import NO_CLIENT, Client
+from dynactor.api.access.sender import NO_CLIENT, Client, Connection
 from dynactor.api.answers import explain
 from dynactor.api.http import compression
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
 from dynactor.api.http.credential_scope import credential_scope
+from dynactor.api.http.key_limits import KeyLimits, KeyUse
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.request_figures import Failure, RequestFigures
 from dynactor.api.http.request_log import AnsweredRequest, RequestLog
@@ -131,6 +132,8 @@ class _Asked(Struct):
     paid: list[Paid] | None = None
     call: Call[Any] | None = None
     explanations: Mapping[str, str] = explain.NO_EXPLANATIONS
+    # None unless the caller's key has limits.
+    use: KeyUse | None = None
 
 
 # An operation with its decoder and latencies. A tuple, because each request unpacks one.
@@ -153,6 +156,7 @@ class Protocol:
         request_log: RequestLog | None = None,
         *,
         access_control: AccessControl | None = None,
+        key_limits: KeyLimits | None = None,
     ) -> None:
         """Without ``signatures`` every signature is accepted, and there is no ``access_control``.
 
@@ -165,6 +169,9 @@ class Protocol:
         self.databases: Databases | None = None
         self._signatures = signatures
         self._access_control = access_control
+        self.key_limits = key_limits
+        # Set by the lanes.
+        self.open_connections: set[Connection] = set()
         self._log = request_log or RequestLog()
         self._logs_answers = self._log.logs_answers
         self.figures = RequestFigures()
@@ -415,6 +422,15 @@ class Protocol:
             access_key_id = self._signatures.check(
                 request.headers, request.query, request.body, time.time()
             )
+            if self.key_limits is not None and self.key_limits.has_limits:
+                client = request.client
+                asked.use = self.key_limits.begin(
+                    access_key_id,
+                    request.headers,
+                    len(request.body),
+                    # A request may outlive its connection.
+                    client if client in self.open_connections else None,
+                )
         operation, decoder, _ = known
         body = _plain_body(request) if request.content_encoding else request.body
         decoded = decoder.decode(body)
@@ -561,6 +577,8 @@ def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
         coding = compression.accepted_coding(asked.request.accept_encoding)
         if coding is not None:
             body, encoding = compression.compress(body, coding), coding
+    if asked.use is not None:
+        asked.use.answered(len(body))
     return Answer(
         status, asked.content_type, body, asked.request_id, encoding, explanations, damage
     )

@@ -70,6 +70,8 @@ class RequestFigures:
     def __init__(self) -> None:
         # With separate regions, None stands for requests that failed before their region was known.
         self.by_namespace: dict[Namespace | None, OperationFigures] = {None: OperationFigures()}
+        # Connections that were closed at once, because too many were open.
+        self.refused_connections = 0
         # The number of open connections, and their queues; set by ``dynactor.api.http.server``.
         self.connections: Callable[[], int] = lambda: 0
         self.queues: Callable[[], QueueLengths] = QueueLengths

@@ -93,7 +93,7 @@ async def serving(
     turns = Turns()
     full = full_server(protocol, settings, memory, turns)
     async with FastLanes(protocol, settings, full, memory, turns) as fast:
-        protocol.figures.connections = lambda: fast.open_connections + len(full.connections)
+        protocol.figures.connections = lambda: len(protocol.open_connections)
         protocol.figures.queues = lambda: QueueLengths(
             memory.waiting_count,
             turns.waiting_count,

@@ -26,7 +26,8 @@ class HttpSettings(Struct, frozen=True):
     a slow sender may make other requests wait for memory (``dynactor.api.http.body_memory``).
     ``unsent_answers_bytes`` limits the memory of answers that clients do not read
     (``dynactor.api.http.unsent_answers``). ``admin_is_everywhere``: the admin listener of
-    ``identity`` listens on all addresses.
+    ``identity`` listens on all addresses. Further connections than ``most_connections`` are closed
+    at once.
     """
 
     region: str
@@ -39,6 +40,7 @@ class HttpSettings(Struct, frozen=True):
     large_requests_bytes: int = 256 * MIB
     grace_seconds: float = 5
     unsent_answers_bytes: int = 256 * MIB
+    most_connections: int = 10_000
 
     @property
     def least_bytes_per_second(self) -> float:

@@ -18,6 +18,7 @@ from dynactor.api.access.policy_files import (
     role_paths,
 )
 from dynactor.api.http.access_keys import BadCredentialsFile, access_keys, read_profiles
+from dynactor.api.http.key_limits import KeyLimits
 from dynactor.api.http.signature import Signatures
 from dynactor.api.serve.file_watch import FileWatch
 
@@ -32,8 +33,9 @@ def key_watch(
     signatures: Signatures,
     policy_dir: Path | None = None,
     registry: IdentityRegistry | None = None,
+    limits: KeyLimits | None = None,
 ) -> FileWatch | None:
-    """A watch that replaces the keys of ``signatures`` and the users of ``registry``.
+    """A watch that replaces the keys of ``signatures``, the users of ``registry`` and ``limits``.
 
     A broken file changes neither keys nor policies. None for a pipe, which is read once.
     """
@@ -60,6 +62,8 @@ def key_watch(
         signatures.replace(access_keys(profiles))
         if registry is not None:
             registry.replace(identities)
+        if limits is not None:
+            limits.replace(profiles)
         _log.info("access_keys_read", count=len(profiles))
 
     watch = FileWatch(paths, reload)

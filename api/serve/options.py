@@ -214,6 +214,10 @@ class ServeOptions:
     allow_faults: Annotated[bool, Parameter(group=_ACCESS, negative=())] = False
     """Allow tests to inject faults over the admin port."""
 
+    max_connections: Annotated[int | None, Parameter(group=_PROCESS)] = None
+    """Most connections of clients. Further connections are closed at once. Default: about
+    half of the files that the process may open."""
+
     drain_seconds: Annotated[float, Parameter(group=_PROCESS)] = 10
     """Seconds that requests in flight may take when the server stops."""
 
@@ -351,6 +355,8 @@ class ServeOptions:
             )
         self._check_numbers()
         self._check_backup_dir()
+        if self.max_connections == 0:
+            raise ConfigurationError("--max-connections must be at least 1")
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")
         for option in ("partition_limit_bytes", "split_heat_seconds", "split_check_seconds"):
@@ -603,10 +609,15 @@ class ServeOptions:
         Raises:
             ConfigurationError: the file has no usable value.
         """
-        return None if self._profiles is None else access_keys(self._profiles)
+        return None if self.profiles is None else access_keys(self.profiles)
 
     @cached_property
-    def _profiles(self) -> tuple[Profile, ...] | None:
+    def profiles(self) -> tuple[Profile, ...] | None:
+        """The profiles of --credentials-file.
+
+        Raises:
+            ConfigurationError: the file has no usable value.
+        """
         if self.credentials_file is None:
             return None
         try:
@@ -628,7 +639,7 @@ class ServeOptions:
             read_identities,
         )
 
-        profiles = self._profiles
+        profiles = self.profiles
         if self.policy_dir is None:
             return open_identities(profiles or ())
         if profiles is None:

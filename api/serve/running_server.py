@@ -29,6 +29,7 @@ from dynactor.api.access.identities import IdentityRegistry
 from dynactor.api.access.observed_denials import ObservedDenials
 from dynactor.api.faults.faulty_operation import with_faults
 from dynactor.api.faults.injector import FaultInjector
+from dynactor.api.http.key_limits import KeyLimits
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.request_log import RequestLog
 from dynactor.api.http.server import CannotListen, listen, listens_everywhere, serving, url
@@ -52,6 +53,7 @@ from dynactor.storage.copies import refuse_unfinished_copy
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.namespaces import settle_separation
+from dynactor.storage.open_files import connections_limit
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
@@ -159,6 +161,9 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 if options.policy_dir is None
                 else AccessControl(registry, observed, explains=options.explain_access)
             )
+            limits = None if keys is None else KeyLimits(tokens)
+            if limits is not None:
+                limits.replace(options.profiles or ())
             watches = [] if certificate is None else [_certificate_watch(certificate)]
             if signatures is not None and options.credentials_file is not None:
                 policy_dir = options.policy_dir
@@ -167,6 +172,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                     signatures,
                     None if policy_dir is None else policy_dir.expanduser(),
                     registry,
+                    limits,
                 )
                 watches += [] if watch is None else [watch]
             await enter(watching(watches))
@@ -184,6 +190,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                     signatures,
                     request_log,
                     access_control=access_control,
+                    key_limits=limits,
                 )
 
             parts = await enter(_parts(options, store, opening, protocol_of, tokens))
@@ -287,12 +294,10 @@ def _certificate_watch(certificate: ServerCertificate) -> FileWatch:
 
 
 @asynccontextmanager
-async def _protocol(
-    traces: TraceOptions, *parts: Any, access_control: AccessControl | None
-) -> AsyncIterator[Protocol]:
+async def _protocol(traces: TraceOptions, *parts: Any, **checks: Any) -> AsyncIterator[Protocol]:
     """The protocol of these parts, which exports traces if they have an endpoint."""
     if traces.traces_endpoint is None:
-        yield Protocol(*parts, access_control=access_control)
+        yield Protocol(*parts, **checks)
         return
     # Only a server that exports traces imports the libraries for that.
     from dynactor.api.tracing.trace_export import TraceExport, trace_exporter  # noqa: PLC0415
@@ -301,9 +306,7 @@ async def _protocol(
     export = TraceExport(trace_exporter(traces.traces_endpoint))
     try:
         sampling = Sampling(traces.traces_sampled)
-        protocol = TracedProtocol(
-            *parts, access_control=access_control, sink=export, sampling=sampling
-        )
+        protocol = TracedProtocol(*parts, **checks, sink=export, sampling=sampling)
         protocol.figures.traces = lambda: export.counts
         yield protocol
     finally:
@@ -329,6 +332,7 @@ def _http_settings(
         region=options.region,
         access=options.access,
         drain_seconds=options.drain_seconds,
+        most_connections=options.max_connections or connections_limit(),
         identity=ServerIdentity(__version__, options.store_kind, admin_endpoint),
         admin_is_everywhere=admin is not None and listens_everywhere(admin),
         large_requests_bytes=memory_bytes() // _LARGE_REQUESTS_SHARE,

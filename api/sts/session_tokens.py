@@ -25,7 +25,8 @@ _CACHED_TOKENS: Final = 1_024
 class Session(Struct, frozen=True, omit_defaults=True):
     """Temporary credentials of a user, or of a role that a caller assumed.
 
-    ``user`` is the name of a profile. ``policy`` is the text of the session's own policy.
+    ``user`` is the name of a profile, also for a role that this user has assumed. ``policy`` is the
+    text of the session's own policy.
     """
 
     access_key_id: str

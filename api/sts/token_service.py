@@ -218,6 +218,7 @@ class TokenService:
         session = Session(
             _new_key_id(),
             int(now_epoch_seconds) + seconds,
+            user=caller.user_name,
             role=role.name,
             name=name,
             tags=tags,

@@ -79,12 +79,17 @@ class Grants:
         session: Sequence[Policy] | None = None,
         *,
         is_session: bool = False,
+        user_name: str = "",
     ) -> None:
-        """``is_session``: the caller has temporary credentials."""
+        """``is_session``: the caller has temporary credentials.
+
+        ``user_name`` is the user who assumed the caller's role, if the caller is no user.
+        """
         self.principal = principal
         self.policies = tuple(identity)
         self.session_policies = tuple(session or ())
         self.is_session = is_session
+        self.user_name = principal.user_name or user_name
         self.identity = _PolicySet(principal, identity)
         self.session = None if session is None else _PolicySet(principal, session)
         self._of_resources: dict[str, _PolicySet] = {}

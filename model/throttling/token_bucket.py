@@ -18,18 +18,24 @@ from dynactor.model.limits import BURST_SECONDS
 class TokenBucket:
     """A token bucket, which is filled when it is used; time never goes back.
 
-    Invariant: the balance is at most ``most_units``, which is ``BURST_SECONDS`` of the rate.
+    Invariant: the balance is at most ``most_units``, which is ``most_seconds`` of the rate.
     """
 
-    __slots__ = ("_filled_at", "balance_units", "most_units", "units_per_second")
+    __slots__ = ("_filled_at", "_most_seconds", "balance_units", "most_units", "units_per_second")
 
     def __init__(
-        self, units_per_second: float, now_seconds: float, *, saved_seconds: float = BURST_SECONDS
+        self,
+        units_per_second: float,
+        now_seconds: float,
+        *,
+        saved_seconds: float = BURST_SECONDS,
+        most_seconds: float = BURST_SECONDS,
     ) -> None:
-        """Create a bucket with this many seconds of unused units."""
+        """Create a bucket with ``saved_seconds`` of unused units, which keeps ``most_seconds``."""
         self.units_per_second = units_per_second
         self.balance_units = units_per_second * saved_seconds
-        self.most_units = units_per_second * BURST_SECONDS
+        self._most_seconds = most_seconds
+        self.most_units = units_per_second * most_seconds
         self._filled_at = now_seconds
 
     def fill(self, now_seconds: float) -> float:
@@ -64,5 +70,5 @@ class TokenBucket:
         """Change the rate; the balance stays, up to the new maximum."""
         self.fill(now_seconds)
         self.units_per_second = units_per_second
-        self.most_units = units_per_second * BURST_SECONDS
+        self.most_units = units_per_second * self._most_seconds
         self.balance_units = min(self.balance_units, self.most_units)

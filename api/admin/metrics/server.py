@@ -38,6 +38,7 @@ class ServerFigures(Struct, frozen=True):
     # By namespace; None is the server with shared regions.
     requests: Mapping[Namespace | None, OperationFigures]
     connections: int
+    refused_connections: int
     store: StoreFigures
     loop_lag: LatencyHistogram
     queues: QueueLengths = QueueLengths()
@@ -59,6 +60,7 @@ def server_figures(
     return ServerFigures(
         {namespace: figures.copy() for namespace, figures in requests.by_namespace.items()},
         requests.connections(),
+        requests.refused_connections,
         store,
         loop_lag,
         requests.queues(),
@@ -134,6 +136,11 @@ class ServerCollector(Collector):
         yield from (latency, user, system, faults)
         yield GaugeMetricFamily(
             "dynactor_connections", "Open connections of clients.", value=self._figures.connections
+        )
+        yield CounterMetricFamily(
+            "dynactor_refused_connections",
+            "Connections that were closed at once, because too many were open.",
+            value=self._figures.refused_connections,
         )
 
     def _queues(self) -> Iterator[Metric]:

@@ -111,7 +111,7 @@ def test_a_profile_names_policies_and_tags(write):
 
 def test_one_key_has_the_same_policies_in_two_profiles(write):
     text = PROFILE.format("a", "A1", "one") + "policies = x\n" + PROFILE.format("b", "A1", "one")
-    with pytest.raises(BadCredentialsFile, match="A1 has different policies or tags in"):
+    with pytest.raises(BadCredentialsFile, match="A1 has different policies, tags or limits in"):
         read_profiles(write(text))
 
 

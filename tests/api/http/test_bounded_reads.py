@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from dynactor.api.access.sender import Connection
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.unsent_answers import UnsentAnswers
 from tests.support.clients.raw_http import TO_FULL_LANE, raw_connection
@@ -38,7 +39,15 @@ class NoUnsentAnswers(UnsentAnswers):
 
 def test_all_data_is_passed_on_in_pieces_including_earlier_data():
     recorder, lost = Recorder(), ConnectionResetError()
-    connection = BoundedReads(recorder, asyncio.Transport(), bytearray(3), NoUnsentAnswers(1))
+    client, ended = Connection(), list[Connection]()
+    connection = BoundedReads(
+        recorder,
+        asyncio.Transport(),
+        bytearray(3),
+        NoUnsentAnswers(1),
+        client=client,
+        on_lost=ended.append,
+    )
     connection.hand_over(b"abcdefgh")
     for data in (b"ijk", b"l"):
         connection.get_buffer(-1)[: len(data)] = data
@@ -47,6 +56,7 @@ def test_all_data_is_passed_on_in_pieces_including_earlier_data():
     connection.resume_writing()
     connection.connection_lost(lost)
     assert recorder.received == [b"abc", b"def", b"gh", b"ijk", b"l", "pause", "resume", lost]
+    assert ended == [client]
 
 
 async def test_connections_do_not_mix_their_pieces():

@@ -466,6 +466,30 @@ async def test_a_stopping_server_waits_for_requests_for_a_limited_time():
         assert await working.is_closed()
 
 
+@both_lanes
+async def test_connections_above_the_limit_are_closed_at_once(more: More):
+    protocol = Protocol(NO_DATABASE, (ECHO,))
+    async with AsyncExitStack() as clients:
+        endpoint = await clients.enter_async_context(
+            echo_server(protocol=protocol, most_connections=2)
+        )
+        first, second = [
+            await clients.enter_async_context(raw_connection(endpoint)) for _ in range(2)
+        ]
+        for one in (first, second):
+            assert (await one.ask("Echo", b"{}", *more)).status == 200
+        assert protocol.figures.connections() == 2
+        for count in (1, 2):
+            async with raw_connection(endpoint) as refused:
+                assert await refused.is_closed()
+            assert protocol.figures.refused_connections == count
+        assert (await second.ask("Echo", b"{}", *more)).status == 200
+        first.writer.close()
+        await until(lambda: protocol.figures.connections() == 1)
+        async with raw_connection(endpoint) as admitted:
+            assert (await admitted.ask("Echo", b"{}", *more)).status == 200
+
+
 async def test_a_connection_that_was_accepted_as_the_server_stopped_is_closed():
     async with fast_lanes(HttpSettings("local")) as lanes:
         pass

@@ -158,6 +158,18 @@ async def test_a_session_token_of_a_user_has_the_permissions_of_the_user():
         assert (await callers.call("session", "GetItem", GET)).error == DENIED
 
 
+async def test_a_session_has_the_user_at_its_start():
+    async with calling() as callers:
+        callers.roles["second"] = Role("second", trusting(READER), ())
+        use(callers, "session", await callers.sts("ann", "AssumeRole", **ASSUME))
+        chained = {**ASSUME, "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/second"}
+        answer = await callers.sts("session", "AssumeRole", **chained)
+        assert answer.status == 200, answer
+        fields = answer.fields
+        session = callers.tokens.session(fields["SessionToken"], fields["AccessKeyId"], 0)
+        assert (session.role, session.user) == ("second", "ann")
+
+
 async def test_wrong_tokens_are_refused():
     async with calling() as callers:
         assumed = await callers.sts("ann", "AssumeRole", **ASSUME, DurationSeconds="900")

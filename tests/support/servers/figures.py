@@ -12,4 +12,4 @@ _EMPTY_STORE = StoreFigures(EngineFigures(0, 0, 0, 0, None), LatencyHistogram(),
 
 def figures_of(requests: RequestFigures) -> ServerFigures:
     """These figures of requests, with the figures of an empty store."""
-    return ServerFigures(requests.by_namespace, 0, _EMPTY_STORE, LatencyHistogram())
+    return ServerFigures(requests.by_namespace, 0, 0, _EMPTY_STORE, LatencyHistogram())
