@@ -8,7 +8,7 @@ from __future__ import annotations
 from dynactor.actors.catalog.space_reclaim import SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.streams import StreamRegistry
 from dynactor.actors.catalog.tables import Tables
-from dynactor.actors.derived.table_snapshot import TRANSACTION_US
+from dynactor.actors.derived.log_positions import TRANSACTION_US
 from dynactor.actors.splitting.splits import Splitter
 from dynactor.actors.table.table import Table
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND

@@ -106,7 +106,7 @@ class Rounds(Generic[M]):
     def _positions_behind(self, snapshot: TableSnapshot) -> dict[int, Checkpoint]:
         return {
             number: position
-            for number, position in snapshot.positions.items()
+            for number, position in snapshot.positions.by_number.items()
             if number in self._logs
         }
 

@@ -11,10 +11,11 @@ import structlog
 
 from dynactor.actors.derived import checkpoint
 from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.log_positions import LogPositions, past_positions
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.derived.sink import SnapshotSink
 from dynactor.actors.derived.stored_checkpoint import StoredCheckpoint, encode_position
-from dynactor.actors.derived.table_snapshot import TableSnapshot, past_positions
+from dynactor.actors.derived.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.tables.table import TableDefinition
 from dynactor.storage import key_layout
@@ -116,15 +117,16 @@ class TableCopy:
 
     async def _begin(self) -> TableSnapshot:
         """Empty the target; returns the state to copy."""
-        positions = await stored_positions(self._store.latest, self._subscriber)
-        earlier: frozenset[int] = frozenset()
-        if self._state_epoch_us is not None:
+        stored = await stored_positions(self._store.latest, self._subscriber)
+        if self._state_epoch_us is None:
+            positions = LogPositions(stored)
+        else:
             view = self._store.durable()
-            positions, earlier = await past_positions(view, positions, self._state_epoch_us)
+            positions = await past_positions(view, stored, self._state_epoch_us)
         await self._checkpoint.load()
         await self._commit(range_deletes=[self._sink.target])
         self._sink.start()
-        return TableSnapshot(self._store, self._definition.table_id, positions, earlier)
+        return TableSnapshot(self._store, self._definition.table_id, positions)
 
     async def _write_pages(
         self,

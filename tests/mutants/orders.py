@@ -789,12 +789,10 @@ ORDERS: Final = (
         "snapshot takes positions of a later moment than its items",
         "actors/derived/table_snapshot.py",
         """\
-            return cls(store, record.definition.table_id, await _ends(view, record))
+            ends = await log_positions.ends(view, record)
 """,
         """\
-            return cls(
-                store, record.definition.table_id, await _ends(store.durable(), record)
-            )
+            ends = await log_positions.ends(store.durable(), record)
 """,
         "tests/actors/kafka/test_publishing_steps.py",
         [

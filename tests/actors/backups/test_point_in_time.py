@@ -64,7 +64,7 @@ async def test_a_table_is_restored_to_any_time(
     rounds: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", 10)
-    monkeypatch.setattr("dynactor.actors.derived.table_snapshot._RECORDS", 7)
+    monkeypatch.setattr("dynactor.actors.derived.log_positions._RECORDS", 7)
     for seed in range(rounds or _FEW_ROUNDS):
         await _history(seed)
 

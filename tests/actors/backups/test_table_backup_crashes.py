@@ -42,7 +42,7 @@ ReplyT = TypeVar("ReplyT")
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that a copy needs several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.derived.table_snapshot._RECORDS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.derived.log_positions._RECORDS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.backups.table_restore.RestoredItems.pages_per_cursor", 2)
 
 

@@ -37,7 +37,7 @@ SUBSCRIBER = key_layout.table_backup_subscriber(1, ROWS_ID)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that the copy needs several."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", 10)
-    monkeypatch.setattr("dynactor.actors.derived.table_snapshot._RECORDS", 7)
+    monkeypatch.setattr("dynactor.actors.derived.log_positions._RECORDS", 7)
     monkeypatch.setattr("dynactor.actors.derived.table_copy._AGAIN_SECONDS", 0.001)
 
 
