@@ -131,15 +131,8 @@ NOT_CACHED: Final = NotCached.NOT_CACHED
 LOCK_SECONDS: Final = 2.0
 
 
-class View(Protocol):
+class RowReads(Protocol):
     """A way to read rows. All methods raise ``Damaged``, ``Unavailable`` or ``Closed``."""
-
-    def cached(self, key: bytes) -> bytes | NotCached | None:
-        """The value of this key, without an await; None if there is no such row.
-
-        ``NOT_CACHED`` means that the value is not in memory: await ``load``.
-        """
-        ...
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of these keys in order; None for missing keys."""
@@ -152,6 +145,17 @@ class View(Protocol):
 
         The page ends with the row that reaches ``max_rows`` or ``max_bytes`` (keys and values
         counted), so it is empty only if the range is empty. All rows of a page are from one state.
+        """
+        ...
+
+
+class View(RowReads, Protocol):
+    """A way to read the rows of a state of the store; raises as ``RowReads``."""
+
+    def cached(self, key: bytes) -> bytes | NotCached | None:
+        """The value of this key, without an await; None if there is no such row.
+
+        ``NOT_CACHED`` means that the value is not in memory: await ``load``.
         """
         ...
 

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 from msgspec import structs
 
+from dynactor.actors.backups.past_reads import PastReads
 from dynactor.actors.backups.point_in_time import UpdateRecovery
 from dynactor.actors.backups.restore_phases import RestoreTable, RestoreTableToTime
 from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup
@@ -122,6 +123,7 @@ class Database:
         self.table_backups = control_plane.table_backups
         self.exports = control_plane.exports
         self.imports = control_plane.imports
+        self.past_reads = PastReads(store, clock, self.usable_table)
         self._splits = control_plane.splits
         self.transactions = Transactions(
             store, clock, settings.account_id, randomness, settings.transaction_delay

@@ -13,7 +13,7 @@ from dynactor.model.errors import Throttled
 from dynactor.model.limits import MIB
 from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.storage import codec
-from dynactor.storage.store import StoreError
+from dynactor.storage.store import RowReads, StoreError
 
 # Items are loaded in pieces of about this size: 100 items of 400 KB are more than twice the largest
 # answer. A piece has at least ten items.
@@ -25,11 +25,12 @@ BatchRead: TypeAlias = ItemRead | Throttled | None
 
 
 class BatchPart(NamedTuple):
-    """The positions of the items that are read from one table."""
+    """The positions of the items that are read from one table, or from a view of a past state."""
 
     table: Table
     positions: Sequence[bytes]
     consistent: bool
+    past: RowReads | None = None
 
 
 # An item to load: the ordinals of its part and of its position, its partition, and its row. It is a
@@ -71,7 +72,7 @@ def _admitted(
     for at, ordinal in places:
         if at != last:
             last = at
-            table, positions, _ = parts[at]
+            table, positions = parts[at].table, parts[at].positions
             number_of, prefix = table.partitions.map.number_of, table.row_prefix
             refused_read = table.throttle.refused_read
         position = positions[ordinal]
@@ -88,6 +89,8 @@ def _admitted(
 
 async def _load(parts: Sequence[BatchPart], wanted: Sequence[_Wanted]) -> list[bytes | None]:
     """The values of the items; strongly and eventually consistent ones are read separately."""
+    if parts[0].past is not None:
+        return await _load_past(parts, wanted)
     kinds = {part.consistent for part in parts}
     values: dict[bytes, bytes | None] = {}
     for consistent in kinds:
@@ -106,6 +109,16 @@ async def _load(parts: Sequence[BatchPart], wanted: Sequence[_Wanted]) -> list[b
     return [values[row] for _, _, _, row in wanted]
 
 
+async def _load_past(parts: Sequence[BatchPart], wanted: Sequence[_Wanted]) -> list[bytes | None]:
+    """The values that the items had, each table from the view of its past state."""
+    values: dict[bytes, bytes | None] = {}
+    for at, part in enumerate(parts):
+        rows = [row for of_part, _, _, row in wanted if of_part == at]
+        if rows and part.past is not None:
+            values.update(zip(rows, await part.past.load(rows), strict=True))
+    return [values[row] for _, _, _, row in wanted]
+
+
 def _charge(
     parts: Sequence[BatchPart],
     wanted: Sequence[_Wanted],
@@ -115,7 +128,7 @@ def _charge(
 ) -> None:
     """Charge the items that fit, and add them to the results."""
     for (at, ordinal, number, _), value in zip(wanted, values, strict=True):
-        table, positions, consistent = parts[at]
+        table, positions, consistent, _ = parts[at]
         stored = None if value is None else codec.decode(value)
         size_bytes = 0 if stored is None else stored.size_bytes
         if not budget.fits(number, size_bytes):

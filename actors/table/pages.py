@@ -24,7 +24,7 @@ from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.item import Item, part_decoder
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec, key_layout
-from dynactor.storage.store import NOT_CACHED, Row, StoreError, View
+from dynactor.storage.store import NOT_CACHED, Row, RowReads, StoreError, View
 
 # Rows are added to a page in pieces of this size; other tasks run between them.
 _PIECE_ROWS: Final = 256
@@ -55,6 +55,13 @@ class ReadRange(Struct, frozen=True):
     by_partition: bool = False
     # Reads that no application asked for are not counted for advice; they are charged as usual.
     is_counted: bool = True
+
+
+async def read_past_page(table: Table, request: ReadRange, past: RowReads) -> Page:
+    """One page of a table or local index in a view of a past state; raises as ``read_page``."""
+    builder, owed = await _read_pieces(table, request, None, past)
+    _pay(table, request, None, owed)
+    return _finished(table, request, None, builder)
 
 
 async def read_page(table: Table, request: ReadRange) -> Page:
@@ -174,7 +181,7 @@ async def _read_pieces(
     table: Table,
     request: ReadRange,
     of_index: GlobalIndexActors | None,
-    view: View,
+    view: RowReads,
     first: Sequence[Row] = (),
 ) -> tuple[PageBuilder, list[_Owed]]:
     """Read partition by partition until the page is full or a partition has no units left.
@@ -250,7 +257,9 @@ def _rest(request: ReadRange) -> KeyRange:
 class _Rows:
     """Reads the rows of a range, across partitions, with few calls of the store."""
 
-    def __init__(self, table: Table, view: View, request: ReadRange, key_range: KeyRange) -> None:
+    def __init__(
+        self, table: Table, view: RowReads, request: ReadRange, key_range: KeyRange
+    ) -> None:
         index_id = request.index.index_id if request.index else TABLE_INDEX_ID
         self.prefix = _prefix(table, request.index)
         self.view = view
@@ -344,7 +353,7 @@ async def _read_piece(
             await anyio.lowlevel.checkpoint()
 
 
-async def _fetch(table: Table, view: View, entries: list[StoredItem]) -> list[StoredItem]:
+async def _fetch(table: Table, view: RowReads, entries: list[StoredItem]) -> list[StoredItem]:
     """The whole items of a local index's entries; the same view contains all of them."""
     values = await view.load(
         [key_layout.item_row(table.definition, entry.item) for entry in entries]

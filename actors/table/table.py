@@ -41,7 +41,7 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.write import Put, Write
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
-from dynactor.storage.store import NOT_CACHED, StoreError, View
+from dynactor.storage.store import NOT_CACHED, RowReads, StoreError, View
 
 T = TypeVar("T")
 
@@ -249,8 +249,20 @@ class Table:
             return self._load_item(view, position, number, consistent=consistent)
         return self._item_read(value, number, position, consistent=consistent)
 
+    async def read_past_item(self, past: RowReads, position: bytes) -> ItemRead:
+        """The item at a position in a view of a past state; it costs what a read now costs.
+
+        Raises:
+            Throttled, InternalServerError: see ``read_item``.
+        """
+        number = self.partitions.map.number_of(position)
+        refusal = self.throttle.refused_read(number, position)
+        if refusal is not None:
+            raise refusal.error()
+        return await self._load_item(past, position, number, consistent=False)
+
     async def _load_item(
-        self, view: View, position: bytes, number: int, *, consistent: bool
+        self, view: RowReads, position: bytes, number: int, *, consistent: bool
     ) -> ItemRead:
         try:
             (value,) = await view.load([self.row_prefix + position])

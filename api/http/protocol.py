@@ -39,7 +39,7 @@ from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.request_figures import Failure, RequestFigures
 from dynactor.api.http.request_log import AnsweredRequest, RequestLog
 from dynactor.api.http.signature import Signatures
-from dynactor.api.requests import table_arn
+from dynactor.api.requests import as_of, table_arn
 from dynactor.api.requests.foreign_arns import refuse_foreign_arns
 from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
 from dynactor.api.requests.named_tables import named_tables
@@ -436,10 +436,7 @@ class Protocol:
         decoded = decoder.decode(body)
         if self.databases is not None:
             return self._perform_in_region(asked, operation, decoded, self.databases, access_key_id)
-        call = asked.call = Call(self.database, decoded, request.host, asked.paid, request.headers)
-        if self._access_control is not None and not request.is_signed_in:
-            _check_access(self._access_control, asked, access_key_id, operation.name, call)
-        return operation.handle(call)
+        return self._perform_in(self.database, asked, operation, decoded, access_key_id)
 
     def _perform_in_region(
         self,
@@ -480,11 +477,13 @@ class Protocol:
         decoded: Struct,
         access_key_id: str,
     ) -> bytes | Awaitable[bytes]:
-        """Execute an operation in one of several databases."""
+        """Execute an operation in a database."""
         request = asked.request
         call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
         if self._access_control is not None and not request.is_signed_in:
             _check_access(self._access_control, asked, access_key_id, operation.name, call)
+        if as_of.HEADER in request.headers:
+            call = asked.call = as_of.dated(operation, call)
         return operation.handle(call)
 
     def _failure(

@@ -11,7 +11,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.batch_reads import BatchPart, BatchRead, read_items
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.api.answers.item_answers import joined, projected
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import as_of, shapes, structures
 from dynactor.api.requests.expression_members import (
     check_together,
     is_plain,
@@ -82,14 +82,13 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     """
     request = call.request
     gets = _fast_checked(call) or _checked(call)
-    budget = BatchGetBudget()
-    reads = await read_items(
-        [
-            BatchPart(each.table, each.positions, each.request.ConsistentRead is True)
-            for each in gets
-        ],
-        budget,
-    )
+    parts = [
+        BatchPart(each.table, each.positions, each.request.ConsistentRead is True) for each in gets
+    ]
+    if call.as_of_epoch_seconds is None:
+        reads = await read_items(parts, BatchGetBudget())
+    else:
+        reads = await _read_past(call, parts)
     outcomes = [
         _outcome(call, of_table, of_reads) for of_table, of_reads in zip(gets, reads, strict=True)
     ]
@@ -119,6 +118,15 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     if any(consumed):
         members.append(b'"ConsumedCapacity":' + json.encode(consumed))
     return joined(members)
+
+
+async def _read_past(
+    call: Call[BatchGetItemInput], parts: Sequence[BatchPart]
+) -> list[list[BatchRead]]:
+    as_of.refuse_consistent(consistent=any(part.consistent for part in parts))
+    async with as_of.past_views(call, [part.table for part in parts]) as views:
+        past = [part._replace(past=view) for part, view in zip(parts, views, strict=True)]
+        return await read_items(past, BatchGetBudget())
 
 
 def _outcome(
@@ -255,4 +263,4 @@ def _rest(request: structures.KeysAndAttributesShape, keys_left: list[Item]) -> 
     return {"Keys": keys_left, **rest}
 
 
-OPERATION = Operation("BatchGetItem", BatchGetItemInput, handle)
+OPERATION = Operation("BatchGetItem", BatchGetItemInput, handle, reads_past=True)

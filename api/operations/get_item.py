@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.api.answers.item_answers import EMPTY, capacity_member, joined, projected
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import as_of, shapes, structures
 from dynactor.api.requests.expression_members import check_together, placeholders_of, projector_of
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
@@ -34,6 +34,8 @@ def handle(call: Call[GetItemInput]) -> bytes | Awaitable[bytes]:
 
     An item in memory is answered at once, without an awaitable.
     """
+    if call.as_of_epoch_seconds is not None:
+        return _read_past(call)
     request = call.request
     table = call.database.usable_table(request.TableName)
     position = None
@@ -51,6 +53,14 @@ def handle(call: Call[GetItemInput]) -> bytes | Awaitable[bytes]:
     if isinstance(read, ItemRead):
         return _answer(call, table, read, projector)
     return _answer_later(call, table, read, projector)
+
+
+async def _read_past(call: Call[GetItemInput]) -> bytes:
+    table, position, projector = _checked(call)
+    as_of.refuse_consistent(consistent=call.request.ConsistentRead)
+    async with as_of.past_views(call, [table]) as (past,):
+        read = await table.read_past_item(past, position)
+    return _answer(call, table, read, projector)
 
 
 def _checked(call: Call[GetItemInput]) -> tuple[Table, bytes, Projector | None]:
@@ -90,4 +100,4 @@ def _answer(
     return joined(members)
 
 
-OPERATION = Operation("GetItem", GetItemInput, handle)
+OPERATION = Operation("GetItem", GetItemInput, handle, reads_past=True)

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from dynactor.actors.table.pages import ReadRange, begin_page, read_page
 from dynactor.actors.table.table import Table
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import as_of, shapes, structures
 from dynactor.api.requests.expression_members import (
     check_together,
     filter_of,
@@ -71,6 +71,8 @@ def handle(call: Call[QueryInput]) -> bytes | Awaitable[bytes]:
 
     A short page is answered at once, without an awaitable.
     """
+    if call.as_of_epoch_seconds is not None:
+        return _read_past(call)
     request = call.request
     table = call.database.usable_table(request.TableName)
     read = None if table is None else _fast_checked(request, table.definition)
@@ -82,6 +84,11 @@ def handle(call: Call[QueryInput]) -> bytes | Awaitable[bytes]:
     if isinstance(page, Page):
         return _answer(request, table, read, page)
     return _answer_later(call, table, read, page)
+
+
+async def _read_past(call: Call[QueryInput]) -> bytes:
+    table, read = _checked(call)
+    return await _answer_later(call, table, read, as_of.read_page(call, table, read))
 
 
 async def _answer_later(
@@ -246,4 +253,4 @@ def _check_start(
     raise ValidationException("The provided starting key does not match the range key predicate")
 
 
-OPERATION = Operation("Query", QueryInput, handle)
+OPERATION = Operation("Query", QueryInput, handle, reads_past=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynactor.actors.table.pages import ReadRange, read_page
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import as_of, shapes, structures
 from dynactor.api.requests.expression_members import (
     check_together,
     filter_of,
@@ -87,7 +87,9 @@ async def handle(call: Call[ScanInput]) -> bytes:
         by_partition=True,
         is_counted=not is_maintenance(call.headers),
     )
-    page = await call.noting(definition, read_page(table, read))
+    is_past = call.as_of_epoch_seconds is not None
+    reading = as_of.read_page(call, table, read) if is_past else read_page(table, read)
+    page = await call.noting(definition, reading)
     return page_answer(request, name, page)
 
 
@@ -113,4 +115,4 @@ def _segment_range(request: ScanInput) -> KeyRange:
     return key_range.of_segment(segment, total_segments)
 
 
-OPERATION = Operation("Scan", ScanInput, handle)
+OPERATION = Operation("Scan", ScanInput, handle, reads_past=True)

@@ -42,6 +42,8 @@ class Call(Struct, Generic[InputT], frozen=True):
     host: str
     paid: list[Paid] | None = None
     headers: Mapping[str, str] = {}
+    # A read of a past state: see ``as_of.py``.
+    as_of_epoch_seconds: float | None = None
 
     def note(
         self, table: TableDefinition, receipt: Receipt, transaction: Outcome | None = None
@@ -76,6 +78,8 @@ class Operation(Struct, frozen=True):
     input: type[Struct]
     handle: Callable[[Call[Any]], Awaitable[bytes] | bytes]
     service: str = DYNAMODB
+    # Whether the operation can read tables as they were at a time.
+    reads_past: bool = False
 
     @property
     def target(self) -> str:

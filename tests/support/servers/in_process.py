@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from random import Random
 from typing import Any, TypeAlias
@@ -52,11 +52,22 @@ class InProcessClient:
         self._service = service
         self._protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
 
-    async def __call__(self, operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    async def __call__(
+        self, operation: str, request: dict[str, Any], headers: Mapping[str, str] | None = None
+    ) -> tuple[int, dict[str, Any]]:
         """Run an operation; return the status and the body of its answer."""
-        target = f"{self._service}_20120810.{operation}"
         answer = self._protocol.answer(
-            Request(target, JSON_1_0, "AWS4-HMAC-SHA256", "", "localhost", "", "", encode(request))
+            Request(
+                f"{self._service}_20120810.{operation}",
+                JSON_1_0,
+                "AWS4-HMAC-SHA256",
+                "",
+                "localhost",
+                "",
+                "",
+                encode(request),
+                headers=headers or {},
+            )
         )
         if not isinstance(answer, Answer):
             answer = await answer

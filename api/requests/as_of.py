@@ -1,0 +1,89 @@
+"""The header of a read of a table as it was at a time.
+
+A table's definition, its permissions and its limits are those of the present.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Final
+
+from msgspec import structs
+
+from dynactor.actors.backups.past_view import PastView
+from dynactor.actors.table.pages import ReadRange, read_past_page
+from dynactor.actors.table.table import Table
+from dynactor.api.requests.operation import Call, InputT, Operation
+from dynactor.model.errors import ValidationException
+from dynactor.model.page import Page
+
+# In lower case, as the names of a call's headers.
+HEADER: Final = "x-dynactor-as-of"
+
+_NAME: Final = "X-Dynactor-As-Of"
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def dated(operation: Operation, call: Call[InputT]) -> Call[InputT]:
+    """The call with the time of its header.
+
+    Raises:
+        ValidationException: the header has no time, or the operation can't read past states.
+    """
+    if not operation.reads_past:
+        raise ValidationException(
+            f"{operation.name} does not support the header {_NAME}: use GetItem, BatchGetItem, "
+            "Query or Scan"
+        )
+    return structs.replace(call, as_of_epoch_seconds=_epoch_seconds(call.headers[HEADER]))
+
+
+def refuse_consistent(*, consistent: bool | None) -> None:
+    """Refuse a strongly consistent read of a past state, which is consistent anyway.
+
+    Raises:
+        ValidationException: the read is strongly consistent.
+    """
+    if consistent:
+        raise ValidationException(f"ConsistentRead is not supported with the header {_NAME}")
+
+
+async def read_page(call: Call[InputT], table: Table, read: ReadRange) -> Page:
+    """One page of a Query or Scan of a past state.
+
+    Raises:
+        ValidationException: the page is of a global index, or strongly consistent.
+        ValidationException, ResourceNotFoundException, InternalServerError: see ``PastReads.at``.
+        Throttled: the first partition has no read units left.
+    """
+    refuse_consistent(consistent=read.consistent)
+    if read.index is not None and table.definition.local_index(read.index.name) is None:
+        raise ValidationException(
+            f"Global secondary indexes are not supported with the header {_NAME}: {read.index.name}"
+        )
+    async with past_views(call, [table]) as (past,):
+        return await read_past_page(table, read, past)
+
+
+def past_views(
+    call: Call[InputT], tables: Sequence[Table]
+) -> AbstractAsyncContextManager[list[PastView]]:
+    """Views of tables at the time of the call, which is a read of a past state."""
+    assert call.as_of_epoch_seconds is not None
+    return call.database.past_reads.at(call.as_of_epoch_seconds, tables)
+
+
+def _epoch_seconds(text: str) -> float:
+    text = text.strip()
+    try:
+        if _TIME.fullmatch(text):
+            return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        # The text has the form of a time, and there is no such day or hour.
+        pass
+    raise ValidationException(
+        f"The header {_NAME} must be a time with its zone, such as 2026-11-22T10:00:00Z"
+    )
