@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from dynactor.model.access.principal import role_session
 from dynactor.model.errors import UnrecognizedClientException
 
 _DEFAULT_SECONDS: Final = 3_600
+_ANY_SESSION: Final = "session"
 _CACHED_SESSIONS: Final = 1_024
 
 
@@ -55,6 +56,13 @@ class IdentityRegistry:
         """Use these users and roles from now on."""
         self.identities = identities
         self._sessions.clear()
+
+    def all_grants(self) -> Iterator[Grants]:
+        """The policies of all users, and those of a session of each role."""
+        yield from self.identities.users.values()
+        for role in self.identities.roles.values():
+            principal = role_session(role.name, _ANY_SESSION, self._account, role.tags)
+            yield Grants(principal, role.policies)
 
     def grants(
         self, access_key_id: str, headers: Mapping[str, str], now_epoch_seconds: float

@@ -18,7 +18,6 @@ import structlog
 from aiohttp import web
 
 from dynactor.actors.catalog.database import Database
-from dynactor.api.access.access_control import AccessControl
 from dynactor.api.admin import (
     access_routes,
     backup_routes,
@@ -93,8 +92,6 @@ class Administered(NamedTuple):
     endpoint: str = ""
     # None, unless the server is a node of a cluster.
     node: Node | None = None
-    # None without policies.
-    access_control: AccessControl | None = None
 
 
 @asynccontextmanager
@@ -131,7 +128,6 @@ class _Admin:
         self._backups, self._suite_controls = administered.backups, administered.suite_controls
         self._faults, self._secret = administered.faults, administered.secret
         self._node = administered.node
-        self._access_control = administered.access_control
         self._loop_lag = loop_lag
         self._access = access
         self._console = _console(administered)
@@ -193,7 +189,7 @@ class _Admin:
                     return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
                 return await routes(database, request)
         if f"{request.path}/".startswith(f"{ACCESS_PATH}/"):
-            return access_routes.answer(self._access_control, request)
+            return access_routes.answer(self._protocol.access_control, request)
         if request.path == BACKUPS_PATH:
             return await backup_routes.answer(self._backups, request)
         if request.path not in (METRICS_PATH, HEALTH_PATH, READY_PATH):

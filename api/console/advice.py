@@ -15,6 +15,7 @@ from msgspec import Struct
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.item_sample import sample_items
 from dynactor.actors.table.table import Table
+from dynactor.api.admin.access_messages import AccessAnswer
 from dynactor.api.admin.insights_routes import insights_answer, use_answer
 from dynactor.api.answers.table_description import table_description
 from dynactor.api.commands.advise.facts import Facts, mean_item_bytes, requested_units
@@ -49,13 +50,13 @@ class IndexCost(Struct, frozen=True):
     busiest: IndexLoad
 
 
-async def advice(database: Database, table: Table) -> dict[str, Any]:
-    """The findings about a table.
+async def advice(database: Database, table: Table, access: AccessAnswer) -> dict[str, Any]:
+    """The findings about a table, and about the server's policies.
 
     Raises:
         StoreError: the store can't be read.
     """
-    facts = await _facts(database, table)
+    facts = await _facts(database, table, access)
     return await anyio.to_thread.run_sync(lambda: report(facts, findings_of(facts, Asked())))
 
 
@@ -119,7 +120,7 @@ def _attribute(query: Mapping[str, str], part: str) -> KeyAttribute | None:
     return KeyAttribute(name, key_type) if name else None  # type: ignore[arg-type]
 
 
-async def _facts(database: Database, table: Table) -> Facts:
+async def _facts(database: Database, table: Table, access: AccessAnswer) -> Facts:
     state = await database.describe(table.definition.name)
     return Facts(
         table_description(database, state),
@@ -130,4 +131,5 @@ async def _facts(database: Database, table: Table) -> Facts:
             for index in table.definition.global_indexes
         },
         await sample_items(table, state.item_count, _SAMPLED_ITEMS),
+        access,
     )

@@ -20,6 +20,8 @@ from msgspec import Struct
 
 from dynactor import __version__
 from dynactor.actors.catalog.database import Database
+from dynactor.api.access.access_control import AccessControl
+from dynactor.api.admin.access_routes import access_answer
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
 from dynactor.api.admin.change_rules import Refusal
 from dynactor.api.console import door, live, requests
@@ -144,7 +146,8 @@ class Console:
         if path == _REQUESTS_PATH:
             return await requests.stream(request, self._protocol)
         if path in (_TABLES_PATH, _ADVICE_PATH, _INDEX_COST_PATH):
-            return await _of_tables(request, database_for(request.query))
+            access_control = self._protocol.access_control
+            return await _of_tables(request, database_for(request.query), access_control)
         return fault(HTTPStatus.NOT_FOUND, f"The console has no path {path}")
 
     async def _begin_session(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -190,7 +193,9 @@ class Console:
         )
 
 
-async def _of_tables(request: web.BaseRequest, database: Database | None) -> web.Response:
+async def _of_tables(
+    request: web.BaseRequest, database: Database | None, access_control: AccessControl | None
+) -> web.Response:
     if database is None:
         if request.path == _TABLES_PATH:
             # The tables of a region or an access key that no request has named yet.
@@ -204,7 +209,8 @@ async def _of_tables(request: web.BaseRequest, database: Database | None) -> web
             return _page_answer(await overview(database))
         table = database.table_in_any_state(request.query.get("table", ""))
         if request.path == _ADVICE_PATH:
-            return _page_answer(await advice.advice(database, table))
+            access = access_answer(access_control)
+            return _page_answer(await advice.advice(database, table, access))
         return _page_answer(await advice.index_cost(database, table, request.query))
     except ResourceNotFoundException as error:
         return fault(HTTPStatus.NOT_FOUND, str(error))

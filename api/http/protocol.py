@@ -168,7 +168,7 @@ class Protocol:
         # None, unless each region has a database of its own.
         self.databases: Databases | None = None
         self._signatures = signatures
-        self._access_control = access_control
+        self.access_control = access_control
         self.key_limits = key_limits
         # Set by the lanes.
         self.open_connections: set[Connection] = set()
@@ -480,8 +480,8 @@ class Protocol:
         """Execute an operation in a database."""
         request = asked.request
         call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
-        if self._access_control is not None and not request.is_signed_in:
-            _check_access(self._access_control, asked, access_key_id, operation.name, call)
+        if self.access_control is not None and not request.is_signed_in:
+            _check_access(self.access_control, asked, access_key_id, operation.name, call)
         if as_of.HEADER in request.headers:
             call = asked.call = as_of.dated(operation, call)
         return operation.handle(call)

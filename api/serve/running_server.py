@@ -206,7 +206,6 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                     console=options.console_mode,
                     checks_keys=keys is not None,
                     endpoint=url(listener, certificate),
-                    access_control=access_control,
                 )
                 admin_endpoint = await enter(
                     serving_admin(administered, options.admin_access, admin, certificate)

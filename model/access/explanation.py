@@ -7,11 +7,14 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from dynactor.model.access.action_table import ACTIONS
 from dynactor.model.access.decision import Grants, denial_text, names
 from dynactor.model.access.policy import Policy, Statement
 from dynactor.model.access.principal import Principal
 from dynactor.model.access.rules import CompiledStatement, Facts, UnknownFact
 
+# No table has such a name, so only a pattern of all tables is about it.
+_ANY_TABLE: Final = "table/ "
 _LEADING_KEYS: Final = "dynamodb:leadingkeys"
 # Actions that read items of all partition keys, and have no leading keys then.
 _WITHOUT_KEYS: Final = ("dynamodb:Scan", "dynamodb:PartiQLSelect", "dynamodb:GetRecords")
@@ -103,6 +106,8 @@ def warnings(grants: Grants) -> Iterator[str]:
     """Statements that allow more than their author may expect."""
     for policy in grants.policies:
         for statement in policy.statements:
+            if _allows_everything(statement, grants.principal):
+                yield f"{shown(policy, statement)} allows all actions on all tables"
             keys = {
                 one.operator.family: one for one in statement.conditions if one.key == _LEADING_KEYS
             }
@@ -118,3 +123,11 @@ def warnings(grants: Grants) -> Iterator[str]:
                     'keys, because ForAllValues is then true: add "Null": '
                     '{"dynamodb:LeadingKeys": "false"}'
                 )
+
+
+def _allows_everything(statement: Statement, principal: Principal) -> bool:
+    if statement.effect == "Deny" or statement.conditions:
+        return False
+    compiled = CompiledStatement(statement, principal)
+    resource = f"arn:aws:dynamodb:any-region:{principal.account}:{_ANY_TABLE}"
+    return all(compiled.rule(f"dynamodb:{name}", resource) is not None for name in ACTIONS)

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from dynactor.api.admin.access_messages import ACCESS_PATH, AccessAnswer
 from dynactor.api.admin.insights_messages import (
     INSIGHTS_PATH,
     SAMPLE_PATH,
@@ -35,13 +36,14 @@ class Wanted(Protocol):
 
 
 class Facts(Struct, frozen=True):
-    """The facts about a table; ``sample`` has some of the table's items."""
+    """The facts about a table, and the server's policies; ``sample`` has some of its items."""
 
     description: dict[str, Any]
     use: UseAnswer
     traffic: Traffic
     index_traffic: dict[str, Traffic]
     sample: list[Item]
+    access: AccessAnswer = AccessAnswer()
 
     @property
     def key_schema(self) -> KeySchema:
@@ -138,4 +140,5 @@ async def gather(admin: AdminClient, client: Client, wanted: Wanted) -> Facts:
         traffic({}),
         {name: traffic({"index": name}) for name in names},
         sample,
+        admin.ask("GET", ACCESS_PATH, AccessAnswer),
     )

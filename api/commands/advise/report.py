@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from msgspec import Struct, structs
 
+from dynactor.api.commands.advise.access_findings import access_findings
 from dynactor.api.commands.advise.facts import Facts
 from dynactor.api.commands.advise.index_findings import index_findings, index_key_findings
 from dynactor.api.commands.advise.key_findings import (
@@ -37,6 +38,7 @@ def findings_of(facts: Facts, asked: Asked) -> list[tuple[str, list[Finding]]]:
         ("Throughput", list(throttling_findings(facts, asked))),
         ("Item collections", list(collection_findings(facts))),
         ("Indexes", list(index_findings(facts))),
+        ("Policies of the server", list(access_findings(facts.access))),
     ]
     if asked.index_key is not None:
         name = asked.index_key

@@ -11,9 +11,13 @@ import pytest
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.ask import Ask
 from dynactor.api.access.facts import ActionFacts, DataFacts, RequestFacts
+from dynactor.api.access.identities import Role
 from dynactor.api.access.observed_denials import ObservedDenials
 from dynactor.api.access.recorded_actions import MOST_PAIRS, RecordedActions
+from dynactor.api.admin.access_messages import AccessAnswer, AccessWarning
 from dynactor.api.admin.listener import Administered, serving_admin
+from dynactor.api.commands.admin_client import AdminClient
+from dynactor.api.commands.advise.access_findings import access_findings
 from dynactor.api.commands.policy import suggest
 from dynactor.api.commands.server_address import ServerAddress
 from dynactor.api.http.browser_access import Access
@@ -135,9 +139,8 @@ async def test_the_command_prints_the_policy_of_a_user(capsys: pytest.CaptureFix
         await callers.call("ann", "ListTables", {})
         await callers.call("ann", "CreateTable", CREATE)
         await callers.call("ann", "GetItem", {"TableName": "Notes", "Key": key("ann", "1")})
-        administered = Administered(
-            store.figures, Protocol(database, ()), access_control=access_control
-        )
+        protocol = Protocol(database, (), access_control=access_control)
+        administered = Administered(store.figures, protocol)
         with listen("127.0.0.1", 0) as admin:
             port = admin.getsockname()[1]
             async with serving_admin(administered, Access(), admin) as endpoint:
@@ -151,7 +154,7 @@ async def test_the_command_prints_the_policy_of_a_user(capsys: pytest.CaptureFix
                 assert "no requests of role/reporting in the last hour" in capsys.readouterr().err
                 answers = [
                     await asyncio.to_thread(ask_admin, port, path)
-                    for path in ("/access", "/access/actions")
+                    for path in ("/access/other", "/access/actions")
                 ]
                 assert [one.status for one in answers] == [404, 400]
                 posted = await asyncio.to_thread(ask_admin, port, "/access/actions", method="POST")
@@ -166,6 +169,41 @@ async def test_the_command_prints_the_policy_of_a_user(capsys: pytest.CaptureFix
     assert keys == ["ann"]
     reason = "The Resource of dynamodb:ListTables is *, because it has no resources"
     assert shown.err == f"note: {reason}\n"
+
+
+async def test_risky_policies_are_advised_on():
+    async with memory_store() as store, running_database(store) as database:
+        callers = Callers(database)
+        everything = policy({})
+        callers.add("ann", everything)
+        callers.add("bob", policy({"Action": "dynamodb:GetItem"}))
+        callers.roles["admin"] = Role(
+            "admin", policy({"Principal": "*"}, kind="trust"), [everything]
+        )
+        protocol = Protocol(
+            database, (), access_control=AccessControl(callers.registry, ObservedDenials())
+        )
+        with listen("127.0.0.1", 0) as admin:
+            async with serving_admin(
+                Administered(store.figures, protocol), Access(), admin
+            ) as endpoint:
+                client = AdminClient(endpoint)
+                answer = await asyncio.to_thread(client.ask, "GET", "/access", AccessAnswer)
+                protocol.access_control = AccessControl(callers.registry)
+                enforced = await asyncio.to_thread(client.ask, "GET", "/access", AccessAnswer)
+                protocol.access_control = None
+                none = await asyncio.to_thread(client.ask, "GET", "/access", AccessAnswer)
+    assert (answer.mode, enforced.mode, none) == ("observe", "enforce", AccessAnswer())
+    observed, risky = access_findings(answer)
+    assert "no policy allows are executed" in observed.text
+    assert risky.text.startswith("Policy of user/ann, role/admin: ")
+    assert risky.text.endswith(": line 1 allows all actions on all tables")
+    assert risky.figures == {"principals": ["user/ann", "role/admin"]}
+    assert len(list(access_findings(enforced))) == 1
+    many = tuple(AccessWarning(f"arn:aws:iam::0:user/u{n}", "allows") for n in range(7))
+    (of_many,) = access_findings(AccessAnswer("enforce", many))
+    names = "user/u0, user/u1, user/u2, user/u3, user/u4 and 2 more"
+    assert of_many.text == f"Policy of {names}: allows"
 
 
 async def test_a_server_that_does_not_observe_says_how_to_start_it(

@@ -88,6 +88,27 @@ def test_a_policy_with_leading_keys_that_allows_scans_is_warned_of(
 
 
 @pytest.mark.parametrize(
+    ("change", "is_warned"),
+    [
+        ({}, True),
+        ({"Action": ["dynamodb:*"], "Resource": "arn:aws:dynamodb:*:*:table/*"}, True),
+        ({"NotAction": "sts:*", "Action": None}, True),
+        ({"Effect": "Deny"}, False),
+        ({"Action": "dynamodb:Get*"}, False),
+        ({"Resource": "arn:aws:dynamodb:*:*:table/a*"}, False),
+        ({"Condition": {"Bool": {"aws:SecureTransport": "true"}}}, False),
+    ],
+)
+def test_a_statement_that_allows_everything_is_warned_of(
+    write, change: dict[str, Any], is_warned: bool, capsys: pytest.CaptureFixture[str]
+):
+    statement = {"Effect": "Allow", "Action": "*", "Resource": "*", **change}
+    run(*write([{name: value for name, value in statement.items() if value is not None}]))
+    warning = "warning: policy: line 1 allows all actions on all tables\n"
+    assert capsys.readouterr().out == (warning if is_warned else "")
+
+
+@pytest.mark.parametrize(
     ("statements", "request_", "message"),
     [
         ([], GET, "policy.json:1: the policy has no Statement"),

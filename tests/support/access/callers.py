@@ -82,7 +82,7 @@ class Callers:
 
     def check_with(self, access_control: AccessControl) -> None:
         """Check requests in another way."""
-        self._protocol._access_control = access_control
+        self._protocol.access_control = access_control
 
     def add(self, name: str, *policies: Policy, tags: Mapping[str, str] | None = None) -> None:
         """Add a user, or give a user other policies."""
