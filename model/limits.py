@@ -37,15 +37,19 @@ LIST_TABLES_PAGE: Final = 100  # <=
 LIST_CONTRIBUTOR_INSIGHTS_PAGE: Final = 100  # <= (botocore's service model)
 LIST_EXPORTS_PAGE: Final = 25  # <= (botocore's service model)
 LIST_IMPORTS_PAGE: Final = 25  # <= (botocore's service model)
+LIST_BULK_OPERATIONS: Final = (10, 25)  # default, and <= (botocore's service model)
 LIST_BACKUPS_PAGE: Final = 100  # <= (botocore's service model)
 BACKUP_NAME_CHARACTERS: Final = (3, 255)  # both included (botocore's service model)
 RESTORES: Final = 50  # <= at a time (API reference, "RestoreTableFromBackup")
 INCREMENTAL_EXPORT_SECONDS: Final = (15 * 60, 24 * 60 * 60)  # both included (Developer Guide)
 EXPORTS: Final = 300  # <= at a time ("Requesting a table export in DynamoDB")
 IMPORTS: Final = 50  # <= at a time (API reference, "LimitExceededException")
+BULK_OPERATIONS: Final = 50  # <= at a time (no source; as imports)
+BULK_WRITE_UNITS: Final = 1024  # >= per second (botocore's service model)
 IMPORT_OBJECTS: Final = 50_000  # <= in one import ("DynamoDB import quotas")
-TRANSFER_SECONDS: Final = 90 * 24 * 60 * 60  # that exports and imports are listed (API reference)
-TRANSFER_TOKEN_SECONDS: Final = 8 * 60 * 60  # < since its export or import ended (API reference)
+# Exports and imports since they ended, bulk operations since they began (API reference).
+TRANSFER_SECONDS: Final = 90 * 24 * 60 * 60  # <= for which they are listed
+TRANSFER_TOKEN_SECONDS: Final = 8 * 60 * 60  # < for which a client token is known
 BUCKET_NAME_CHARACTERS: Final = 255  # <= (botocore's service model)
 BUCKET_PREFIX_CHARACTERS: Final = 1024  # <= (botocore's service model)
 CSV_HEADERS: Final = 255  # <= in HeaderList (botocore's service model)

@@ -68,6 +68,7 @@ CATALOG_VERSION: Final = b"\x11"
 CATALOG_WRITER: Final = b"\x12"
 EXPORT: Final = b"\x13export/"
 IMPORT: Final = b"\x13import/"
+BULK_OPERATION: Final = b"\x13bulk/"
 _NAMESPACE: Final = 0x80
 _NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF

@@ -1,4 +1,4 @@
-"""The records of exports and imports."""
+"""The records of exports, imports and bulk operations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, msgpack
 
+from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import key_layout
@@ -19,6 +20,7 @@ _PAGE_BYTES: Final = 4 * 1024 * 1024
 _encoder: Final = msgpack.Encoder()
 _export_decoder: Final = msgpack.Decoder(TableExport)
 _import_decoder: Final = msgpack.Decoder(TableImport)
+_bulk_decoder: Final = msgpack.Decoder(BulkOperation)
 
 
 def export_key(export_id: str) -> bytes:
@@ -41,6 +43,12 @@ def import_row(table_import: TableImport) -> Row:
     return Row(import_key(table_import.import_id), _encoder.encode(table_import))
 
 
+def bulk_operation_row(operation: BulkOperation) -> Row:
+    """The row that holds a bulk operation's record."""
+    key = key_layout.BULK_OPERATION + operation.operation_id.encode()
+    return Row(key, _encoder.encode(operation))
+
+
 async def load_exports(view: View) -> list[TableExport]:
     """All exports, the oldest first."""
     return await _load(view, key_layout.EXPORT, _export_decoder)
@@ -49,6 +57,11 @@ async def load_exports(view: View) -> list[TableExport]:
 async def load_imports(view: View) -> list[TableImport]:
     """All imports, the oldest first."""
     return await _load(view, key_layout.IMPORT, _import_decoder)
+
+
+async def load_bulk_operations(view: View) -> list[BulkOperation]:
+    """All bulk operations, the oldest first."""
+    return await _load(view, key_layout.BULK_OPERATION, _bulk_decoder)
 
 
 async def _load(view: View, prefix: bytes, decoder: msgpack.Decoder[T]) -> list[T]:

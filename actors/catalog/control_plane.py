@@ -1,8 +1,8 @@
 """The read side of the control plane, which bypasses the database actor's mailbox.
 
-Only the actor changes streams, destinations, replays, backups of tables, exports, imports and
-splits; a change is a message through its ``Ref``. Reads here wait for no mailbox. They return
-frozen values of this moment, so no reader can change the actor's state.
+Only the actor changes streams, destinations, replays, backups of tables, exports, imports, bulk
+operations and splits; a change is a message through its ``Ref``. Reads here wait for no mailbox.
+They return frozen values of this moment, so no reader can change the actor's state.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dynactor.actors.splitting.splits import SplitReason
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table import StreamingDestination
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
+from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.transfers.table_import import TableImport
 from dynactor.streams.change_record import ChangeRecord
@@ -124,6 +125,19 @@ class ImportReads(Protocol):
         ...
 
 
+class BulkReads(Protocol):
+    """The bulk operations."""
+
+    @property
+    def operations(self) -> Sequence[BulkOperation]:
+        """The operations of the last 90 days, the newest first, with their present counts."""
+        ...
+
+    def find(self, operation_id: str) -> BulkOperation | None:
+        """The operation with this id, with its present counts, unless it was forgotten."""
+        ...
+
+
 class SplitReads(Protocol):
     """The splits of partitions."""
 
@@ -147,3 +161,4 @@ class ControlPlane(NamedTuple):
     splits: SplitReads
     exports: ExportReads
     imports: ImportReads
+    bulk_operations: BulkReads

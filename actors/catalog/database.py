@@ -42,6 +42,7 @@ from dynactor.actors.table.state import TableState, state_of
 from dynactor.actors.table.table import Table
 from dynactor.actors.table.throttle import ThrottleSettings
 from dynactor.actors.transactions.coordinator import Transactions
+from dynactor.actors.transfers.bulk_operations import CancelBulkOperation, StartBulkPutItems
 from dynactor.actors.transfers.table_exports import ExportTable
 from dynactor.actors.transfers.table_imports import ImportTable
 from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
@@ -56,6 +57,7 @@ from dynactor.model.tables.table import (
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
+from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import burst_balances, catalog
@@ -124,6 +126,7 @@ class Database:
         self.exports = control_plane.exports
         self.imports = control_plane.imports
         self.past_reads = PastReads(store, clock, self.usable_table)
+        self.bulk_operations = control_plane.bulk_operations
         self._splits = control_plane.splits
         self.transactions = Transactions(
             store, clock, settings.account_id, randomness, settings.transaction_delay
@@ -298,6 +301,25 @@ class Database:
             LimitExceededException: too many imports are in progress.
         """
         return await self._ask(ImportTable(definition, request))
+
+    async def start_bulk_put(self, table_name: str, request: dict[str, Any]) -> BulkOperation:
+        """Start to put the items of files into a table.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
+                or deleted.
+            IdempotentParameterMismatchException: the client token was used for another operation.
+            LimitExceededException: too many bulk operations are in progress.
+        """
+        return await self._ask(StartBulkPutItems(table_name, request))
+
+    async def cancel_bulk_operation(self, operation_id: str) -> BulkOperation:
+        """Stop a bulk operation; items that are written stay.
+
+        Raises:
+            ResourceNotFoundException: there is no such operation.
+        """
+        return await self._ask(CancelBulkOperation(operation_id))
 
     async def change_destination(
         self, message: EnableDestination | DisableDestination | UpdateDestination

@@ -2,7 +2,8 @@
 
 Parts that only this actor calls do the work: tables, logs, streams, splits, indexes, time to live,
 destinations, replays, insights, backups of tables, restored tables, exports, imports and disk
-space. The actor sends itself a message when the next phase of one of these is due.
+space. Bulk operations are one more part. The actor sends itself a message when the next phase of
+one of these is due.
 """
 
 from __future__ import annotations
@@ -73,6 +74,12 @@ from dynactor.actors.table.messages import (
 )
 from dynactor.actors.table.state import TableState, state_of
 from dynactor.actors.table.table import Table
+from dynactor.actors.transfers.bulk_operations import (
+    BulkOperations,
+    CancelBulkOperation,
+    EndBulkOperation,
+    StartBulkPutItems,
+)
 from dynactor.actors.transfers.table_exports import ExportTable, TableExports
 from dynactor.actors.transfers.table_imports import ImportTable, TableImports
 from dynactor.model.errors import (
@@ -112,6 +119,7 @@ _OWN_MESSAGES: Final = (
     EndPhase,
     EndReplay,
     EndReclaim,
+    EndBulkOperation,
     CheckDestinations,
 )
 
@@ -202,6 +210,9 @@ class DatabaseActor:
             table_arns=settings.table_arns,
             tell=self._tell_later,
         )
+        self._bulk_operations = BulkOperations(
+            self._owner, environment, tables, buckets, self._tell_later
+        )
         self.control_plane = ControlPlane(
             self._streams,
             self._destinations,
@@ -210,6 +221,7 @@ class DatabaseActor:
             self._splits,
             self._exports,
             self._imports,
+            self._bulk_operations,
         )
         transition_seconds = settings.table_transition_seconds
         self._table_machine = PhaseMachine(
@@ -349,6 +361,7 @@ class DatabaseActor:
         self._check_destinations_later()
         await self._table_backups.resume()
         await self._exports.adopt(self._store.latest)
+        await self._bulk_operations.adopt(self._store.latest)
         await self._space.resume()
 
     async def keep_streams(self) -> float:
@@ -479,9 +492,9 @@ class DatabaseActor:
             case CheckDestinations():
                 await self._check_destinations()
                 return None
-        return await self._handle_table_backup(message)
+        return await self._handle_transfer(message)
 
-    async def _handle_table_backup(self, message: Message[object]) -> object:
+    async def _handle_transfer(self, message: Message[object]) -> object:
         match message:
             case CreateTableBackup():
                 return await self._create_backup(message)
@@ -495,6 +508,13 @@ class DatabaseActor:
                 if table is not None:
                     await self._begin(table)
                 return begun
+            case StartBulkPutItems():
+                return await self._bulk_operations.begin(message)
+            case CancelBulkOperation():
+                return await self._bulk_operations.cancel(message)
+            case EndBulkOperation():
+                await self._bulk_operations.end(message)
+                return None
             case RestoreTable():
                 state = await self._restores.begin(message)
                 await self._begin(self._tables[message.definition.name])

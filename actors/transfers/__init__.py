@@ -1,4 +1,4 @@
-"""Exports of tables into buckets, and imports of files from buckets into new tables.
+"""Exports of tables into buckets, and imports of files from buckets into tables.
 
 An export first makes an internal backup of its table (``actors/backups``), so its files show one
 moment. No view of the store is kept while a slow bucket takes the files. A scan of the backup
@@ -9,4 +9,7 @@ An import fills a table that is CREATING, in the phases of a restored table
 (``actors/backups/restore_phases.py``). No other actor writes to the table, so a scan commits the
 rows of the items directly (``import_rows.py``). The counts go into the heads of the partitions
 together with the next phase. After a crash the rows are dropped and loaded again.
+
+A bulk operation puts the items of files into an existing table (``bulk_put.py``). Its writes go
+through the table's partitions. It does not continue after a crash.
 """

@@ -1,7 +1,8 @@
-"""The files of an import, and what an export's manifests say about them."""
+"""The files of an import or bulk operation, and what an export's manifests say about them."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from msgspec import MsgspecError
@@ -25,6 +26,7 @@ class ImportFile(NamedTuple):
     """A file to import; ``listed`` is its line in a manifest."""
 
     key: str
+    size_bytes: int
     listed: DataFile | None = None
 
 
@@ -36,14 +38,14 @@ async def files_of(bucket: Bucket, prefix: str, input_format: str) -> list[Impor
     Raises:
         BucketError: the bucket can't be read, has no such files, or a manifest is wrong.
     """
-    keys = [each.key for each in await bucket.objects(prefix)]
-    lists = [key for key in keys if _name(key) == f"{manifests.FILES}.json"]
+    sizes = dict(await bucket.objects(prefix))
+    lists = [key for key in sizes if _name(key) == f"{manifests.FILES}.json"]
     if len(lists) > 1:
         raise BucketError(INVALID, f"More than one export has the prefix: {', '.join(lists[:2])}")
     if lists:
-        files = await _exported_files(bucket, lists[0], set(keys), input_format)
+        files = await _exported_files(bucket, lists[0], sizes, input_format)
     else:
-        files = [ImportFile(key) for key in keys if _is_data(key)]
+        files = [ImportFile(key, size) for key, size in sizes.items() if _is_data(key)]
     if not files:
         raise BucketError("S3NoSuchKey", f"No object has the prefix {prefix!r}")
     if len(files) > IMPORT_OBJECTS:
@@ -61,26 +63,27 @@ def _is_data(key: str) -> bool:
 
 
 async def _exported_files(
-    bucket: Bucket, list_key: str, keys: set[str], input_format: str
+    bucket: Bucket, list_key: str, sizes: Mapping[str, int], input_format: str
 ) -> list[ImportFile]:
     folder = list_key.removesuffix(f"{manifests.FILES}.json")
-    data = await _checked(bucket, f"{folder}{manifests.FILES}", keys)
+    data = await _checked(bucket, f"{folder}{manifests.FILES}", sizes)
     try:
         listed = manifests.read_files_manifest(data)
     except MsgspecError as error:
         raise BucketError(INVALID, f"{list_key} is not a list of files: {error}") from error
     summary_key = f"{folder}{manifests.SUMMARY}.json"
-    if summary_key not in keys:
+    if summary_key not in sizes:
         raise BucketError(INVALID, f"The export is not complete: {summary_key} is missing")
     try:
-        summary = manifests.read_summary(await _checked(bucket, summary_key[:-5], keys))
+        summary = manifests.read_summary(await _checked(bucket, summary_key[:-5], sizes))
     except MsgspecError as error:
         raise BucketError(INVALID, f"{summary_key} is not a summary: {error}") from error
     _check_summary(summary, summary_key, listed, input_format)
-    return [ImportFile(_found(each, folder, keys), each) for each in listed]
+    found = [(_found(each, folder, sizes), each) for each in listed]
+    return [ImportFile(key, sizes[key], each) for key, each in found]
 
 
-async def _checked(bucket: Bucket, name: str, keys: set[str]) -> bytes:
+async def _checked(bucket: Bucket, name: str, keys: Collection[str]) -> bytes:
     """The content of a manifest, compared with its checksum if there is one."""
     data = await read_whole(bucket, f"{name}.json")
     for ending in manifests.CHECKSUMS:
@@ -105,7 +108,7 @@ def _check_summary(summary: Summary, key: str, listed: list[DataFile], input_for
         )
 
 
-def _found(listed: DataFile, folder: str, keys: set[str]) -> str:
+def _found(listed: DataFile, folder: str, keys: Collection[str]) -> str:
     """The key of a listed file, which may have been moved together with its manifest."""
     for key in (listed.data_file_s3_key, f"{folder}data/{_name(listed.data_file_s3_key)}"):
         if key in keys:

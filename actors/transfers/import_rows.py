@@ -13,19 +13,19 @@ from itertools import islice
 from typing import Any, Final
 
 import structlog
-from msgspec import json, structs
+from msgspec import structs
 
 from dynactor.actors.derived.outside import Inlet, TransferFailed
 from dynactor.actors.partition.partition_map import PartitionMap
-from dynactor.actors.transfers.import_files import DAMAGED, ImportFile, files_of
+from dynactor.actors.transfers.error_log import ErrorLog
+from dynactor.actors.transfers.import_files import ImportFile, files_of
+from dynactor.actors.transfers.source_records import SourceRecords, lines_or_ion, reporting
 from dynactor.model.errors import SerializationException, ValidationException
 from dynactor.model.transfers.item_reader import ItemReader
-from dynactor.model.transfers.records import BadContent, Csv, Fault, Format, JsonLines, Records
+from dynactor.model.transfers.records import Csv, Fault, Format, Records
 from dynactor.model.transfers.table_import import ImportCounts, TableImport
 from dynactor.storage import codec, key_layout
 from dynactor.storage.buckets.bucket import Bucket, BucketError
-from dynactor.storage.buckets.decompression import BadFile, ReadObject, ZstdMissing
-from dynactor.storage.buckets.ion_records import Ion, IonMissing
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import PartitionHead, TableRecord
 from dynactor.storage.store import Store
@@ -37,8 +37,6 @@ DUPLICATE: Final = "DuplicateKey"
 _TURN_RECORDS: Final = 64
 # Many records share a commit, because each commit waits for the disk.
 _COMMIT_RECORDS: Final = 1_024
-_LOGGED_ERRORS: Final = 10_000
-_LOGGED_BYTES: Final = 1_024
 _TABLE: Final = 0
 
 _Rows = Sequence[tuple[bytes, bytes]]
@@ -71,7 +69,7 @@ class ImportedRows(Inlet):
         self._table_id = record.definition.table_id
         self._partitions = PartitionMap(record.partitions)
         self._sizes: dict[int, list[int]] = {}
-        self._errors: list[bytes] = []
+        self._errors = ErrorLog()
         self._pages: AsyncGenerator[_Rows, None] | None = None
 
     @property
@@ -91,7 +89,7 @@ class ImportedRows(Inlet):
         """Begin with the first file."""
         self.counts = ImportCounts()
         self._sizes = {each.number: [0, 0] for each in self._partitions.ranges}
-        self._errors = []
+        self._errors = ErrorLog()
         self._pages = self._read()
 
     async def rows(self) -> _Rows | None:
@@ -124,42 +122,18 @@ class ImportedRows(Inlet):
                 yield page
 
     async def _read_file(self, bucket: Bucket, file: ImportFile) -> AsyncIterator[_Rows]:
-        reading = ReadObject(bucket, file.key, self._request.get("InputCompressionType", "NONE"))
+        reading = SourceRecords(bucket, file, self._request.get("InputCompressionType", "NONE"))
         before = self.counts.processed_items
-        try:
-            decoded = self._format()
-            async for part in reading.parts():
-                async for page in self._pages_of(file.key, decoded.feed(part)):
+        with reporting(file.key):
+            async for records in reading.parts(self._format()):
+                async for page in self._pages_of(file.key, records):
                     yield page
-            async for page in self._pages_of(file.key, decoded.end()):
-                yield page
-        except (BadFile, BadContent) as error:
-            raise BucketError(DAMAGED, f"{file.key}: {error}") from error
-        except IonMissing:
-            raise BucketError(
-                "FormatNotSupported", "ION needs the extra dynactor[ion] of the server"
-            ) from None
-        except ZstdMissing:
-            raise BucketError(
-                "CompressionNotSupported", "ZSTD needs the extra dynactor[zstd] of the server"
-            ) from None
         self._add(processed_bytes=reading.size_bytes)
-        listed = file.listed
-        if listed is None:
-            return
-        if listed.md5_checksum != reading.md5_checksum:
-            raise BucketError(DAMAGED, f"{file.key}: the checksum of the file is wrong")
-        count = self.counts.processed_items - before
-        if listed.item_count != count:
-            raise BucketError(
-                DAMAGED, f"{file.key} has {count} items, the manifest says {listed.item_count}"
-            )
+        reading.check(self.counts.processed_items - before)
 
     def _format(self) -> Format:
-        if self._request["InputFormat"] == "DYNAMODB_JSON":
-            return JsonLines()
-        if self._request["InputFormat"] == "ION":
-            return Ion()
+        if self._request["InputFormat"] != "CSV":
+            return lines_or_ion(self._request["InputFormat"])
         options: dict[str, Any] = self._request.get("InputFormatOptions", {}).get("Csv", {})
         return Csv(self._types, options.get("Delimiter", ","), options.get("HeaderList"))
 
@@ -191,14 +165,14 @@ class ImportedRows(Inlet):
             processed += 1
             if isinstance(record, Fault):
                 errors += 1
-                self._log(key, record)
+                self._errors.add(key, record)
                 continue
             try:
                 item = read(record.item)
             except (ValidationException, SerializationException) as error:
                 errors += 1
                 name = type(error).__name__
-                self._log(key, Fault(record.line, record.text, name, error.message))
+                self._errors.add(key, Fault(record.line, record.text, name, error.message))
                 continue
             version = SequenceNumber(place_of(item.position), 0).packed()
             row_key = prefix + item.position
@@ -231,7 +205,7 @@ class ImportedRows(Inlet):
     def _count_duplicate(self, key: str, line: int) -> None:
         self._add(duplicates=1)
         message = "An item with this key occurs more than once"
-        self._log(key, Fault(line, b"", DUPLICATE, message))
+        self._errors.add(key, Fault(line, b"", DUPLICATE, message))
 
     def _add(self, **counts: int) -> None:
         self.counts = structs.replace(
@@ -240,30 +214,14 @@ class ImportedRows(Inlet):
 
     # -- errors -------------------------------------------------------------------------------
 
-    def _log(self, key: str, fault: Fault) -> None:
-        if len(self._errors) < _LOGGED_ERRORS:
-            self._errors.append(
-                json.encode(
-                    {
-                        "key": key,
-                        "line": fault.line,
-                        "code": fault.code,
-                        "message": fault.message,
-                        "item": fault.text[:_LOGGED_BYTES].decode(errors="replace"),
-                    }
-                )
-            )
-
     async def _store_errors(self) -> None:
         """Write the log of errors, if there are any."""
         if self.failure is not None:
-            failure = Fault(0, b"", self.failure.code, self.failure.message)
-            self._errors = self._errors[: _LOGGED_ERRORS - 1]
-            self._log("", failure)
-        if not self._errors:
+            self._errors.add_failure(self.failure.code, self.failure.message)
+        data = self._errors.data
+        if not data:
             return
         key = f"imports/{self._import_id}/errors.jsonl"
-        data = b"".join([line + b"\n" for line in self._errors])
         try:
             if self._log_directory is not None:
                 await self._log_directory.put(key, data)

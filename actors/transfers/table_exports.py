@@ -22,6 +22,7 @@ from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.export_files import ExportFiles
+from dynactor.actors.transfers.kept_transfers import KeptTransfers
 from dynactor.model.errors import (
     ExportConflictException,
     InvalidExportTimeException,
@@ -33,20 +34,16 @@ from dynactor.model.errors import (
 from dynactor.model.limits import (
     EXPORTS,
     INCREMENTAL_EXPORT_SECONDS,
-    TRANSFER_SECONDS,
-    TRANSFER_TOKEN_SECONDS,
 )
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
-from dynactor.model.transfers.table_export import TableExport, transfer_id
+from dynactor.model.transfers.table_export import TableExport
 from dynactor.storage import key_layout, transfers
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.store import Row, Store, View
 
 # A client names the present time a moment before its request arrives.
 _PAST_SECONDS: Final = 5.0
-_MILLISECONDS: Final = 1_000
-_SUFFIX_BYTES: Final = 4
 
 _log = structlog.get_logger("actors")
 
@@ -107,7 +104,6 @@ class TableExports:
         self._store = environment.store
         self._clock = environment.clock
         self._supervisor = environment.supervisor
-        self._randomness = environment.randomness
         self._tables = tables
         self._backups = backups
         self._recovery = recovery
@@ -125,28 +121,21 @@ class TableExports:
             stored_phase=lambda export: export.phase,
             tell=tell,
         )
-        self._exports: dict[str, TableExport] = {}
+        self._exports: KeptTransfers[TableExport] = KeptTransfers(
+            environment.clock, environment.randomness, since=lambda one: one.ended_epoch_seconds
+        )
         self._writings: dict[str, _Writing] = {}
 
     # -- for requests -----------------------------------------------------------------------
 
     def find(self, export_id: str) -> TableExport | None:
         """The export with this id, unless it was forgotten."""
-        export = self._exports.get(export_id)
-        return None if export is None or self._is_forgotten(export) else export
+        return self._exports.find(export_id)
 
     @property
     def exports(self) -> list[TableExport]:
         """The exports of the last 90 days, the newest first."""
-        return [
-            self._exports[export_id]
-            for export_id in sorted(self._exports, reverse=True)
-            if not self._is_forgotten(self._exports[export_id])
-        ]
-
-    def _is_forgotten(self, export: TableExport) -> bool:
-        ended = export.ended_epoch_seconds
-        return ended is not None and self._clock.now_epoch_seconds() - ended > TRANSFER_SECONDS
+        return self._exports.listed
 
     # -- for the database's actor -------------------------------------------------------------
 
@@ -154,8 +143,9 @@ class TableExports:
         """Load the stored exports, after the backups; continue those that are in progress."""
         await self.close()
         self.machine.forget()
-        self._exports = {each.export_id: each for each in await transfers.load_exports(view)}
-        for export in list(self._exports.values()):
+        stored = await transfers.load_exports(view)
+        self._exports.load((each.export_id, each) for each in stored)
+        for export in self._exports:
             await self.machine.resume(_subject(export))
 
     async def begin(self, message: ExportTable) -> TableExport:
@@ -169,25 +159,23 @@ class TableExports:
             LimitExceededException: too many exports are in progress.
             StoreError: nothing was changed.
         """
-        same = self._with_same_token(message)
+        conflict = "The client token was used for an export with other parameters"
+        same = self._exports.with_same_token(message.request, ExportConflictException(conflict))
         if same is not None:
             return same
         table = self._tables.get(message.table_name)
         if table is None or table.definition.status in ("CREATING", "DELETING"):
             raise TableNotFoundException(f"Table not found: {message.table_name}")
         # The default end of a period: the answer has it, and the next period begins there.
-        now = int(self._clock.now_epoch_seconds() * _MILLISECONDS) / _MILLISECONDS
+        export_id, now = self._exports.new_id()
         past = await self._past(table, message.request, now)
-        if sum(export.status == "IN_PROGRESS" for export in self._exports.values()) >= EXPORTS:
+        if sum(export.status == "IN_PROGRESS" for export in self._exports) >= EXPORTS:
             raise LimitExceededException(
                 f"Subscriber limit exceeded: Only {EXPORTS} tables can be exported simultaneously"
             )
         is_past = past is not None and past.until_us is None
         exported = past.epoch_us / MICROSECONDS_PER_SECOND if past and is_past else now
         starts = tuple(partition.start for partition in table.record.partitions)
-        export_id = transfer_id(
-            round(now * _MILLISECONDS), self._randomness.randbytes(_SUFFIX_BYTES).hex()
-        )
 
         def export_of(backup: TableBackup) -> TableExport:
             return TableExport(
@@ -263,25 +251,10 @@ class TableExports:
                 "The specified ExportTime is outside of the point in time recovery window"
             ) from None
 
-    def _with_same_token(self, message: ExportTable) -> TableExport | None:
-        token = message.request.get("ClientToken")
-        now = self._clock.now_epoch_seconds()
-        for export in self._exports.values():
-            ended = export.ended_epoch_seconds
-            is_valid = ended is None or now - ended < TRANSFER_TOKEN_SECONDS
-            if token is None or export.request.get("ClientToken") != token or not is_valid:
-                continue
-            if export.table_name == message.table_name and export.request == message.request:
-                return export
-            raise ExportConflictException(
-                "The client token was used for an export with other parameters"
-            )
-        return None
-
     @property
     def used_rows_ids(self) -> set[int]:
         """The rows of the backups that exports in progress still need."""
-        return {each.rows_id for each in self._exports.values() if each.status == "IN_PROGRESS"}
+        return {each.rows_id for each in self._exports if each.status == "IN_PROGRESS"}
 
     async def close(self) -> None:
         """Stop writing files; the next start begins them again."""
@@ -292,7 +265,7 @@ class TableExports:
     # -- phases -----------------------------------------------------------------------------
 
     def _find(self, subject: Subject) -> TableExport | None:
-        for export in self._exports.values():
+        for export in self._exports:
             if export.rows_id == subject.part_id:
                 return export
         return None

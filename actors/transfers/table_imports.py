@@ -5,7 +5,7 @@ Only the database's actor calls methods that change state; any caller may read.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import structlog
 from msgspec import structs
@@ -16,19 +16,16 @@ from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.import_rows import ImportedRows
+from dynactor.actors.transfers.kept_transfers import KeptTransfers
 from dynactor.model.errors import ImportConflictException, LimitExceededException
-from dynactor.model.limits import IMPORTS, TRANSFER_SECONDS, TRANSFER_TOKEN_SECONDS
+from dynactor.model.limits import IMPORTS
 from dynactor.model.tables.table import Restoration, TableDefinition
-from dynactor.model.transfers.table_export import transfer_id
 from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import transfers
 from dynactor.storage.buckets.bucket import Bucket
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Row, View
-
-_MILLISECONDS: Final = 1_000
-_SUFFIX_BYTES: Final = 4
 
 _log = structlog.get_logger("actors")
 
@@ -57,12 +54,13 @@ class TableImports:
     ) -> None:
         self._store = environment.store
         self._clock = environment.clock
-        self._randomness = environment.randomness
         self._tables = tables
         self._table_changes = table_changes
         self._buckets = buckets
         self._log_directory = log_directory
-        self._imports: dict[str, TableImport] = {}
+        self._imports: KeptTransfers[TableImport] = KeptTransfers(
+            environment.clock, environment.randomness, since=self._since
+        )
         # The readers of files of imports in progress.
         self._rows: dict[str, ImportedRows] = {}
 
@@ -70,17 +68,13 @@ class TableImports:
 
     def find(self, import_id: str) -> TableImport | None:
         """The import with this id, with its present counts; None if it was forgotten."""
-        found = self._imports.get(import_id)
-        return None if found is None or self._is_forgotten(found) else self._present(found)
+        found = self._imports.find(import_id)
+        return None if found is None else self._present(found)
 
     @property
     def imports(self) -> list[TableImport]:
         """The imports of the last 90 days, the newest first."""
-        return [
-            self._present(self._imports[import_id])
-            for import_id in sorted(self._imports, reverse=True)
-            if not self._is_forgotten(self._imports[import_id])
-        ]
+        return list(map(self._present, self._imports.listed))
 
     def _present(self, found: TableImport) -> TableImport:
         if found.status != "IN_PROGRESS":
@@ -90,16 +84,17 @@ class TableImports:
         rows = self._rows.get(found.import_id)
         return found if rows is None else structs.replace(found, counts=rows.counts)
 
-    def _is_forgotten(self, found: TableImport) -> bool:
-        since = found.ended_epoch_seconds or found.began_epoch_seconds
-        is_over = self._present(found).status != "IN_PROGRESS"
-        return is_over and self._clock.now_epoch_seconds() - since > TRANSFER_SECONDS
+    def _since(self, found: TableImport) -> float | None:
+        if self._present(found).status == "IN_PROGRESS":
+            return None
+        return found.ended_epoch_seconds or found.began_epoch_seconds
 
     # -- for the database's actor -------------------------------------------------------------
 
     async def adopt(self, view: View) -> None:
         """Load the stored imports, before the phases of their tables are resumed."""
-        self._imports = {each.import_id: each for each in await transfers.load_imports(view)}
+        stored = await transfers.load_imports(view)
+        self._imports.load((each.import_id, each) for each in stored)
 
     async def begin(self, message: ImportTable) -> TableImport:
         """Create the table, still empty, unless the request is a repetition.
@@ -110,17 +105,15 @@ class TableImports:
             ResourceInUseException: the name is in use.
             StoreError: nothing was changed.
         """
-        same = self._with_same_token(message)
+        conflict = "The client token was used for an import with other parameters"
+        same = self._imports.with_same_token(message.request, ImportConflictException(conflict))
         if same is not None:
-            return same
+            return self._present(same)
         if sum(each.status == "IN_PROGRESS" for each in self.imports) >= IMPORTS:
             raise LimitExceededException(
                 f"Subscriber limit exceeded: Only {IMPORTS} tables can be imported simultaneously"
             )
-        now = int(self._clock.now_epoch_seconds() * _MILLISECONDS) / _MILLISECONDS
-        import_id = transfer_id(
-            round(now * _MILLISECONDS), self._randomness.randbytes(_SUFFIX_BYTES).hex()
-        )
+        import_id, now = self._imports.new_id()
         begun: list[TableImport] = []
 
         def rows(definition: TableDefinition) -> list[Row]:
@@ -149,21 +142,6 @@ class TableImports:
         )
         self._imports[import_id] = begun[-1]
         return begun[-1]
-
-    def _with_same_token(self, message: ImportTable) -> TableImport | None:
-        token = message.request.get("ClientToken")
-        now = self._clock.now_epoch_seconds()
-        for each in self.imports if token is not None else ():
-            ended = each.ended_epoch_seconds
-            is_valid = ended is None or now - ended < TRANSFER_TOKEN_SECONDS
-            if each.request.get("ClientToken") != token or not is_valid:
-                continue
-            if each.request == message.request:
-                return each
-            raise ImportConflictException(
-                "The client token was used for an import with other parameters"
-            )
-        return None
 
     # -- for the phases of the table ------------------------------------------------------------
 

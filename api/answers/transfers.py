@@ -1,4 +1,4 @@
-"""Exports and imports of tables: look-up by ARN, and their descriptions."""
+"""Exports, imports and bulk operations: look-up by ARN, lists, and their descriptions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from dynactor.api.requests.shapes import NAME_CHARACTER
 from dynactor.model.errors import (
     ExportNotFoundException,
     ImportNotFoundException,
+    ResourceNotFoundException,
     ValidationException,
 )
 from dynactor.model.limits import TABLE_NAME_CHARACTERS
+from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.transfers.table_import import TableImport
 
 _FEWEST, _MOST = TABLE_NAME_CHARACTERS
 _ARN: Final = re.compile(
     r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:"
-    rf"table/({NAME_CHARACTER}{{{_FEWEST},{_MOST}}})/(export|import)/([0-9a-f-]+)\Z",
+    rf"table/({NAME_CHARACTER}{{{_FEWEST},{_MOST}}})/(export|import|bulk-operation)/([0-9a-f-]+)\Z",
     re.ASCII,
 )
+# A token is hexadecimal, in groups of 16 digits; that of an import has at least 7 of them.
+_TOKEN_BYTES: Final = 56
 # Members of a request that the description of an import or export repeats.
 _OF_IMPORT: Final = (
     "ClientToken",
@@ -32,6 +36,12 @@ _OF_IMPORT: Final = (
     "InputFormat",
     "InputFormatOptions",
     "TableCreationParameters",
+)
+_OF_BULK_OPERATION: Final = (
+    "ClientToken",
+    "InputS3Configuration",
+    "OutputS3Configuration",
+    "MaxWriteRequestUnits",
 )
 _OF_EXPORT: Final = (
     "ClientToken",
@@ -56,6 +66,23 @@ def _without_none(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_none(each) for each in value]
     return value
+
+
+def token_of(last_id: str) -> str:
+    """The NextToken of a page that ends with this import or bulk operation."""
+    return last_id.encode().ljust(_TOKEN_BYTES, b"\x00").hex()
+
+
+def read_token(token: str) -> str:
+    """The id in a NextToken.
+
+    Raises:
+        ValidationException: no page has had this token.
+    """
+    text = bytes.fromhex(token).rstrip(b"\x00")
+    if not text.isascii() or not text.replace(b"-", b"").isalnum():
+        raise ValidationException("Invalid NextToken")
+    return text.decode()
 
 
 def export_arn(database: Database, export: TableExport) -> str:
@@ -180,7 +207,75 @@ def import_description(database: Database, found: TableImport) -> dict[str, Any]
     return description
 
 
-def _times(found: TableImport) -> dict[str, float]:
+def bulk_operation_arn(database: Database, found: BulkOperation) -> str:
+    """The ARN that the server shows for a bulk operation."""
+    return f"{table_arn(database, found.table_name)}/bulk-operation/{found.operation_id}"
+
+
+def find_bulk_operation(database: Database, arn: str) -> BulkOperation:
+    """The bulk operation with this ARN; account and region are ignored.
+
+    Raises:
+        ValidationException: the text is not the ARN of a bulk operation.
+        ResourceNotFoundException: the operation does not exist, or was forgotten.
+    """
+    match = _ARN.match(arn)
+    if match is None or match[2] != "bulk-operation":
+        raise ValidationException("Invalid BulkOperationArn")
+    found = database.bulk_operations.find(match[3])
+    if found is None or found.table_name != match[1]:
+        raise ResourceNotFoundException(
+            f"Requested resource not found: Bulk operation: {arn} not found"
+        )
+    return found
+
+
+def bulk_operation_summary(database: Database, found: BulkOperation) -> dict[str, Any]:
+    """A bulk operation as ListBulkOperations shows it."""
+    return {
+        "BulkOperationArn": bulk_operation_arn(database, found),
+        "BulkOperationStatus": found.status,
+        **_times(found),
+    }
+
+
+def bulk_operation_description(database: Database, found: BulkOperation) -> dict[str, Any]:
+    """The BulkOperationDescription; members that do not apply are left out."""
+    request, progress = found.request, found.progress
+    description: dict[str, Any] = {
+        **bulk_operation_summary(database, found),
+        "TableDetails": [{"TableName": found.table_name, "TableId": found.table_uuid}],
+        **{name: request[name] for name in _OF_BULK_OPERATION if name in request},
+        "PerformanceTier": request.get("PerformanceTier", "STANDARD"),
+        "ProcessedItemCount": progress.processed_items,
+        "FailedItemCount": progress.failed_items,
+        "ProcessedInputBytes": progress.processed_bytes,
+        "BulkOperationUsage": [_bulk_usage(found)],
+    }
+    if progress.total_bytes is not None:
+        description["TotalInputBytes"] = progress.total_bytes
+    if found.failure_code is not None:
+        description |= {"FailureCode": found.failure_code, "FailureMessage": found.failure_message}
+    return description
+
+
+def _bulk_usage(found: BulkOperation) -> dict[str, Any]:
+    usage = found.progress.usage
+    of_indexes = (usage.local_index_bytes, usage.global_index_bytes)
+    members: dict[str, Any] = {
+        "TableName": found.table_name,
+        "BulkPutBytes": usage.table_bytes + sum(sum(sizes.values()) for sizes in of_indexes),
+        "Table": {"BulkPutBytes": usage.table_bytes},
+    }
+    for name, sizes in zip(
+        ("LocalSecondaryIndexes", "GlobalSecondaryIndexes"), of_indexes, strict=True
+    ):
+        if sizes:
+            members[name] = {index: {"BulkPutBytes": size} for index, size in sizes.items()}
+    return members
+
+
+def _times(found: TableImport | BulkOperation) -> dict[str, float]:
     times = {"StartTime": wire_time(found.began_epoch_seconds)}
     if found.ended_epoch_seconds is not None:
         times["EndTime"] = wire_time(found.ended_epoch_seconds)

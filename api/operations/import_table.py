@@ -7,6 +7,7 @@ from msgspec import json
 from dynactor.api.answers import transfers
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.source_format import check_ion
 from dynactor.api.requests.table_request import (
     attribute_definitions,
     given,
@@ -16,7 +17,6 @@ from dynactor.api.requests.table_request import (
 )
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.table_rules import NewTable, define
-from dynactor.storage.buckets.ion_records import Ion, IonMissing
 
 
 class ImportTableInput(structures.Shape, frozen=True):
@@ -34,7 +34,7 @@ async def handle(call: Call[ImportTableInput]) -> bytes:
     """Start an import; the table is ACTIVE once all items and indexes are complete."""
     request, database = call.request, call.database
     if request.InputFormat == "ION":
-        _check_ion()
+        check_ion()
     if request.TableCreationParameters.VectorIndexes:
         raise ValidationException("VectorIndexes are not supported yet")
     if request.InputFormatOptions is not None and request.InputFormat != "CSV":
@@ -42,15 +42,6 @@ async def handle(call: Call[ImportTableInput]) -> bytes:
     definition = define(_new_table(request.TableCreationParameters))
     begun = await database.import_table(definition, transfers.given_members(request))
     return json.encode({"ImportTableDescription": transfers.import_description(database, begun)})
-
-
-def _check_ion() -> None:
-    try:
-        Ion()
-    except IonMissing:
-        raise ValidationException(
-            "InputFormat ION needs the extra dynactor[ion] of the server"
-        ) from None
 
 
 def _new_table(parameters: structures.TableCreationParametersShape) -> NewTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import json
 
@@ -10,11 +10,7 @@ from dynactor.api.answers import transfers
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.errors import ValidationException
 from dynactor.model.limits import LIST_IMPORTS_PAGE
-
-# A token is hexadecimal, in groups of 16 digits, at least 7 of them.
-_TOKEN_BYTES: Final = 56
 
 
 class ListImportsInput(structures.Shape, frozen=True):
@@ -29,7 +25,7 @@ def handle(call: Call[ListImportsInput]) -> bytes:
     """A page of the imports, the newest first; the token has the id of the last one."""
     request, database = call.request, call.database
     name = None if request.TableArn is None else table_name(request.TableArn)
-    before = None if request.NextToken is None else _read_token(request.NextToken)
+    before = None if request.NextToken is None else transfers.read_token(request.NextToken)
     found = [
         each
         for each in database.imports.imports
@@ -40,15 +36,8 @@ def handle(call: Call[ListImportsInput]) -> bytes:
         "ImportSummaryList": [transfers.import_summary(database, each) for each in page]
     }
     if len(page) < len(found):
-        answer["NextToken"] = page[-1].import_id.encode().ljust(_TOKEN_BYTES, b"\x00").hex()
+        answer["NextToken"] = transfers.token_of(page[-1].import_id)
     return json.encode(answer)
-
-
-def _read_token(token: str) -> str:
-    text = bytes.fromhex(token).rstrip(b"\x00")
-    if not text.isascii() or not text.replace(b"-", b"").isalnum():
-        raise ValidationException("Invalid NextToken")
-    return text.decode()
 
 
 OPERATION = Operation("ListImports", ListImportsInput, handle)

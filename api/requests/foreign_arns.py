@@ -39,11 +39,13 @@ _BACKUP_MEMBERS: Final = frozenset({"BackupArn", "ExclusiveStartBackupArn"})
 _TABLE_MEMBERS: Final = ("TableName", "TableArn", "SourceTableArn", "TargetTableName")
 _EXPORT_MEMBER: Final = "ExportArn"
 _IMPORT_MEMBER: Final = "ImportArn"
+_BULK_MEMBER: Final = "BulkOperationArn"
 _MEMBERS: Final = (
     *_TABLE_MEMBERS,
     "ResourceArn",
     _EXPORT_MEMBER,
     _IMPORT_MEMBER,
+    _BULK_MEMBER,
     *sorted(_STREAM_MEMBERS | _BACKUP_MEMBERS),
 )
 
@@ -99,6 +101,10 @@ def _not_found(operation: str, member: str, arn: str) -> DynamoDBError:
         return ExportNotFoundException(f"Export not found: {arn}")
     if member == _IMPORT_MEMBER:
         return ImportNotFoundException(f"Import not found: {arn}")
+    if member == _BULK_MEMBER:
+        return ResourceNotFoundException(
+            f"Requested resource not found: Bulk operation: {arn} not found"
+        )
     if member == "ResourceArn":
         return no_such_resource(arn)
     if operation in _OF_BACKUPS:

@@ -23,10 +23,12 @@ from dynactor.model.limits import (
     BACKUP_NAME_CHARACTERS,
     BUCKET_NAME_CHARACTERS,
     BUCKET_PREFIX_CHARACTERS,
+    BULK_WRITE_UNITS,
     CLIENT_TOKEN_CHARACTERS,
     CSV_HEADER_CHARACTERS,
     KEY_ATTRIBUTE_NAME_BYTES,
     LIST_BACKUPS_PAGE,
+    LIST_BULK_OPERATIONS,
     LIST_CONTRIBUTOR_INSIGHTS_PAGE,
     LIST_EXPORTS_PAGE,
     LIST_IMPORTS_PAGE,
@@ -130,6 +132,9 @@ PartiQLNextToken: TypeAlias = Annotated[str, Meta(min_length=1, max_length=32768
 ImportNextToken: TypeAlias = Annotated[
     str, Meta(min_length=112, max_length=1024, pattern=r"^([0-9a-f]{16})+\Z")
 ]
+BulkOperationNextToken: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=1024, pattern=r"^([0-9a-f]{16})+\Z")
+]
 ClientRequestToken: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=CLIENT_TOKEN_CHARACTERS)
 ]
@@ -140,6 +145,7 @@ Long: TypeAlias = Annotated[int, Meta(ge=-LONG_MOST - 1, le=LONG_MOST), LongRule
 PositiveLong: TypeAlias = Annotated[int, Meta(ge=1, le=LONG_MOST), LongRule()]
 ListExportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_EXPORTS_PAGE)]
 ListImportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_IMPORTS_PAGE)]
+ListBulkOperationsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_BULK_OPERATIONS[1])]
 ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
 BackupsInputLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_BACKUPS_PAGE)]
 ListContributorInsightsLimit: TypeAlias = Annotated[
@@ -165,6 +171,13 @@ ExportViewType: TypeAlias = Literal["NEW_IMAGE", "NEW_AND_OLD_IMAGES"]
 ImportArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
 InputFormat: TypeAlias = Literal["DYNAMODB_JSON", "ION", "CSV"]
 InputCompressionType: TypeAlias = Literal["GZIP", "ZSTD", "NONE"]
+BulkOperationArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
+BulkOperationInputFormat: TypeAlias = Literal["DYNAMODB_JSON", "ION"]
+BulkOperationMaxWriteRequestUnits: TypeAlias = Annotated[
+    int, Meta(ge=BULK_WRITE_UNITS, le=LONG_MOST), LongRule()
+]
+BulkOperationPerformanceTier: TypeAlias = Literal["STANDARD", "ACCELERATED"]
+BulkOutputType: TypeAlias = Literal["ERROR", "CONDITION_CHECK_FAILURE"]
 CsvDelimiter: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1, pattern=r"^[,;:|\t ]\Z")]
 CsvHeader: TypeAlias = Annotated[
     str,

@@ -473,6 +473,27 @@ class S3BucketSourceShape(Shape, frozen=True):
     S3KeyPrefix: shapes.S3Prefix | None = None
 
 
+class InputS3ConfigurationShape(Shape, frozen=True):
+    """The bucket, the prefix and the format of the objects of a bulk operation."""
+
+    S3Bucket: shapes.S3Bucket
+    InputFormat: shapes.BulkOperationInputFormat
+    S3BucketOwner: shapes.S3BucketOwner | None = None
+    S3KeyPrefix: shapes.S3Prefix | None = None
+    InputCompressionType: shapes.InputCompressionType | None = None
+
+
+class OutputS3ConfigurationShape(Shape, frozen=True):
+    """The bucket and the prefix of the output of a bulk operation, and the kinds of output."""
+
+    OutputType: list[shapes.BulkOutputType]
+    S3BucketOwner: shapes.S3BucketOwner | None = None
+    S3Bucket: shapes.S3Bucket | None = None
+    S3KeyPrefix: shapes.S3Prefix | None = None
+    S3SseAlgorithm: shapes.S3SseAlgorithm | None = None
+    S3SseKmsKeyId: shapes.S3SseKmsKeyId | None = None
+
+
 class CsvOptionsShape(Shape, frozen=True):
     """The form of CSV files."""
 

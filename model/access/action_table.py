@@ -48,6 +48,7 @@ ACTIONS: Final[dict[str, Action]] = {
         ("table",),
         ("dynamodb:Attributes", "dynamodb:LeadingKeys", "dynamodb:ReturnConsumedCapacity"),
     ),
+    "CancelBulkOperation": Action(("bulk-operation",), ()),
     "ConditionCheckItem": Action(
         ("table",),
         (
@@ -69,6 +70,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "DeleteTable": Action(("table",), ()),
     "DeleteTableReplica": Action(("table",), ()),
     "DescribeBackup": Action(("backup",), ()),
+    "DescribeBulkOperation": Action(("bulk-operation",), ()),
     "DescribeContinuousBackups": Action(("table",), ()),
     "DescribeContributorInsights": Action(("index", "table"), ()),
     "DescribeEndpoints": Action((), ()),
@@ -104,6 +106,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "ImportTable": Action(("table",), ()),
     "InjectError": Action((), ("dynamodb:FisActionId", "dynamodb:FisTargetArns")),
     "ListBackups": Action((), ()),
+    "ListBulkOperations": Action((), ()),
     "ListContributorInsights": Action((), ()),
     "ListExports": Action((), ()),
     "ListGlobalTables": Action((), ()),
@@ -155,6 +158,7 @@ ACTIONS: Final[dict[str, Action]] = {
     ),
     "SearchVectors": Action(("index", "table"), ()),
     "StartAwsBackupJob": Action(("table",), ()),
+    "StartBulkPutItems": Action(("table",), ()),
     "TagResource": Action(("table",), _KEYS_OF_CREATE_TABLE),
     "UntagResource": Action(("table",), ("aws:TagKeys",)),
     "UpdateAbacStatus": Action((), ()),

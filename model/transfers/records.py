@@ -20,6 +20,7 @@ _END: Final = b"\n"
 _EVEN: Final = 2
 
 UNDECODABLE: Final = "InvalidRecord"
+_NO_MEMBERS: Final[Mapping[str, Any]] = {}
 
 # The default of 128 KB is less than an item may have.
 csv.field_size_limit(_RECORD_BYTES)
@@ -30,11 +31,15 @@ class BadContent(Exception):
 
 
 class Record(NamedTuple):
-    """A record: the number of its first line, its text, and its item, not checked yet."""
+    """A record: the number of its first line, its text, and its item, not checked yet.
+
+    ``members`` are the members beside the item, as in DynamoDB JSON, and may include the item.
+    """
 
     line: int
     text: bytes
     item: dict[str, Any]
+    members: Mapping[str, Any] = _NO_MEMBERS
 
 
 class Fault(NamedTuple):
@@ -105,13 +110,14 @@ class JsonLines(Lines):
     def record(self, number: int, text: bytes) -> Record | Fault:
         """The record of a line of JSON."""
         try:
-            item = self._decode(text)["Item"]
+            members = self._decode(text)
+            item = members["Item"]
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return Fault(number, text, UNDECODABLE, f"The line is not JSON: {error}")
         except (TypeError, KeyError):
             item = None
         if type(item) is dict:
-            return Record(number, text, item)
+            return Record(number, text, item, members)
         message = "The line is not an object with the member Item"
         return Fault(number, text, UNDECODABLE, message)
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.transfers.transfer_names import transfer_folder
+
 ExportPhase: TypeAlias = Literal["COPYING", "WRITING", "COMPLETED", "FAILED"]
 ExportStatus: TypeAlias = Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
-
-_TIME_DIGITS: Final = 14
-
-
-def transfer_id(epoch_milliseconds: int, suffix: str) -> str:
-    """The end of the ARN of an export or import: its time, and 8 hexadecimal digits.
-
-    Source: the examples of the Developer Guide.
-    """
-    return f"{epoch_milliseconds:0{_TIME_DIGITS}}-{suffix}"
 
 
 class TableExport(Struct, frozen=True):
@@ -81,9 +73,7 @@ class TableExport(Struct, frozen=True):
     @property
     def folder(self) -> str:
         """The prefix of the keys of all objects of the export."""
-        prefix = self.request.get("S3Prefix", "").strip("/")
-        folder = f"AWSDynamoDB/{self.export_id}"
-        return f"{prefix}/{folder}" if prefix else folder
+        return transfer_folder(self.request.get("S3Prefix"), self.export_id)
 
     @property
     def manifest_key(self) -> str:

@@ -31,6 +31,9 @@ _LAST: Final = 0x80
 _SYMBOL_TABLE: Final = 0x83
 _SETS: Final = {"$dynamodb_SS": "SS", "$dynamodb_NS": "NS", "$dynamodb_BS": "BS"}
 _NUMBERS: Final = frozenset(("INT", "DECIMAL", "FLOAT"))
+_CONDITION: Final = frozenset(
+    ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
+)
 
 
 class IonMissing(Exception):
@@ -69,7 +72,7 @@ class IonLibrary:
             message = "The value is not a struct with the member Item"
             return Fault(number, text, UNDECODABLE, message)
         try:
-            return Record(number, text, _members(item))
+            return Record(number, text, _members(item), _condition_members(value))
         except _Unsupported as error:
             return Fault(number, text, UNDECODABLE, str(error))
 
@@ -197,6 +200,24 @@ def _kind(value: Any) -> str:
 
 def _members(struct: Any) -> dict[str, Any]:
     return {name: _value(each) for name, each in struct.items()}
+
+
+def _condition_members(struct: Any) -> dict[str, Any]:
+    """The members of a condition beside an item, as in DynamoDB JSON."""
+    members: dict[str, Any] = {}
+    for name, part in struct.items():
+        if name == "ExpressionAttributeValues" and _kind(part) == "STRUCT":
+            members[name] = _members(part)
+        elif name == "ExpressionAttributeNames" and _kind(part) == "STRUCT":
+            members[name] = {alias: _plain(each) for alias, each in part.items()}
+        elif name in _CONDITION:
+            members[name] = _plain(part)
+    return members
+
+
+def _plain(value: Any) -> Any:
+    """A string; other values stay as they are, and are refused later."""
+    return str(value) if _kind(value) == "STRING" else value
 
 
 def _value(value: Any) -> dict[str, Any]:

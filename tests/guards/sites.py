@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from botocore.session import get_session
-
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.operation import DYNAMODB
+from tests.support.clients.service_model import service_model
 
-_MODEL: Final = get_session().get_service_model("dynamodb")
+_MODEL: Final = service_model()
 _NAMING: Final = frozenset({"TableName", "TableArn", "PartiQLStatement"})
 _ELEMENT: Final = "[]"
 _OF_TABLE: Final = "{}"

@@ -71,6 +71,8 @@ _MEMBERS: Final[dict[str, Any]] = {
     "BackupArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{TABLE}/backup/01-abcdefab",
     "ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{TABLE}",
     "StreamArn": "arn:aws:kinesis:us-east-1:000000000000:stream/a-stream",
+    "InputS3Configuration": {"S3Bucket": "a-bucket", "InputFormat": "DYNAMODB_JSON"},
+    "OutputS3Configuration": {"S3Bucket": "a-bucket", "OutputType": ["ERROR"]},
     "Tags": [{"Key": "a", "Value": "b"}],
     "TagKeys": ["a"],
     "TimeToLiveSpecification": {"AttributeName": "expires", "Enabled": True},

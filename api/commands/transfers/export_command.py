@@ -27,7 +27,7 @@ from dynactor.api.commands.transfers.table_reader import TableReader
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.commands.unit_rate import UnitRate
-from dynactor.model.transfers.table_export import transfer_id
+from dynactor.model.transfers.transfer_names import transfer_id
 from dynactor.storage.buckets.bucket import BucketError
 
 DONE: Final = 0

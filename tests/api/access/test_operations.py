@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import pytest
-from botocore.loaders import Loader
 
 from dynactor.actors.catalog.database import Database
 from dynactor.api.access.ask import Asking
@@ -17,6 +16,7 @@ from dynactor.model.access.action_table import ACTIONS
 from tests.support.access.callers import DENIED, Callers
 from tests.support.access.deciding import policy
 from tests.support.access.expected_actions import EXPECTED, PREFIX, Expected
+from tests.support.clients.service_model import service_model
 from tests.support.databases.databases import running_database
 
 CREATE = {
@@ -53,7 +53,7 @@ def operations_of_the_service_models() -> set[str]:
     return {
         name
         for service in ("dynamodb", "dynamodbstreams")
-        for name in Loader().load_service_model(service, "service-2")["operations"]
+        for name in service_model(service).operation_names
     }
 
 

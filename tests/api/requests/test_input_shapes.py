@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import pytest
-from botocore.session import get_session
 from msgspec import Struct
 
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
@@ -17,10 +16,11 @@ from dynactor.api.requests import shapes
 from dynactor.api.requests.hints import Hint, members_of
 from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS
 from dynactor.model.values.json_types import INTEGER_MOST, LONG_MOST
+from tests.support.clients.service_model import service_model
 
 _MODELS = {
-    DYNAMODB: get_session().get_service_model("dynamodb"),
-    DYNAMODB_STREAMS: get_session().get_service_model("dynamodbstreams"),
+    DYNAMODB: service_model("dynamodb"),
+    DYNAMODB_STREAMS: service_model("dynamodbstreams"),
 }
 
 _ONE_MEMBER_MORE = (
@@ -53,13 +53,9 @@ def test_an_input_equals_the_service_model(name: str):
     assert set(found) == {key for key in DIFFERENCES if key[0].split(".")[0] == name}, found
 
 
-# Operations in newer versions of botocore, which may be installed.
-NEWER = {"CancelBulkOperation", "DescribeBulkOperation", "ListBulkOperations", "StartBulkPutItems"}
-
-
 def test_every_operation_of_the_model_is_implemented_or_listed_as_missing():
     of_model = {name for model in _MODELS.values() for name in model.operation_names}
-    assert set(OPERATIONS) | NOT_IMPLEMENTED == of_model | NEWER
+    assert set(OPERATIONS) | NOT_IMPLEMENTED == of_model
     assert not set(OPERATIONS) & NOT_IMPLEMENTED
 
 

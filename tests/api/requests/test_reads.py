@@ -11,6 +11,7 @@ from dynactor.api.requests.reads import is_read
 CHANGES: Final = (
     "BatchExecute",
     "BatchWrite",
+    "Cancel",
     "Create",
     "Delete",
     "Disable",
@@ -20,6 +21,7 @@ CHANGES: Final = (
     "Import",
     "Put",
     "Restore",
+    "Start",
     "Tag",
     "TransactWrite",
     "Untag",

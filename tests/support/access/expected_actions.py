@@ -12,6 +12,7 @@ PREFIX = "arn:aws:dynamodb:us-east-1:000000000000:"
 TABLE = "table/Music"
 ARN = PREFIX + TABLE
 INDEX = f"{TABLE}/index/ByGenre"
+BULK_OPERATION = f"{TABLE}/bulk-operation/01489602797149-73d8d5bc"
 BACKUP = f"{TABLE}/backup/01489602797149-73d8d5bc"
 STREAM = f"{TABLE}/stream/2024-01-01T00:00:00.000"
 KEY = {"Artist": {"S": "Björk"}, "Song": {"S": "Hyperballad"}}
@@ -76,6 +77,9 @@ EXPECTED: dict[str, Expected] = {
         },
         [("BatchWriteItem", TABLE), ("BatchWriteItem", "table/Songs")],
     ),
+    "CancelBulkOperation": Expected(
+        {"BulkOperationArn": PREFIX + BULK_OPERATION}, [("CancelBulkOperation", BULK_OPERATION)]
+    ),
     "CreateBackup": _of_table("CreateBackup", BackupName="nightly"),
     "CreateGlobalTable": _of_global_table("CreateGlobalTable", ReplicationGroup=[]),
     "CreateTable": Expected(
@@ -93,6 +97,9 @@ EXPECTED: dict[str, Expected] = {
     "DeleteResourcePolicy": Expected({"ResourceArn": ARN}, [("DeleteResourcePolicy", TABLE)]),
     "DeleteTable": _of_table("DeleteTable"),
     "DescribeBackup": Expected({"BackupArn": PREFIX + BACKUP}, [("DescribeBackup", BACKUP)]),
+    "DescribeBulkOperation": Expected(
+        {"BulkOperationArn": PREFIX + BULK_OPERATION}, [("DescribeBulkOperation", BULK_OPERATION)]
+    ),
     "DescribeContinuousBackups": _of_table("DescribeContinuousBackups"),
     "DescribeContributorInsights": Expected(
         {"TableName": "Music", "IndexName": "ByGenre"}, [("DescribeContributorInsights", INDEX)]
@@ -160,6 +167,7 @@ EXPECTED: dict[str, Expected] = {
         [("ImportTable", "table/New")],
     ),
     "ListBackups": _of_everything("ListBackups"),
+    "ListBulkOperations": _of_everything("ListBulkOperations"),
     "ListContributorInsights": _of_everything("ListContributorInsights"),
     "ListExports": _of_everything("ListExports"),
     "ListGlobalTables": _of_everything("ListGlobalTables"),
@@ -196,6 +204,11 @@ EXPECTED: dict[str, Expected] = {
     "Scan": Expected({"TableName": "Music", "IndexName": "ByGenre"}, [("Scan", INDEX)]),
     "SearchVectors": Expected(
         {"TableName": "Music", "IndexName": "ByGenre"}, [("SearchVectors", INDEX)]
+    ),
+    "StartBulkPutItems": _of_table(
+        "StartBulkPutItems",
+        InputS3Configuration={"S3Bucket": "bucket", "InputFormat": "DYNAMODB_JSON"},
+        OutputS3Configuration={"S3Bucket": "bucket", "OutputType": ["ERROR"]},
     ),
     "TagResource": Expected(
         {"ResourceArn": ARN, "Tags": [{"Key": "team", "Value": "blue"}]}, [("TagResource", TABLE)]

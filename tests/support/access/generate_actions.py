@@ -41,7 +41,13 @@ class Action(Struct, frozen=True):
 Kinds: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 # Actions that the reference does not have yet.
-NEW: dict[str, Kinds] = {"SearchVectors": (("index", "table"), ())}
+NEW: dict[str, Kinds] = {
+    "CancelBulkOperation": (("bulk-operation",), ()),
+    "DescribeBulkOperation": (("bulk-operation",), ()),
+    "ListBulkOperations": ((), ()),
+    "SearchVectors": (("index", "table"), ()),
+    "StartBulkPutItems": (("table",), ()),
+}
 
 
 def table(service: dict[str, Any]) -> str:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import botocore.session
-from botocore.model import ServiceModel, Shape
+from botocore.model import Shape
 from msgspec import json
 
 from dynactor.storage.store import Store
+from tests.support.clients.service_model import service_model
 from tests.support.databases.databases import running_database
 from tests.support.servers.in_process import InProcessClient
 
@@ -50,7 +50,8 @@ class Transfers:
         """The type and message of the error of an operation."""
         status, answer = await self.client(operation, request)
         assert status == 400, answer
-        return answer["__type"].partition("#")[2], answer["message"]
+        message = answer["message"] if "message" in answer else answer["Message"]
+        return answer["__type"].partition("#")[2], message
 
     async def create(self, name: str = "Thread", items: int = 0) -> None:
         """Create a table with some items."""
@@ -99,6 +100,31 @@ class Transfers:
                     return dict(found)
                 await asyncio.sleep(0)
 
+    async def bulk_put(self, **members: Any) -> dict[str, Any]:
+        """Put the items of files into a table; the description when the operation has ended."""
+        begun = await self("StartBulkPutItems", **bulk_put_request(**members))
+        return await self.bulk_ended(begun["BulkOperationDescription"]["BulkOperationArn"])
+
+    async def bulk_operation(self, arn: str) -> dict[str, Any]:
+        """The present description of a bulk operation."""
+        answer = await self("DescribeBulkOperation", BulkOperationArn=arn)
+        description: dict[str, Any] = answer["BulkOperationDescription"]
+        return description
+
+    async def bulk_ended(self, arn: str) -> dict[str, Any]:
+        """The description of a bulk operation when it has ended."""
+        with anyio.fail_after(_DEADLINE_SECONDS):
+            while True:
+                found = await self.bulk_operation(arn)
+                if found["BulkOperationStatus"] not in ("IN_PROGRESS", "CANCELLING"):
+                    return found
+                await asyncio.sleep(0)
+
+    def bulk_output(self, arn: str, name: str) -> list[dict[str, Any]]:
+        """The lines of an output object of a bulk operation."""
+        path = self.directory / "out" / "AWSDynamoDB" / arn.rpartition("/")[2] / name
+        return [json.decode(line) for line in path.read_bytes().splitlines()]
+
     def write(self, key: str, data: bytes | str) -> Path:
         """Write an object of the bucket."""
         path = self.directory / key
@@ -124,6 +150,22 @@ def import_request(
         "S3BucketSource": {"S3Bucket": BUCKET, "S3KeyPrefix": prefix},
         "InputFormat": "DYNAMODB_JSON",
         "TableCreationParameters": {"TableName": table, **parameters},
+        **members,
+    }
+
+
+def bulk_put_request(table: str = "Thread", **members: Any) -> dict[str, Any]:
+    """A request of StartBulkPutItems; ``input_`` and ``output`` change the configurations."""
+    source = {"S3Bucket": BUCKET, "S3KeyPrefix": "in/", "InputFormat": "DYNAMODB_JSON"}
+    output = {
+        "S3Bucket": BUCKET,
+        "S3KeyPrefix": "out/",
+        "OutputType": ["ERROR", "CONDITION_CHECK_FAILURE"],
+    }
+    return {
+        "TableName": table,
+        "InputS3Configuration": source | members.pop("input_", {}),
+        "OutputS3Configuration": output | members.pop("output", {}),
         **members,
     }
 
@@ -164,8 +206,8 @@ def exported_items(directory: Path, description: Mapping[str, Any]) -> list[dict
 
 def unknown_members(operation: str, answer: Mapping[str, Any]) -> list[str]:
     """The paths of members of an answer that the service model does not have."""
-    model: ServiceModel = botocore.session.get_session().get_service_model("dynamodb")
-    return list(_unknown(model.operation_model(operation).output_shape, answer, operation))
+    shape = service_model().operation_model(operation).output_shape
+    return list(_unknown(shape, answer, operation))
 
 
 def _unknown(shape: Shape, value: Any, path: str) -> list[str]:

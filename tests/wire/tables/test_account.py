@@ -115,6 +115,7 @@ def test_a_stream_has_no_policy(wire: WireClient):
 
 
 NOTHING = {
+    "ListBulkOperations": "BulkOperationsSummaryList",
     "ListExports": "ExportSummaries",
     "ListImports": "ImportSummaryList",
     "ListGlobalTables": "GlobalTables",
@@ -133,6 +134,8 @@ def test_resources_that_nobody_made_are_listed_as_empty(
 @pytest.mark.parametrize(
     ("operation", "members"),
     [
+        ("ListBulkOperations", {"MaxResults": 26}),
+        ("ListBulkOperations", {"NextToken": "of nobody"}),
         ("ListExports", {"MaxResults": 26}),
         ("ListExports", {"MaxResults": 0}),
         ("ListExports", {"NextToken": "of nobody"}),
@@ -163,18 +166,18 @@ def test_the_time_to_live_of_an_unknown_table_is_not_found(wire: WireClient):
 
 
 IMPLEMENTED = frozenset({
-    "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CreateBackup", "CreateTable",
-    "DeleteBackup", "DeleteItem", "DeleteResourcePolicy", "DeleteTable", "DescribeBackup",
-    "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints",
-    "DescribeKinesisStreamingDestination",
-    "DescribeExport", "DescribeImport", "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
-    "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
-    "ExecuteStatement", "ExecuteTransaction", "ExportTableToPointInTime", "GetItem",
-    "GetResourcePolicy", "ImportTable", "ListBackups",
-    "ListContributorInsights", "ListExports", "ListGlobalTables", "ListImports", "ListTables",
-    "ListTagsOfResource", "PutItem", "PutResourcePolicy", "Query",
-    "RestoreTableFromBackup", "RestoreTableToPointInTime", "Scan", "TagResource",
-    "TransactGetItems", "TransactWriteItems", "UntagResource",
+    "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CancelBulkOperation",
+    "CreateBackup", "CreateTable", "DeleteBackup", "DeleteItem", "DeleteResourcePolicy",
+    "DeleteTable", "DescribeBackup", "DescribeBulkOperation", "DescribeContinuousBackups",
+    "DescribeContributorInsights", "DescribeEndpoints", "DescribeExport", "DescribeImport",
+    "DescribeKinesisStreamingDestination", "DescribeLimits", "DescribeTable",
+    "DescribeTimeToLive", "DisableKinesisStreamingDestination",
+    "EnableKinesisStreamingDestination", "ExecuteStatement", "ExecuteTransaction",
+    "ExportTableToPointInTime", "GetItem", "GetResourcePolicy", "ImportTable", "ListBackups",
+    "ListBulkOperations", "ListContributorInsights", "ListExports", "ListGlobalTables",
+    "ListImports", "ListTables", "ListTagsOfResource", "PutItem", "PutResourcePolicy", "Query",
+    "RestoreTableFromBackup", "RestoreTableToPointInTime", "Scan", "StartBulkPutItems",
+    "TagResource", "TransactGetItems", "TransactWriteItems", "UntagResource",
     "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateItem",
     "UpdateKinesisStreamingDestination", "UpdateTable", "UpdateTimeToLive",
 })  # fmt: skip

@@ -1,0 +1,227 @@
+"""Starts, cancels and lists bulk operations.
+
+Only the database's actor calls methods that change state; any caller may read. An operation runs in
+the background until its end, which it reports to the actor. It does not continue after a restart,
+because a repeated write could overwrite a later write of a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+from msgspec import structs
+
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.transfers.bulk_put import BulkPut
+from dynactor.actors.transfers.kept_transfers import KeptTransfers
+from dynactor.model.errors import (
+    IdempotentParameterMismatchException,
+    LimitExceededException,
+    ResourceNotFoundException,
+)
+from dynactor.model.limits import BULK_OPERATIONS
+from dynactor.model.transfers.bulk_operation import BulkOperation, BulkStatus
+from dynactor.storage import transfers
+from dynactor.storage.buckets.open_buckets import Buckets
+from dynactor.storage.store import View
+
+_CANCELED: Final = ("BulkOperationCancelled", "CancelBulkOperation stopped the operation")
+_CRASHED: Final = ("InternalServerError", "The operation failed because of an internal error")
+_RESTARTED: Final = (
+    "InternalServerError",
+    "The server was restarted; start the operation again",
+)
+
+_log = structlog.get_logger("actors")
+
+
+class StartBulkPutItems(Message[BulkOperation], frozen=True):
+    """Put the items of files into a table; ``request`` has the members of the request."""
+
+    table_name: str
+    request: dict[str, Any]
+
+
+class CancelBulkOperation(Message[BulkOperation], frozen=True):
+    """Stop an operation once no write of it is in flight."""
+
+    operation_id: str
+
+
+class EndBulkOperation(Message[None], frozen=True):
+    """The work of an operation has ended."""
+
+    operation_id: str
+
+
+class BulkOperations:
+    """Starts, cancels and lists bulk operations.
+
+    Invariant: every operation in memory is durable. ``tell(seconds, message)`` puts a message into
+    the mailbox of the database's actor.
+    """
+
+    def __init__(
+        self,
+        owner: CatalogOwner,
+        environment: TableEnvironment,
+        tables: Tables,
+        buckets: Buckets,
+        tell: Callable[[float, Message[Any]], None],
+    ) -> None:
+        self._owner = owner
+        self._clock = environment.clock
+        self._supervisor = environment.supervisor
+        self._tables = tables
+        self._buckets = buckets
+        self._tell = tell
+        self._operations: KeptTransfers[BulkOperation] = KeptTransfers(
+            environment.clock, environment.randomness, since=lambda one: one.began_epoch_seconds
+        )
+        # The operations of this process whose end is not stored.
+        self._running: dict[str, BulkPut] = {}
+
+    # -- for requests -----------------------------------------------------------------------
+
+    def find(self, operation_id: str) -> BulkOperation | None:
+        """The operation with this id, with its present counts; None if it was forgotten."""
+        found = self._operations.find(operation_id)
+        return None if found is None else self._present(found)
+
+    @property
+    def operations(self) -> list[BulkOperation]:
+        """The operations that began in the last 90 days, the newest first."""
+        return list(map(self._present, self._operations.listed))
+
+    def _present(self, found: BulkOperation) -> BulkOperation:
+        running = self._running.get(found.operation_id)
+        return found if running is None else structs.replace(found, progress=running.progress)
+
+    # -- for the database's actor -------------------------------------------------------------
+
+    async def adopt(self, view: View) -> None:
+        """Load the stored operations, and end those of an earlier process."""
+        stored = await transfers.load_bulk_operations(view)
+        self._operations.load((each.operation_id, each) for each in stored)
+        for each in stored:
+            if not each.is_over and each.operation_id not in self._running:
+                self._tell(0.0, EndBulkOperation(each.operation_id))
+
+    async def begin(self, message: StartBulkPutItems) -> BulkOperation:
+        """Start an operation, unless the request is a repetition.
+
+        Raises:
+            ResourceNotFoundException: the table does not exist.
+            ResourceInUseException: the table is being created or deleted.
+            IdempotentParameterMismatchException: the token was used with other parameters.
+            LimitExceededException: too many operations are in progress.
+            StoreError: nothing was changed.
+        """
+        conflict = "The client token was used for a bulk operation with other parameters"
+        same = self._operations.with_same_token(
+            message.request, IdempotentParameterMismatchException(conflict)
+        )
+        if same is not None:
+            return self._present(same)
+        definition = self._tables.settled(message.table_name).definition
+        if len(self._running) >= BULK_OPERATIONS:
+            raise LimitExceededException(
+                f"Subscriber limit exceeded: Only {BULK_OPERATIONS} bulk operations can run "
+                "simultaneously"
+            )
+        operation_id, now = self._operations.new_id()
+        operation = BulkOperation(
+            operation_id,
+            definition.name,
+            definition.table_id,
+            definition.uuid,
+            message.request,
+            now,
+        )
+        await self._store(operation)
+        put = BulkPut(operation, self._tables, self._buckets, self._clock)
+        self._running[operation_id] = put
+        self._supervisor.run_in_background(self._run, operation_id, put)
+        return operation
+
+    async def _run(self, operation_id: str, put: BulkPut) -> None:
+        try:
+            await put.run()
+        finally:
+            self._tell(0.0, EndBulkOperation(operation_id))
+
+    async def cancel(self, message: CancelBulkOperation) -> BulkOperation:
+        """Stop an operation; returns it as it was if it is over.
+
+        Raises:
+            ResourceNotFoundException: the operation does not exist, or was forgotten.
+            StoreError: nothing was changed.
+        """
+        found = self._operations.find(message.operation_id)
+        if found is None:
+            raise ResourceNotFoundException("The bulk operation does not exist")
+        if found.status == "IN_PROGRESS":
+            found = structs.replace(found, status="CANCELLING")
+            await self._store(found)
+            put = self._running.get(found.operation_id)
+            if put is not None:
+                put.cancel()
+        return found
+
+    async def end(self, message: EndBulkOperation) -> None:
+        """Store the end of an operation, unless it is stored.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        found = self._operations[message.operation_id]
+        if found.is_over:
+            return
+        put = self._running.get(found.operation_id)
+        status, reason = _outcome(found, put)
+        over = structs.replace(
+            self._present(found),
+            status=status,
+            ended_epoch_seconds=self._clock.now_epoch_seconds(),
+            failure_code=None if reason is None else reason[0],
+            failure_message=None if reason is None else reason[1],
+        )
+        await self._store(over)
+        self._running.pop(found.operation_id, None)
+        is_failed = status == "FAILED"
+        (_log.error if is_failed else _log.info)(
+            "bulk_operation_failed" if is_failed else "bulk_operation_ended",
+            table=over.table_name,
+            operation=over.operation_id,
+            status=status,
+            items=over.progress.processed_items,
+            errors=over.progress.failed_items,
+            code=over.failure_code,
+            reason=over.failure_message,
+        )
+
+    async def _store(self, operation: BulkOperation) -> None:
+        await self._owner.change(puts=[transfers.bulk_operation_row(operation)])
+        self._operations[operation.operation_id] = operation
+
+
+def _outcome(
+    operation: BulkOperation, put: BulkPut | None
+) -> tuple[BulkStatus, tuple[str, str] | None]:
+    """The last status of an operation, and the code and message of a failure."""
+    if put is None:
+        # The operation belongs to an earlier process.
+        is_canceled = operation.status == "CANCELLING"
+        return ("CANCELLED", _CANCELED) if is_canceled else ("FAILED", _RESTARTED)
+    if put.failure is not None:
+        return "FAILED", (put.failure.code, put.failure.message)
+    if not put.is_over:
+        return "FAILED", _CRASHED
+    if put.is_canceled:
+        return "CANCELLED", _CANCELED
+    return "COMPLETED_WITH_ERRORS" if put.progress.failed_items else "COMPLETED", None

@@ -1,0 +1,92 @@
+"""Exports, imports or bulk operations by id: which are still listed, and which have a token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from random import Random
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from dynactor.actors.runtime.clock import Clock
+from dynactor.model.errors import DynamoDBError
+from dynactor.model.limits import TRANSFER_SECONDS, TRANSFER_TOKEN_SECONDS
+from dynactor.model.transfers.transfer_names import transfer_id
+
+_MILLISECONDS: Final = 1_000
+_SUFFIX_BYTES: Final = 4
+
+
+class Transfer(Protocol):
+    """An export, an import or a bulk operation."""
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The members of the request, with their wire names."""
+        ...
+
+
+TransferT = TypeVar("TransferT", bound=Transfer)
+
+
+class KeptTransfers(Generic[TransferT]):
+    """Transfers of one kind, by id. Invariant: every transfer in it is durable.
+
+    ``since`` returns the time from which the period counts in which a transfer is listed and its
+    token is known; None if the period has not begun.
+    """
+
+    def __init__(
+        self, clock: Clock, randomness: Random, since: Callable[[TransferT], float | None]
+    ) -> None:
+        self._clock = clock
+        self._randomness = randomness
+        self._since = since
+        self._by_id: dict[str, TransferT] = {}
+
+    def load(self, transfers: Iterable[tuple[str, TransferT]]) -> None:
+        """Replace all transfers by the stored ones."""
+        self._by_id = dict(transfers)
+
+    def __getitem__(self, an_id: str) -> TransferT:
+        return self._by_id[an_id]
+
+    def __setitem__(self, an_id: str, transfer: TransferT) -> None:
+        self._by_id[an_id] = transfer
+
+    def __iter__(self) -> Iterator[TransferT]:
+        return iter(list(self._by_id.values()))
+
+    def find(self, an_id: str) -> TransferT | None:
+        """The transfer with this id, unless it was forgotten."""
+        found = self._by_id.get(an_id)
+        return None if found is None or self._age(found) > TRANSFER_SECONDS else found
+
+    @property
+    def listed(self) -> list[TransferT]:
+        """The transfers of the last 90 days, the newest first."""
+        newest_first = [self._by_id[an_id] for an_id in sorted(self._by_id, reverse=True)]
+        return [each for each in newest_first if self._age(each) <= TRANSFER_SECONDS]
+
+    def with_same_token(self, request: dict[str, Any], conflict: DynamoDBError) -> TransferT | None:
+        """The transfer that this request repeats; raises ``conflict`` if the requests differ."""
+        token = request.get("ClientToken")
+        if token is None:
+            return None
+        for each in self._by_id.values():
+            if each.request.get("ClientToken") == token:
+                if self._age(each) >= TRANSFER_TOKEN_SECONDS:
+                    continue
+                if each.request != request:
+                    raise conflict
+                return each
+        return None
+
+    def new_id(self) -> tuple[str, float]:
+        """A new id, and its time in epoch seconds, in whole milliseconds."""
+        now = int(self._clock.now_epoch_seconds() * _MILLISECONDS) / _MILLISECONDS
+        suffix = self._randomness.randbytes(_SUFFIX_BYTES).hex()
+        return transfer_id(round(now * _MILLISECONDS), suffix), now
+
+    def _age(self, transfer: TransferT) -> float:
+        """The seconds that count of the period; none if it has not begun."""
+        since = self._since(transfer)
+        return 0.0 if since is None else self._clock.now_epoch_seconds() - since

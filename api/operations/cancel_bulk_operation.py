@@ -1,0 +1,31 @@
+"""CancelBulkOperation."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from dynactor.api.answers import transfers
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+
+
+class CancelBulkOperationInput(structures.Shape, frozen=True):
+    """The members of CancelBulkOperation."""
+
+    BulkOperationArn: shapes.BulkOperationArn
+
+
+async def handle(call: Call[CancelBulkOperationInput]) -> bytes:
+    """Stop a bulk operation; the answer has the last status if the operation is over."""
+    database = call.database
+    found = transfers.find_bulk_operation(database, call.request.BulkOperationArn)
+    canceled = await database.cancel_bulk_operation(found.operation_id)
+    return json.encode(
+        {
+            "BulkOperationArn": transfers.bulk_operation_arn(database, canceled),
+            "BulkOperationStatus": canceled.status,
+        }
+    )
+
+
+OPERATION = Operation("CancelBulkOperation", CancelBulkOperationInput, handle)

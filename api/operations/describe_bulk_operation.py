@@ -1,0 +1,25 @@
+"""DescribeBulkOperation."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from dynactor.api.answers import transfers
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+
+
+class DescribeBulkOperationInput(structures.Shape, frozen=True):
+    """The members of DescribeBulkOperation."""
+
+    BulkOperationArn: shapes.BulkOperationArn
+
+
+def handle(call: Call[DescribeBulkOperationInput]) -> bytes:
+    """Show a bulk operation, with the counts of this moment."""
+    found = transfers.find_bulk_operation(call.database, call.request.BulkOperationArn)
+    description = transfers.bulk_operation_description(call.database, found)
+    return json.encode({"BulkOperationDescription": description})
+
+
+OPERATION = Operation("DescribeBulkOperation", DescribeBulkOperationInput, handle)

@@ -1,0 +1,42 @@
+"""ListBulkOperations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import json
+
+from dynactor.api.answers import transfers
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.limits import LIST_BULK_OPERATIONS
+
+
+class ListBulkOperationsInput(structures.Shape, frozen=True):
+    """The members of ListBulkOperations."""
+
+    MaxResults: shapes.ListBulkOperationsMaxLimit | None = None
+    NextToken: shapes.BulkOperationNextToken | None = None
+
+
+def handle(call: Call[ListBulkOperationsInput]) -> bytes:
+    """A page of the bulk operations, the newest first; the token has the id of the last one."""
+    request, database = call.request, call.database
+    before = None if request.NextToken is None else transfers.read_token(request.NextToken)
+    found = [
+        each
+        for each in database.bulk_operations.operations
+        if before is None or each.operation_id < before
+    ]
+    page = found[: request.MaxResults or LIST_BULK_OPERATIONS[0]]
+    answer: dict[str, Any] = {
+        "BulkOperationsSummaryList": [
+            transfers.bulk_operation_summary(database, each) for each in page
+        ]
+    }
+    if len(page) < len(found):
+        answer["NextToken"] = transfers.token_of(page[-1].operation_id)
+    return json.encode(answer)
+
+
+OPERATION = Operation("ListBulkOperations", ListBulkOperationsInput, handle)
