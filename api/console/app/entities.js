@@ -16,7 +16,7 @@ import { typeOf } from "./values.js";
  */
 
 const SEPARATORS = /[#|]/;
-// More different sort keys without a separator are values rather than names.
+// More different values without a separator are not names.
 const MOST_NAMES = 20;
 const MOST_PATTERNS = 3;
 /** The patterns of values that have no name in them. */
@@ -33,14 +33,13 @@ const KINDS = /** @type {const} */ ([
  * @returns {Entity[]} the most frequent first
  */
 export function entitiesOf(items, table) {
+  const own = table.sources[0] ?? { name: "", partition: [], sort: [] };
+  const keys = new Set(table.sources.flatMap((source) => [...source.partition, ...source.sort]));
   const patterns = new Map(
-    [...new Set(table.sources.flatMap((source) => [...source.partition, ...source.sort]))].map(
-      (name) => [name, patternsOf(items, name, table.sources.some(({ sort }) => sort.includes(name)))],
-    ),
+    [...keys].map((name) => [name, patternsOf(items, name, !own.partition.includes(name))]),
   );
   const pattern = (/** @type {Item} */ item, /** @type {string[]} */ names) =>
     names.map((name) => patterns.get(name)?.(item) ?? "").join(" · ");
-  const own = table.sources[0] ?? { name: "", partition: [], sort: [] };
   /** @type {Map<string, Item[]>} */
   const groups = new Map();
   for (const item of items) {
@@ -85,7 +84,7 @@ function placesOf(items, indexes, pattern) {
   for (const { name, partition, sort } of indexes) {
     const keys = [...partition, ...sort];
     const entries = items.filter((item) => keys.every((key) => item[key]));
-    const found = [...new Set(entries.map((item) => pattern(item, keys)))];
+    const found = [...new Set(entries.map((item) => pattern(item, keys)))].sort();
     places[name] = found.length > MOST_PATTERNS ? [...found.slice(0, MOST_PATTERNS), "…"] : found;
   }
   return places;
@@ -96,9 +95,9 @@ function placesOf(items, indexes, pattern) {
  * items share is a name and stays; any other part becomes "…".
  * @param {Item[]} items
  * @param {string} name
- * @param {boolean} isSort sort keys without a separator may be names, such as PROFILE
+ * @param {boolean} mayBeName whether a value without a separator may be a name, such as PROFILE
  */
-function patternsOf(items, name, isSort) {
+function patternsOf(items, name, mayBeName) {
   const counts = new Map();
   const single = new Set();
   for (const item of items) {
@@ -108,7 +107,7 @@ function patternsOf(items, name, isSort) {
     if (parts.length === 1) single.add(text);
     for (const part of new Set(parts)) counts.set(part, (counts.get(part) ?? 0) + 1);
   }
-  const hasNames = isSort && single.size <= MOST_NAMES;
+  const hasNames = mayBeName && single.size <= MOST_NAMES;
   const isName = (/** @type {string} */ part) =>
     counts.get(part) > 1 && /^\p{L}/u.test(part) && kindOf(part) === "text";
   return (/** @type {Item} */ item) => {
