@@ -179,7 +179,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "operations that DynamoDB Local does not know",
-        "DescribeContinuousBackups and DescribeEndpoints answer as DynamoDB does.",
+        "Backups, resource policies and DescribeEndpoints answer as DynamoDB does.",
         lambda difference: difference.local_error == "UnknownOperationException",
     ),
     Kind(
