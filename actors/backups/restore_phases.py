@@ -31,7 +31,7 @@ from dynactor.actors.catalog.phases import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
-from dynactor.actors.derived.scan import TableScan
+from dynactor.actors.derived.phase_scan import PhaseScan
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
@@ -53,7 +53,7 @@ from dynactor.model.tables.table_backup import TableBackupId
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, transfers
 from dynactor.storage.catalog import TableRecord
-from dynactor.storage.store import Row, Store, StoreError
+from dynactor.storage.store import Row, StoreError
 
 _log = structlog.get_logger("actors")
 
@@ -75,37 +75,6 @@ class RestoreTableToTime(Message[TableState], frozen=True):
     definition: TableDefinition
     source_name: str
     epoch_seconds: float | None
-
-
-class _Filling:
-    """The scan that fills a table; ``failure`` says why the backup or import can't be read."""
-
-    def __init__(
-        self,
-        table: Table,
-        items: RestoredItems | ImportedRows,
-        store: Store,
-        pacing: Pacing,
-        over: Callable[[], None],
-    ) -> None:
-        definition = table.definition
-        assert definition.restoration is not None
-        self.failure: str | None = None
-        self._over = over
-        self.scan = TableScan(
-            f"filling of {definition.name}",
-            definition.restoration.backup_rows_id,
-            key_layout.filling_cursor(definition.table_id),
-            items,
-            store,
-            ended=over,
-            failed=self._fail,
-            pacing=pacing,
-        )
-
-    def _fail(self, reason: str) -> None:
-        self.failure = reason
-        self._over()
 
 
 class RestorePhases:
@@ -153,7 +122,7 @@ class RestorePhases:
             tell=tell,
         )
         # The running scans, by table id.
-        self._fillings: dict[int, _Filling] = {}
+        self._fillings: dict[int, PhaseScan[RestoredItems | ImportedRows]] = {}
         # By table id: the function that ends the phase INDEXES.
         self._indexes_over: dict[int, Callable[[], None]] = {}
         # The tables and indexes whose next phase the store refused; the phase is retried.
@@ -325,10 +294,18 @@ class RestorePhases:
         return "ITEMS"
 
     async def _fill(self, table: Table, over: Callable[[], None]) -> None:
-        pacing = Pacing(self._tables.consumed_units)
-        items = self._imports.reader(table) if _is_imported(table) else RestoredItems(table)
-        filling = _Filling(table, items, self._store, pacing, over)
-        self._fillings[table.definition.table_id] = filling
+        definition = table.definition
+        assert definition.restoration is not None
+        filling: PhaseScan[RestoredItems | ImportedRows] = PhaseScan(
+            f"filling of {definition.name}",
+            definition.restoration.backup_rows_id,
+            key_layout.filling_cursor(definition.table_id),
+            self._imports.reader(table) if _is_imported(table) else RestoredItems(table),
+            self._store,
+            pacing=Pacing(self._tables.consumed_units),
+            over=over,
+        )
+        self._fillings[definition.table_id] = filling
         self._supervisor.start(filling.scan)
 
     async def _end_items(self, table: Table) -> str | None:

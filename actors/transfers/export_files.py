@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from base64 import b32encode
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
 from msgspec import structs
 
 from dynactor.actors.derived.changes_copy import decoded
-from dynactor.actors.derived.outside import Outlet, TransferFailed
+from dynactor.actors.derived.outside import Outlet
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.transfers import manifests
+from dynactor.actors.transfers.bucket_use import BucketUse
 from dynactor.actors.transfers.manifests import DataFile
 from dynactor.model.transfers.ion_text import line_of
 from dynactor.model.transfers.item_filter import item_filter
@@ -21,7 +21,7 @@ from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec
-from dynactor.storage.buckets.bucket import Bucket, BucketError
+from dynactor.storage.buckets.bucket import Bucket
 from dynactor.storage.buckets.gzip_object import GzipObject
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.store import Row
@@ -34,16 +34,14 @@ _OLD: Final = b',"OldImage":%b'
 _NEW: Final = b',"NewImage":%b'
 
 
-class ExportFiles(Outlet):
+class ExportFiles(BucketUse, Outlet):
     """Writes at least one file for each partition, in the order of the positions.
 
-    ``export`` has the counts and the time of the end after ``finish``. ``failure`` is the error of
-    the bucket, if the bucket has failed.
+    ``export`` has the counts and the time of the end after ``finish``.
     """
 
     def __init__(self, export: TableExport, table_arn: str, buckets: Buckets, clock: Clock) -> None:
         self.export = export
-        self.failure: BucketError | None = None
         self._table_arn = table_arn
         self._buckets = buckets
         self._clock = clock
@@ -196,11 +194,3 @@ class ExportFiles(Outlet):
         file, self._file = self._file, None
         if file is not None:
             await file.abort()
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        try:
-            yield
-        except BucketError as error:
-            self.failure = error
-            raise TransferFailed(error.message) from error

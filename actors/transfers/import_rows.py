@@ -7,8 +7,7 @@ change of each partition. ``heads`` has the counts that the partitions must have
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from msgspec import structs
 
 from dynactor.actors.derived.outside import Inlet, TransferFailed
 from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.transfers.bucket_use import BucketUse
 from dynactor.actors.transfers.error_log import ErrorLog
 from dynactor.actors.transfers.import_files import ImportFile, files_of
 from dynactor.actors.transfers.source_records import SourceRecords, lines_or_ion, reporting
@@ -44,8 +44,8 @@ _Rows = Sequence[tuple[bytes, bytes]]
 _log = structlog.get_logger("actors")
 
 
-class ImportedRows(Inlet):
-    """Reads the files of an import one after another. ``failure`` is the error that ended it."""
+class ImportedRows(BucketUse, Inlet):
+    """Reads the files of an import one after another."""
 
     def __init__(
         self,
@@ -57,7 +57,6 @@ class ImportedRows(Inlet):
     ) -> None:
         """``log_directory`` gets the error log; without it, the bucket of the files."""
         self.counts = ImportCounts()
-        self.failure: BucketError | None = None
         self._import_id = table_import.import_id
         self._request = table_import.request
         self._store = store
@@ -230,11 +229,3 @@ class ImportedRows(Inlet):
                 await self._buckets.named(bucket).put(key, data)
         except BucketError as error:
             _log.warning("import_errors_not_stored", key=key, reason=error.message)
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        try:
-            yield
-        except BucketError as error:
-            self.failure = error
-            raise TransferFailed(error.message) from error

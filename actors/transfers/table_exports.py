@@ -17,7 +17,7 @@ from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.phases import Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
-from dynactor.actors.derived.scan import TableScan
+from dynactor.actors.derived.phase_scan import PhaseScan
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
@@ -40,7 +40,7 @@ from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.storage import key_layout, transfers
 from dynactor.storage.buckets.open_buckets import Buckets
-from dynactor.storage.store import Row, Store, View
+from dynactor.storage.store import Row, View
 
 # A client names the present time a moment before its request arrives.
 _PAST_SECONDS: Final = 5.0
@@ -53,32 +53,6 @@ class ExportTable(Message[TableExport], frozen=True):
 
     table_name: str
     request: dict[str, Any]
-
-
-class _Writing:
-    """The scan that writes the files of an export."""
-
-    def __init__(
-        self, files: ExportFiles, store: Store, pacing: Pacing, over: Callable[[], None]
-    ) -> None:
-        export = files.export
-        self.files = files
-        self.failure: str | None = None
-        self._over = over
-        self.scan = TableScan(
-            f"export {export.export_id} of {export.table_name}",
-            export.rows_id,
-            key_layout.filling_cursor(export.rows_id),
-            files,
-            store,
-            ended=over,
-            failed=self._fail,
-            pacing=pacing,
-        )
-
-    def _fail(self, reason: str) -> None:
-        self.failure = reason
-        self._over()
 
 
 class TableExports:
@@ -124,7 +98,7 @@ class TableExports:
         self._exports: KeptTransfers[TableExport] = KeptTransfers(
             environment.clock, environment.randomness, since=lambda one: one.ended_epoch_seconds
         )
-        self._writings: dict[str, _Writing] = {}
+        self._writings: dict[str, PhaseScan[ExportFiles]] = {}
 
     # -- for requests -----------------------------------------------------------------------
 
@@ -283,20 +257,27 @@ class TableExports:
         files = ExportFiles(
             export, self._table_arns + export.table_name, self._buckets, self._clock
         )
-        pacing = Pacing(self._tables.consumed_units)
-        writing = _Writing(files, self._store, pacing, over)
+        writing = PhaseScan(
+            f"export {export.export_id} of {export.table_name}",
+            export.rows_id,
+            key_layout.filling_cursor(export.rows_id),
+            files,
+            self._store,
+            pacing=Pacing(self._tables.consumed_units),
+            over=over,
+        )
         self._writings[export.export_id] = writing
         self._supervisor.start(writing.scan)
 
     async def _end_files(self, export: TableExport) -> str:
         writing = self._writings[export.export_id]
         if writing.failure is not None:
-            error = writing.files.failure
+            error = writing.sink.failure
             code = "InternalServerError" if error is None else error.code
             phase = await self._fail(export, code, writing.failure)
         else:
             phase = "COMPLETED"
-            done = structs.replace(writing.files.export, phase="COMPLETED")
+            done = structs.replace(writing.sink.export, phase="COMPLETED")
             await self._store_export(done, is_over=True)
             _log.info(
                 "table_exported",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct, to_builtins
 
@@ -97,13 +97,19 @@ def find_export(database: Database, arn: str) -> TableExport:
         ValidationException: the text is not an export's ARN.
         ExportNotFoundException: the export does not exist, or was forgotten.
     """
-    match = _ARN.match(arn)
-    if match is None or match[2] != "export":
-        raise ValidationException("Invalid ExportArn")
-    export = database.exports.find(match[3])
-    if export is None or export.table_name != match[1]:
+    table_name, export_id = _parts_of(arn, "export")
+    export = database.exports.find(export_id)
+    if export is None or export.table_name != table_name:
         raise ExportNotFoundException(f"Export not found: {arn}")
     return export
+
+
+def _parts_of(arn: str, kind: Literal["export", "import"]) -> tuple[str, str]:
+    """The table's name and the id in the ARN of an export or import."""
+    match = _ARN.match(arn)
+    if match is None or match[2] != kind:
+        raise ValidationException(f"Invalid {kind.capitalize()}Arn")
+    return match[1], match[3]
 
 
 def export_summary(database: Database, export: TableExport) -> dict[str, Any]:
@@ -163,11 +169,9 @@ def find_import(database: Database, arn: str) -> TableImport:
         ValidationException: the text is not an import's ARN.
         ImportNotFoundException: the import does not exist, or was forgotten.
     """
-    match = _ARN.match(arn)
-    if match is None or match[2] != "import":
-        raise ValidationException("Invalid ImportArn")
-    found = database.imports.find(match[3])
-    if found is None or found.table_name != match[1]:
+    table_name, import_id = _parts_of(arn, "import")
+    found = database.imports.find(import_id)
+    if found is None or found.table_name != table_name:
         raise ImportNotFoundException(f"Import not found: {arn}")
     return found
 

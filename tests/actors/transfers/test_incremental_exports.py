@@ -113,12 +113,7 @@ async def test_an_incremental_export_has_the_changes_of_its_period(
 ) -> None:
     clock = SetClock()
     async with transferring(tmp_path / "b", clock=clock) as call:
-        await call.create()
-        await call(
-            "UpdateContinuousBackups",
-            TableName="Thread",
-            PointInTimeRecoverySpecification=RECOVERY,
-        )
+        await create_recoverable(call)
         changes = Changes(call, clock, seed)
         await changes.write(60)
         clock.step(1)
@@ -147,15 +142,18 @@ async def test_an_incremental_export_has_the_changes_of_its_period(
         assert {each["ExportType"] for each in listed["ExportSummaries"]} == {"INCREMENTAL_EXPORT"}
 
 
+async def create_recoverable(call: Transfers) -> None:
+    """Create the table with point-in-time recovery."""
+    await call.create()
+    await call(
+        "UpdateContinuousBackups", TableName="Thread", PointInTimeRecoverySpecification=RECOVERY
+    )
+
+
 async def test_an_incremental_export_has_the_documented_layout(tmp_path: Path) -> None:
     clock = SetClock()
     async with transferring(tmp_path / "b", clock=clock) as call:
-        await call.create()
-        await call(
-            "UpdateContinuousBackups",
-            TableName="Thread",
-            PointInTimeRecoverySpecification=RECOVERY,
-        )
+        await create_recoverable(call)
         begin = clock.now_epoch_seconds()
         await call("PutItem", TableName="Thread", Item=item(1))
         clock.step(_QUARTER)
@@ -179,12 +177,7 @@ async def test_an_incremental_export_has_the_documented_layout(tmp_path: Path) -
 async def test_the_next_period_begins_where_an_export_without_an_end_ends(tmp_path: Path) -> None:
     clock = TickingClock()
     async with transferring(tmp_path / "b", clock=clock) as call:
-        await call.create()
-        await call(
-            "UpdateContinuousBackups",
-            TableName="Thread",
-            PointInTimeRecoverySpecification=RECOVERY,
-        )
+        await create_recoverable(call)
         begin = clock.now_epoch_seconds()
         clock.step(_QUARTER)
         clock.is_ticking = True
@@ -215,12 +208,7 @@ async def test_other_periods_are_refused(
 ) -> None:
     clock = SetClock()
     async with transferring(tmp_path / "b", clock=clock) as call:
-        await call.create()
-        await call(
-            "UpdateContinuousBackups",
-            TableName="Thread",
-            PointInTimeRecoverySpecification=RECOVERY,
-        )
+        await create_recoverable(call)
         clock.step(3_600)
         now = clock.now_epoch_seconds()
         refusal = await call.refused(
