@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 
-import anyio
 import pytest
 from msgspec import structs
 
@@ -32,11 +31,12 @@ from tests.support.databases.recovered import (
     NAME,
     History,
     enable_recovery,
-    record_times,
+    transactions_apart,
     trim,
+    wait_held,
+    write_in_flight,
 )
 from tests.support.databases.splitting import halve
-from tests.support.databases.transacting import transact
 from tests.support.servers.in_process import InProcessClient
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
@@ -193,20 +193,9 @@ async def _compare(database: Database, history: History, epoch_seconds: float) -
 async def test_transactions_are_read_whole() -> None:
     clock = TickingClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
-        table = database.table(NAME)
-        await enable_recovery(database)
-        clock.is_ticking = True
-        keys = [thread(f"f{number}", "s") for number in range(12)]
-        for number in range(3):
-            items = [{**key, "votes": {"N": str(number)}} for key in keys]
-            await transact(database, *((table, put(item)) for item in items))
-        await transact(database, *((table, Delete(key)) for key in keys))
-        clock.is_ticking = False
-        times = sorted(set(await record_times(store, table)))
-        assert len(times) > 12, "the parts of transactions have different times"
-        for time_us in times:
-            read = PastClient(database, time_us / 1e6)
+        keys, times = await transactions_apart(database, store, clock)
+        for time in times:
+            read = PastClient(database, time)
             found = await read.items("Scan")
             assert len(found) in (0, 12)
             # The items are deleted, so the logs are searched for each.
@@ -254,22 +243,10 @@ async def test_a_write_in_flight_before_the_time_is_read() -> None:
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store, clock) as database:
-            await database.create_table(table_definition())
-            await enable_recovery(database)
-            store.hold_syncs()
-            written = thread("f", "s")
-            writing = asyncio.ensure_future(database.table(NAME).write(put(written)))
-            with anyio.fail_after(60):
-                while store.held_count < 1:
-                    await asyncio.sleep(0)
-            clock.step(1)
-            read = PastClient(database, clock.now_epoch_seconds())
-            reading = asyncio.ensure_future(read.get("f", "s"))
-            with anyio.fail_after(60):
-                while store.held_count < 2 and not reading.done():
-                    await asyncio.sleep(0)
-            await store.release_syncs()
-            await writing
+            async with write_in_flight(store, database, clock) as written:
+                read = PastClient(database, clock.now_epoch_seconds())
+                reading = asyncio.ensure_future(read.get("f", "s"))
+                await wait_held(store, 2, unless=reading)
             assert await reading == written
 
 

@@ -19,8 +19,6 @@ from dynactor.model.errors import (
     TableInUseException,
 )
 from dynactor.model.keys import key as keys
-from dynactor.model.values.item import Item
-from dynactor.model.writes.write import Delete
 from tests.support.databases.backed_up import (
     CutStore,
     WithoutCursors,
@@ -46,11 +44,13 @@ from tests.support.databases.recovered import (
     rebuilt,
     record_times,
     restore_to,
+    transactions_apart,
     trim,
     wait_active,
+    wait_held,
+    write_in_flight,
 )
 from tests.support.databases.splitting import halve
-from tests.support.databases.transacting import transact
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
@@ -114,19 +114,9 @@ def _is_restoring_any(database: Database) -> bool:
 async def test_transactions_are_restored_whole() -> None:
     clock = TickingClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
-        table = database.table(NAME)
-        await enable_recovery(database)
-        clock.is_ticking = True
-        keys = [thread(f"f{number}", "s") for number in range(12)]
-        for number in range(3):
-            await transact(database, *((table, put({**key, **_votes(number)})) for key in keys))
-        await transact(database, *((table, Delete(key)) for key in keys))
-        clock.is_ticking = False
-        times = sorted(set(await record_times(store, table)))
-        assert len(times) > 12, "the parts of transactions have different times"
-        for number, time_us in enumerate(times):
-            await restore_to(database, time_us / 1e6, f"Restored{number}")
+        keys, times = await transactions_apart(database, store, clock)
+        for number, time in enumerate(times):
+            await restore_to(database, time, f"Restored{number}")
             copy = await wait_active(database, f"Restored{number}")
             found = await items_of(store, copy)
             assert len(found) in (0, len(keys))
@@ -134,30 +124,15 @@ async def test_transactions_are_restored_whole() -> None:
             await database.delete_table(copy.definition.name)
 
 
-def _votes(number: int) -> Item:
-    return {"votes": {"N": str(number)}}
-
-
 async def test_a_write_before_the_time_is_restored_although_it_was_not_durable_yet() -> None:
     clock = SetClock()
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store, clock) as database:
-            await database.create_table(table_definition())
-            await enable_recovery(database)
-            store.hold_syncs()
-            written = thread("f", "s")
-            writing = asyncio.ensure_future(database.table(NAME).write(put(written)))
-            with anyio.fail_after(60):
-                while store.held_count < 1:
-                    await asyncio.sleep(0)
-            clock.step(1)
-            restoring = asyncio.ensure_future(restore_to(database, clock.now_epoch_seconds()))
-            with anyio.fail_after(60):
-                while store.held_count < 2:
-                    await asyncio.sleep(0)
-            await store.release_syncs()
-            await asyncio.gather(writing, restoring)
+            async with write_in_flight(store, database, clock) as written:
+                restoring = asyncio.ensure_future(restore_to(database, clock.now_epoch_seconds()))
+                await wait_held(store, 2, unless=restoring)
+            await restoring
             copy = await wait_active(database, "Restored")
             assert list((await items_of(store, copy)).values()) == [written]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 from msgspec import structs
@@ -26,10 +26,19 @@ from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Store
 from dynactor.streams import change_log
 from tests.support.databases.backed_up import indexed_definition, rows_of, wait_followed
-from tests.support.databases.databases import SetClock, put, thread
+from tests.support.databases.databases import (
+    SetClock,
+    TickingClock,
+    put,
+    table_definition,
+    thread,
+)
 from tests.support.databases.expiry import switch, until_items, until_status
 from tests.support.databases.splitting import halve
 from tests.support.databases.transacting import transact
+from tests.support.stores.faulty_store import FaultyStore
+
+T = TypeVar("T")
 
 NAME: Final = "Thread"
 _DEADLINE_SECONDS: Final = 60
@@ -83,6 +92,58 @@ async def record_times(store: Store, table: Table) -> list[int]:
         )
         found += [record.commit_time_us for record in records]
     return found
+
+
+async def transactions_apart(
+    database: Database, store: Store, clock: TickingClock
+) -> tuple[list[Item], list[float]]:
+    """Put and delete items by transactions whose parts have different times.
+
+    Returns:
+        The keys of the items, and the times of all changes.
+    """
+    await database.create_table(table_definition())
+    table = database.table(NAME)
+    await enable_recovery(database)
+    clock.is_ticking = True
+    keys = [thread(f"f{number}", "s") for number in range(12)]
+    for number in range(3):
+        items = [{**key, "votes": {"N": str(number)}} for key in keys]
+        await transact(database, *((table, put(item)) for item in items))
+    await transact(database, *((table, Delete(key)) for key in keys))
+    clock.is_ticking = False
+    times = sorted(set(await record_times(store, table)))
+    assert len(times) > len(keys), "the parts of transactions have different times"
+    return keys, [time_us / 1e6 for time_us in times]
+
+
+@asynccontextmanager
+async def write_in_flight(
+    store: FaultyStore, database: Database, clock: SetClock
+) -> AsyncIterator[Item]:
+    """A new table with a write that is not durable yet, a second ago; yields its item.
+
+    After the context, the write is durable.
+    """
+    await database.create_table(table_definition())
+    await enable_recovery(database)
+    store.hold_syncs()
+    written = thread("f", "s")
+    writing = asyncio.ensure_future(database.table(NAME).write(put(written)))
+    await wait_held(store, 1)
+    clock.step(1)
+    yield written
+    await store.release_syncs()
+    await writing
+
+
+async def wait_held(
+    store: FaultyStore, count: int, unless: asyncio.Future[T] | None = None
+) -> None:
+    """Wait until a store holds this many syncs, or until a future is done."""
+    with anyio.fail_after(_DEADLINE_SECONDS):
+        while store.held_count < count and not (unless is not None and unless.done()):
+            await asyncio.sleep(0)
 
 
 def _name(item: Mapping[str, object]) -> str:
