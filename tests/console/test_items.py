@@ -67,7 +67,7 @@ def test_the_list_of_tables_leads_to_the_items_of_a_customer(console: Console):
     page.get_by_label("customer =").fill("customer-1")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("status")).to_contain_text("20 items of 20 read")
-    page.locator(".explanation summary").click()
+    page.locator(".explanation > summary").click()
     expect(page.locator(".explanation")).to_contain_text("rounded to")
     # The address has the whole view.
     page.reload()
