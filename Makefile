@@ -134,10 +134,11 @@ crash: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/crash --rounds $(or $(ROUNDS),100) \
 		-o faulthandler_timeout=3600 $(ARGS)
 
-# Random histories of a table with point-in-time recovery; each is restored to five times, and
-# equals its model. ARGS="--store postgresql" runs them on PostgreSQL.
+# Random histories of a table with point-in-time recovery; each is restored to five times, and read
+# as it was at six. The items equal those of a model. ARGS="--store postgresql" runs them on PostgreSQL.
 recoveries: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/actors/backups/test_point_in_time.py \
+		tests/actors/backups/test_past_reads.py \
 		--rounds $(or $(ROUNDS),200) -o faulthandler_timeout=3600 $(ARGS)
 
 # 50,000 writes during five kills and a minute without the broker, and long outages, ROUNDS times;

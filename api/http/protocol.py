@@ -484,6 +484,7 @@ class Protocol:
             _check_access(self.access_control, asked, access_key_id, operation.name, call)
         if as_of.HEADER in request.headers:
             call = asked.call = as_of.dated(operation, call)
+            asked.explanations = {**asked.explanations, **as_of.answer_headers(call)}
         return operation.handle(call)
 
     def _failure(

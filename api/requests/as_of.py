@@ -23,7 +23,8 @@ from dynactor.model.page import Page
 # In lower case, as the names of a call's headers.
 HEADER: Final = "x-dynactor-as-of"
 
-_NAME: Final = "X-Dynactor-As-Of"
+# The header's name in messages and answers.
+NAME: Final = "X-Dynactor-As-Of"
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -35,10 +36,15 @@ def dated(operation: Operation, call: Call[InputT]) -> Call[InputT]:
     """
     if not operation.reads_past:
         raise ValidationException(
-            f"{operation.name} does not support the header {_NAME}: use GetItem, BatchGetItem, "
+            f"{operation.name} does not support the header {NAME}: use GetItem, BatchGetItem, "
             "Query or Scan"
         )
     return structs.replace(call, as_of_epoch_seconds=_epoch_seconds(call.headers[HEADER]))
+
+
+def answer_headers(call: Call[InputT]) -> dict[str, str]:
+    """The header of the answer, with the same time. It shows that the server knows the header."""
+    return {NAME: call.headers[HEADER].strip()}
 
 
 def refuse_consistent(*, consistent: bool | None) -> None:
@@ -48,7 +54,7 @@ def refuse_consistent(*, consistent: bool | None) -> None:
         ValidationException: the read is strongly consistent.
     """
     if consistent:
-        raise ValidationException(f"ConsistentRead is not supported with the header {_NAME}")
+        raise ValidationException(f"ConsistentRead is not supported with the header {NAME}")
 
 
 async def read_page(call: Call[InputT], table: Table, read: ReadRange) -> Page:
@@ -62,7 +68,7 @@ async def read_page(call: Call[InputT], table: Table, read: ReadRange) -> Page:
     refuse_consistent(consistent=read.consistent)
     if read.index is not None and table.definition.local_index(read.index.name) is None:
         raise ValidationException(
-            f"Global secondary indexes are not supported with the header {_NAME}: {read.index.name}"
+            f"Global secondary indexes are not supported with the header {NAME}: {read.index.name}"
         )
     async with past_views(call, [table]) as (past,):
         return await read_past_page(table, read, past)
@@ -85,5 +91,5 @@ def _epoch_seconds(text: str) -> float:
         # The text has the form of a time, and there is no such day or hour.
         pass
     raise ValidationException(
-        f"The header {_NAME} must be a time with its zone, such as 2026-11-22T10:00:00Z"
+        f"The header {NAME} must be a time with its zone, such as 2026-11-22T10:00:00Z"
     )

@@ -800,6 +800,27 @@ ORDERS: Final = (
         ],
     ),
     Fault(
+        "past state is read although its changes may be trimmed meanwhile",
+        "actors/backups/past_reads.py",
+        """\
+                raise unreadable(tables[0].definition.name, error) from error
+        # The end""",
+        """\
+                raise unreadable(tables[0].definition.name, error) from error
+        return
+        # The end""",
+        "tests/actors/backups/test_past_reads.py",
+        ["test_a_read_is_refused_if_its_time_leaves_the_window_meanwhile"],
+    ),
+    Fault(
+        "past state lacks writes in flight at its time",
+        "actors/backups/past_reads.py",
+        "        await (await self._store.commit([]))\n",
+        "",
+        "tests/actors/backups/test_past_reads.py",
+        ["test_a_write_in_flight_before_the_time_is_read"],
+    ),
+    Fault(
         "destination is active before the end of its snapshot is stored",
         "actors/derived/round_follower.py",
         """\

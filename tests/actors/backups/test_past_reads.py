@@ -286,8 +286,8 @@ async def test_reads_outside_of_the_window_are_refused() -> None:
         )
         await enable_recovery(database, days=1)
         await database.table(NAME).write(put(key))
-        for seconds in (-60, 60):
-            message = await PastClient(database, now + seconds).refused("Scan")
+        for time in (now - 60, now + 60, -6.2e10, 2.5e11):
+            message = await PastClient(database, time).refused("Scan")
             assert "the time must be between 2026-11-20T11:45:36.489Z and the present" in message
         clock.step(2 * _DAY)
         await trim(database)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tests.support.clients.clients import WireClient
+from tests.support.clients.lanes import LanesClient
 from tests.support.databases.table_backups import items_of, restored
 from tests.support.tables.tables import (
     definition,
@@ -75,6 +77,23 @@ def wait_restorable(wire: WireClient, name: str) -> float:
         begin = begin or latest
         if latest > begin:
             return latest
+
+
+def test_the_header_of_a_past_read_works_on_all_lanes(
+    wire: WireClient, lanes: LanesClient, recoverable: str
+) -> None:
+    epoch_seconds = wait_restorable(wire, recoverable)
+    before = items_of(wire, recoverable)
+    put(wire, recoverable, 3)
+    time = datetime.fromtimestamp(epoch_seconds, tz=UTC).isoformat()
+    header = {"X-Dynactor-As-Of": time}
+    scan = lanes.send("Scan", {"TableName": recoverable}, header)
+    assert (scan.status, scan.headers["X-Dynactor-As-Of"]) == (200, time)
+    assert sorted(scan.json["Items"], key=repr) == sorted(before, key=repr)
+    write = {"TableName": recoverable, "Key": {"pk": {"S": "p"}, "sk": {"S": "s3"}}}
+    assert lanes.send("DeleteItem", write, header).status == 400
+    malformed = lanes.send("Scan", {"TableName": recoverable}, {"X-Dynactor-As-Of": "now"})
+    assert (malformed.status, malformed.headers["X-Dynactor-As-Of"]) == (400, None)
 
 
 def restore(wire: WireClient, source: str, **members: Any) -> dict[str, Any]:
