@@ -43,10 +43,14 @@ from dynactor.model.writes.write import Put
 from dynactor.storage.buckets.bucket import Bucket, BucketError
 from dynactor.storage.buckets.open_buckets import Buckets
 
-# A page is full with this number of records or write units. The units are fewer than the smallest
-# rate of an operation.
-_PAGE_RECORDS: Final = 64
+# A page is full with this number of records. Large pages wait less often for the disk. Small ones
+# delay requests less.
+_PAGE_RECORDS: Final = 256
+_BUSY_PAGE_RECORDS: Final = 32
+# A page is full with these write units, too. They are fewer than the smallest rate of an operation.
 _PAGE_UNITS: Final = 256
+# Requests wait while a turn's records are checked.
+_TURN_RECORDS: Final = 32
 _FIRST_RETRY_SECONDS: Final = 0.05
 _LONGEST_RETRY_SECONDS: Final = 1.0
 # The failed conditions of one output object.
@@ -105,6 +109,7 @@ class BulkPut:
         self._condition_bytes = self._condition_objects = 0
         self._page: dict[bytes, _Line] = {}
         self._page_records = self._page_units = 0
+        self._most_records = _BUSY_PAGE_RECORDS
         self._reader: tuple[TableDefinition, ItemReader] | None = None
         self._read_before_bytes = 0
         self._source: SourceRecords | None = None
@@ -194,7 +199,10 @@ class BulkPut:
                     await self._write_page(output)
                 self._page[position] = line
                 self._page_units += capacity.write_units(line.put.size_bytes)
-        if self._page_records >= _PAGE_RECORDS or self._page_units >= _PAGE_UNITS:
+        if self._page_records % _TURN_RECORDS == 0:
+            # Let other tasks run.
+            await asyncio.sleep(0)
+        if self._page_records >= self._most_records or self._page_units >= _PAGE_UNITS:
             await self._write_page(output)
 
     def _line(self, key: str, record: Record) -> _Line:
@@ -230,9 +238,8 @@ class BulkPut:
             pause_seconds = min(2 * pause_seconds, _LONGEST_RETRY_SECONDS)
         if self._condition_bytes >= _OBJECT_BYTES:
             await self._store_conditions(output)
-        # Let other tasks run, also after a page of faulty records.
-        await asyncio.sleep(0)
         pause_seconds = self._pacing.seconds_after(loop.time() - began)
+        self._most_records = _BUSY_PAGE_RECORDS if pause_seconds else _PAGE_RECORDS
         if pause_seconds:
             await self._pause(pause_seconds)
 

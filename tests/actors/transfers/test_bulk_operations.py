@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 import zstandard
 from msgspec import json
 
-from tests.support.databases.databases import SetClock
+from dynactor.storage import catalog
+from dynactor.storage.store import Group, StoreError
+from tests.support.databases.databases import HeldStore, SetClock
 from tests.support.databases.transferred import (
     KEYS,
     Transfers,
@@ -22,7 +25,7 @@ from tests.support.databases.transferred import (
     transferring,
     unknown_members,
 )
-from tests.support.stores.store import disk_store
+from tests.support.stores.store import disk_store, memory_store
 
 INDEXED = {
     "AttributeDefinitions": [
@@ -287,7 +290,7 @@ async def test_a_canceled_operation_keeps_what_it_has_written(tmp_path: Path) ->
         call.write("in/a", b"no json\n" + lines(*map(small, range(300))))
         arn = await started(call, MaxWriteRequestUnits=1_024)
         # The clock stands still, so the second page waits.
-        await processed(call, arn, 64)
+        await processed(call, arn, 1)
         canceled = await call("CancelBulkOperation", BulkOperationArn=arn)
         assert canceled == {"BulkOperationArn": arn, "BulkOperationStatus": "CANCELLING"}
         found = await call.bulk_ended(arn)
@@ -306,7 +309,7 @@ async def test_the_deletion_of_the_table_ends_the_operation(tmp_path: Path) -> N
         await call.create()
         call.write("in/a", lines(*map(small, range(300))))
         arn = await started(call, MaxWriteRequestUnits=1_024)
-        await processed(call, arn, 64)
+        await processed(call, arn, 1)
         await call("DeleteTable", TableName="Thread")
         await call.create()
         clock.step(1)
@@ -412,6 +415,77 @@ async def test_operations_are_listed_page_by_page_and_forgotten_after_90_days(
         assert (await call("ListBulkOperations"))["BulkOperationsSummaryList"] == []
 
 
+class RefusingStore(HeldStore):
+    """A store that refuses some commits, or fails to make one durable."""
+
+    refusals = 0
+    failures = 0
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreError("no space left")
+        if self.failures:
+            self.failures -= 1
+            failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            failed.set_exception(StoreError("the sync has failed"))
+            return failed
+        return await super().commit(groups)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "failures", "ending"),
+    [(2, 0, ("COMPLETED", "")), (0, 1, ("FAILED", "InternalServerError"))],
+)
+async def test_only_writes_that_wrote_nothing_are_repeated(
+    tmp_path: Path, refusals: int, failures: int, ending: tuple[str, str]
+) -> None:
+    clock = SetClock()
+    async with memory_store() as own:
+        store = RefusingStore(own)
+        async with transferring(tmp_path / "b", store, clock=clock) as call:
+            await call.create()
+            call.write("in/a", lines(*map(small, range(40))))
+            arn = await started(call, MaxWriteRequestUnits=1_024)
+            await processed(call, arn, 32)
+            store.refusals, store.failures = refusals, failures
+            clock.step(1)
+            assert ended_as(await call.bulk_ended(arn)) == ending
+            assert store.refusals == store.failures == 0
+
+
+async def test_at_most_50_operations_run_at_once(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b", clock=SetClock(), initial_burst_seconds=0) as call:
+        # Without units, the operations wait forever.
+        throughput = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+        settings = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": throughput}
+        await call("CreateTable", TableName="Thread", **KEYS | settings)
+        call.write("in/a", lines(*map(small, range(9))))
+        arns = [await started(call) for _ in range(50)]
+        refusal = await call.refused("StartBulkPutItems", **bulk_put_request())
+        assert refusal[0] == "LimitExceededException"
+        await call("CancelBulkOperation", BulkOperationArn=arns[0])
+        await call.bulk_ended(arns[0])
+        await started(call)
+
+
+async def test_an_operation_continues_when_the_catalog_is_loaded_again(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await call.create()
+        call.write("in/a", lines(*map(small, range(300))))
+        arn = await started(call, MaxWriteRequestUnits=1_024)
+        await processed(call, arn, 1)
+        database = call.client.database
+        await database.actor.adopt(await catalog.load(database._store.latest))
+        clock.step(1)
+        await processed(call, arn, 33)
+        clock.step(1)
+        found = await call.bulk_ended(arn)
+        assert ended_as(found) == ("COMPLETED", "")
+        assert len(await call.items("Thread")) == 300
+
+
 @pytest.mark.embedded_store("a database is opened again over its files")
 async def test_a_restart_ends_the_operations_that_were_running(tmp_path: Path) -> None:
     clock = SetClock()
@@ -425,7 +499,7 @@ async def test_a_restart_ends_the_operations_that_were_running(tmp_path: Path) -
         arns.append((await call.bulk_put())["BulkOperationArn"])
         call.write("in/a", lines(*map(small, range(300))))
         arns.append(await started(call, MaxWriteRequestUnits=1_024))
-        await processed(call, arns[1], 64)
+        first = (await processed(call, arns[1], 1))["ProcessedItemCount"]
     async with (
         disk_store(tmp_path / "data") as store,
         transferring(tmp_path / "b", store, clock=clock) as call,
@@ -437,4 +511,4 @@ async def test_a_restart_ends_the_operations_that_were_running(tmp_path: Path) -
         ]
         assert counts(found[0]) == (1, 0)
         assert "start the operation again" in found[1]["FailureMessage"]
-        assert len(await call.items("Thread")) == 64
+        assert len(await call.items("Thread")) == first < 300
