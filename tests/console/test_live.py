@@ -25,6 +25,9 @@ def use(*partitions: tuple[int, float]) -> dict[str, Any]:
 @pytest.mark.usefixtures("songs_table")
 def test_writes_are_seen_as_they_happen(console: Console, server: Server):
     page = console.open("table/songs/live")
+    title = page.locator(".title-row").first
+    expect(title).to_contain_text("items")
+    before = title.inner_text()
     table = page.get_by_role("region", name="Table", exact=True)
     expect(table).to_contain_text("write units/s")
     with closing(boto3_client(server.endpoint)) as client:
@@ -35,6 +38,8 @@ def test_writes_are_seen_as_they_happen(console: Console, server: Server):
     index = page.get_by_role("region", name="Index by-label", exact=True)
     expect(index).to_contain_text("up to date with the table")
     expect(index).to_contain_text("OLI")
+    # The counts of the title follow, too.
+    expect(title).not_to_have_text(before, timeout=10_000)
 
 
 def test_a_split_is_found_between_two_events(console: Console):

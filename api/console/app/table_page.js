@@ -1,6 +1,6 @@
 // The page of one table, with a tab for each view of it.
 
-import { html } from "../vendor/preact.js";
+import { html, useEffect, useState } from "../vendor/preact.js";
 import { Advice, IndexCost } from "./advice.js";
 import { dynamodb } from "./api.js";
 import { Definition } from "./definition.js";
@@ -11,7 +11,7 @@ import { Live } from "./live.js";
 import { Recovery } from "./recovery.js";
 import { link } from "./route.js";
 import { Stream } from "./stream.js";
-import { Badge, Problem, useLoaded } from "./ui.js";
+import { Badge, Problem, useLoaded, useRepeated } from "./ui.js";
 
 /** @typedef {import("./api.js").Json} Json */
 
@@ -67,6 +67,7 @@ function factsOf(description) {
 const names = (schema, kind) =>
   schema.filter((key) => key["KeyType"] === kind).map((key) => key["AttributeName"]);
 
+const REFRESH_SECONDS = 3;
 const TABS = /** @type {const} */ ([
   ["items", "Items"],
   ["keys", "Keys"],
@@ -84,21 +85,15 @@ const TABS = /** @type {const} */ ([
 export function TablePage({ server, route }) {
   const [, name = "", tab = "items"] = route.path;
   const { data, error, reload } = useLoaded(
-    async (signal) =>
-      factsOf((await dynamodb("DescribeTable", { TableName: name }, { signal })).data["Table"]),
+    async (signal) => factsOf(await descriptionOf(name, { signal })),
     [name],
   );
-  const description = data?.description ?? {};
   return html`<nav class="crumbs" aria-label="Path">
       <a href=${link(["tables"])}>Tables</a> <span aria-hidden="true">/</span>
     </nav>
     <div class="title-row">
       <h1>${name}</h1>
-      ${data &&
-      html`<${Badge} state=${description["TableStatus"]} />
-        <span class="sub"
-          >${count(description["ItemCount"])} items, ${size(description["TableSizeBytes"])}</span
-        >`}
+      ${data && html`<${Counts} table=${data} />`}
     </div>
     <nav class="tabs" aria-label="Views of the table">
       ${TABS.map(
@@ -113,6 +108,30 @@ export function TablePage({ server, route }) {
     </nav>
     <${Problem} error=${error} />
     ${data && html`<${Tab} tab=${tab} table=${data} server=${server} route=${route} reload=${reload} />`}`;
+}
+
+/**
+ * @param {string} name
+ * @param {{signal?: AbortSignal}} [options]
+ * @returns {Promise<Json>}
+ */
+const descriptionOf = async (name, options) =>
+  (await dynamodb("DescribeTable", { TableName: name }, options)).data["Table"];
+
+/**
+ * The state and the size of the table, read again while the page is open. The views keep the
+ * definition that they have, because a new one would start them again.
+ * @param {{table: TableFacts}} properties
+ */
+function Counts({ table }) {
+  const [description, setDescription] = useState(table.description);
+  useEffect(() => setDescription(table.description), [table]);
+  // The views report a failure, so the last counts stay.
+  useRepeated(() => descriptionOf(table.name).then(setDescription, () => {}), REFRESH_SECONDS);
+  return html`<${Badge} state=${description["TableStatus"]} />
+    <span class="sub"
+      >${count(description["ItemCount"])} items, ${size(description["TableSizeBytes"])}</span
+    >`;
 }
 
 /**
