@@ -1,4 +1,4 @@
-"""Which Host headers the server accepts."""
+"""Which Host headers the server accepts, and what pages of other origins may read."""
 
 from __future__ import annotations
 
@@ -56,3 +56,11 @@ def test_other_host_names_are_refused(host: str):
 
 def test_without_a_list_every_name_is_served():
     assert Access(host_names=None).allows_host("example.com")
+
+
+def test_a_page_of_a_configured_origin_may_read_explanations():
+    access = Access(origins=frozenset({"https://app.example.com"}))
+    headers = access.cross_origin_headers("https://app.example.com")
+    exposed = headers["Access-Control-Expose-Headers"].split(", ")
+    assert {"X-Dynactor-Explanation", "X-Dynactor-Access-Explanation"} < set(exposed)
+    assert access.cross_origin_headers("https://other.example.com") == {}
