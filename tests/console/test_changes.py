@@ -90,7 +90,8 @@ def test_a_table_is_restored_to_a_second(console: Console, client: Any, server: 
     expect(page.get_by_role("heading", level=1)).to_have_text("sessions-before")
     assert number_in("sessions-before") == "1"
 
-    page = console.open("table/sessions/recovery")
+    page = console.open("table/sessions/recovery?at=yesterday")
+    expect(form).to_contain_text("the latest time")
     typed = form.get_by_label("Time in UTC")
     restore = form.get_by_role("button", name="Restore to a new table")
     typed.fill("2001-01-01 00:00:00")

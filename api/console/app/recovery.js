@@ -135,7 +135,7 @@ function Switch(properties) {
 /** @param {Properties & {window: Window, given: string}} properties */
 function Restore({ table, server, window: { earliest, latest }, given }) {
   // Null is the latest time, which moves.
-  const [chosen, setChosen] = useState(() => (given ? Number(given) : null));
+  const [chosen, setChosen] = useState(() => (/^\d+$/.test(given) ? Number(given) : null));
   const [typed, setTyped] = useState("");
   const [name, setName] = useState("");
   const [error, setError] = useState(/** @type {unknown} */ (null));
@@ -168,7 +168,7 @@ function Restore({ table, server, window: { earliest, latest }, given }) {
     }
   };
   return html`<form class="panel" aria-label="Restore" onSubmit=${send}>
-    <h2>The table at a time</h2>
+    <h2>Restore to a time</h2>
     <p class="clock">
       <strong>${time(at)}</strong>
       <span class="sub">${localTime(at)} local time</span>
