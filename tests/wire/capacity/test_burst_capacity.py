@@ -113,14 +113,14 @@ def test_boto3_puts_1500_items_to_a_new_table_of_5_units_and_then_5_per_second()
 
         began = time.monotonic()
         at_full_speed = retries(1_500)
-        came_in = int(5 * (time.monotonic() - began))
-        then = retries(came_in + 10)
+        more = 1
+        while not retries(1) and more < 5_000:
+            more += 1
         took_seconds = time.monotonic() - began
 
     assert at_full_speed == 0
-    assert then > 0
-    # The last put may take more units than are left, so it does not count.
-    assert 10 + came_in - 1 <= 5 * took_seconds
+    # The put before the refused one may have taken more units than were left.
+    assert more - 2 <= 5 * took_seconds
 
 
 # -- restarts -------------------------------------------------------------------------------
@@ -181,13 +181,14 @@ def test_after_a_crash_a_table_has_the_last_stored_balance(tmp_path, seconds):
         ("GetItem", {"Key": item("a"), "ConsistentRead": True}, READ_RESERVE),
     ],
 )
-def test_crashes_in_a_row_add_no_units(tmp_path, operation, members, reserve, rounds):
+def test_crashes_in_a_row_add_no_units(tmp_path, pytestconfig, operation, members, reserve):
     """A table must not get units by crashes, whether it is in use or has no units left.
 
     Before each crash a write waits for the disk, so balances that were stored before are durable.
-    After reads, the test writes to another table for that.
+    After reads, the test writes to another table for that. PostgreSQL commits the two side by side,
+    so there a crash may add what was taken since the last but one balance: the reserve.
     """
-    per_round, crashes = 90, rounds or 5
+    per_round, crashes = 90, pytestconfig.getoption("--rounds") or 5
     accepted = 0
     with new_tables_full(data_dir=tmp_path) as served:
         request = {"TableName": served.table(**units(RATE, RATE)), **members}
@@ -200,7 +201,8 @@ def test_crashes_in_a_row_add_no_units(tmp_path, operation, members, reserve, ro
             served.server.kill()
         accepted += answers.count(200)
 
-    assert FULL - crashes * reserve <= accepted <= FULL
+    added = 0 if pytestconfig.getoption("--store") is None else crashes * reserve
+    assert FULL - crashes * reserve <= accepted <= FULL + added
 
 
 def test_repeated_normal_stops_add_no_units(tmp_path):
