@@ -79,7 +79,8 @@ class KeyLimits:
     def __init__(self, tokens: SessionTokens, now: Callable[[], float] = time.monotonic) -> None:
         self._tokens = tokens
         self._now = now
-        self._by_key: dict[str, KeyUse] = {}
+        # The keys of all profiles; None without limits.
+        self._by_key: dict[str, KeyUse | None] = {}
         self._by_user: dict[str, KeyUse] = {}
 
     @property
@@ -92,6 +93,7 @@ class KeyLimits:
         before = self._by_user
         self._by_key, self._by_user = {}, {}
         for profile in profiles:
+            self._by_key[profile.key.access_key_id] = None
             if profile.limits == Limits():
                 continue
             use = before.get(profile.name)
@@ -115,8 +117,10 @@ class KeyLimits:
         Raises:
             ThrottlingException: the key has reached a limit.
         """
-        use = self._by_key.get(access_key_id)
-        if use is None:
+        if access_key_id in self._by_key:
+            # A token is ignored, as the check of the signature ignores it.
+            use = self._by_key[access_key_id]
+        else:
             token = headers.get(TOKEN_HEADER)
             if token is None:
                 return None

@@ -148,6 +148,12 @@ def test_temporary_credentials_count_as_the_key_of_their_user():
     assert [limited.begin() != "" for _ in range(2)] == [False, True]
 
 
+def test_a_token_beside_a_key_of_a_profile_is_ignored():
+    limited = Limited(requests_per_second=1)
+    assert limited.begin(token="dummy", key="AKIDFREE") == ""
+    assert [limited.begin(token="dummy") != "" for _ in range(2)] == [False, True]
+
+
 @pytest.mark.parametrize(
     "setting", ["requests_per_second = 0", "bytes_per_second = inf", "connections = 1.5"]
 )
@@ -223,9 +229,9 @@ async def test_a_connection_of_a_key_counts_until_it_ends(more: tuple[str, ...])
 
 async def test_answers_count_as_bytes():
     async with (
-        serving_with(Gate(), Limits(bytes_per_second=11)) as endpoint,
+        serving_with(Gate(), Limits(bytes_per_second=3)) as endpoint,
         raw_connection(endpoint) as connection,
     ):
-        # A body of 2 bytes, and an answer of 11 bytes.
+        # A body of 2 bytes leaves 1 of 3 bytes. The answer of 11 bytes is paid in 3 seconds.
         assert (await ask(connection)).body == b'{"Text":""}'
         assert (await ask(connection)).status == 400
