@@ -21,6 +21,8 @@ _FORGET_SECONDS: Final = 60.0
 # A condition with more leading keys would restrict little.
 _FEW_KEYS: Final = 10
 _KEY_CHARACTERS: Final = 256
+# Longer than all valid ARNs.
+_ARN_CHARACTERS: Final = 2_048
 _ARN: Final = re.compile(r"arn:aws:dynamodb:[^:]*:[^:]*:")
 _LEADING_KEYS: Final = "dynamodb:leadingkeys"
 
@@ -71,8 +73,10 @@ class RecordedActions:
     def note(self, principal_arn: str, ask: Ask, now_seconds: float | None = None) -> None:
         """Record an action; the time is the monotonic clock's unless it is given.
 
-        Malformed ARNs are left out, because their operations refuse them.
+        Malformed and too long ARNs are left out, because their operations refuse them.
         """
+        if len(ask.resource) > _ARN_CHARACTERS:
+            return
         if _ARN.match(ask.resource) is None and ask.resource != "*":
             return
         now = time.monotonic() if now_seconds is None else now_seconds

@@ -126,6 +126,7 @@ def test_many_resources_become_patterns():
 def test_malformed_resources_are_left_out():
     recorded = RecordedActions()
     recorded.note(ANN, Ask("dynamodb:GetItem", "no ARN", FACTS), 0)
+    recorded.note(ANN, on_table("t" * 2_048), 0)
     recorded.note(ANN, Ask("dynamodb:DescribeLimits", "*", FACTS), 0)
     assert [one.resource for one in recorded.actions(ANN, 0)] == ["*"]
 
