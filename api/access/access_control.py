@@ -92,15 +92,21 @@ class AccessControl:
     ) -> Mapping[str, str]:
         """The header that explains the decision on a request, if its caller asks for it.
 
+        A malformed request has no explanation: ``check`` refuses it.
+
         Raises:
-            UnrecognizedClientException, ExpiredTokenException, ValidationException: see ``check``.
+            UnrecognizedClientException, ExpiredTokenException: see ``check``.
         """
         if not self._explains or not is_wanted(sender.headers.get(_EXPLAIN, "")):
             return NO_EXPLANATIONS
         grants = self.identities.grants(access_key_id, sender.headers, time.time())
         facts = RequestFacts(grants.principal, sender)
         asking = Asking(operation, call.request, call.database, facts)
-        asks = [(ask, resource_policy(asking, ask)) for ask in RULES[operation](asking)]
+        try:
+            asks = [(ask, resource_policy(asking, ask)) for ask in RULES[operation](asking)]
+        except ValidationException:
+            # ``check`` may deny an action before it finds this fault.
+            return NO_EXPLANATIONS
         # Denied actions first.
         asks.sort(
             key=lambda one: (

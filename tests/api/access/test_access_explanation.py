@@ -126,6 +126,15 @@ async def test_only_requests_that_ask_are_explained_and_only_if_the_server_allow
         assert await callers.call("ann", "GetItem", malformed, headers=ASK) == refused
 
 
+async def test_a_malformed_request_gets_the_same_error_with_and_without_an_explanation():
+    tables = {"Notes": {"Keys": [key("bob", "1")]}, "arn:?": {"Keys": [key("ann", "1")]}}
+    async with calling() as callers:
+        denied = await callers.call("ann", "BatchGetItem", {"RequestItems": tables})
+        asked = await callers.call("ann", "BatchGetItem", {"RequestItems": tables}, headers=ASK)
+    assert denied.error == DENIED
+    assert asked == denied
+
+
 TEXTS = st.text(max_size=60) | st.builds(str.__mul__, st.text(min_size=1), st.just(200))
 OUTCOMES = st.builds(StatementOutcome, TEXTS, st.sampled_from(["Allow", "Deny"]), TEXTS)
 DECISIONS = st.builds(
