@@ -277,7 +277,7 @@ async def test_expired_items_that_only_the_source_has_are_no_difference(
 
 
 async def test_a_copy_that_is_still_being_created_is_awaited(tmp_path: Path):
-    async with running_pair(tmp_path, copy_transition_seconds=0.2) as pair:
+    async with running_pair(tmp_path, copy_transition_seconds=1.0) as pair:
         await pair.copy.call("CreateTable", {"TableName": "copy", **KEY})
         described = await pair.copy.call("DescribeTable", {"TableName": "copy"})
         assert described["Table"]["TableStatus"] == "CREATING"
