@@ -36,7 +36,7 @@ class Wanted(Protocol):
 
 
 class Facts(Struct, frozen=True):
-    """The facts about a table, and the server's policies; ``sample`` has some of its items."""
+    """The facts about a table and the server's policies; ``sample`` has some items of the table."""
 
     description: dict[str, Any]
     use: UseAnswer
