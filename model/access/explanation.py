@@ -126,8 +126,10 @@ def warnings(grants: Grants) -> Iterator[str]:
 
 
 def _allows_everything(statement: Statement, principal: Principal) -> bool:
-    if statement.effect == "Deny" or statement.conditions:
+    if statement.effect == "Deny" or statement.conditions or statement.not_resources:
         return False
     compiled = CompiledStatement(statement, principal)
     resource = f"arn:aws:dynamodb:any-region:{principal.account}:{_ANY_TABLE}"
-    return all(compiled.rule(f"dynamodb:{name}", resource) is not None for name in ACTIONS)
+    rules = [compiled.rule(f"dynamodb:{name}", resource) for name in ACTIONS]
+    # A rule has a test if its Resource depends on the request.
+    return all(rule is not None and not rule.tests for rule in rules)

@@ -96,6 +96,8 @@ def test_a_policy_with_leading_keys_that_allows_scans_is_warned_of(
         ({"Effect": "Deny"}, False),
         ({"Action": "dynamodb:Get*"}, False),
         ({"Resource": "arn:aws:dynamodb:*:*:table/a*"}, False),
+        ({"Resource": "arn:aws:dynamodb:*:*:table/${aws:RequestedRegion}*"}, False),
+        ({"NotResource": "arn:aws:dynamodb:*:*:table/a", "Resource": None}, False),
         ({"Condition": {"Bool": {"aws:SecureTransport": "true"}}}, False),
     ],
 )
