@@ -83,6 +83,8 @@ class PastView:
             number = sequence_number.unpack(version)
             change_key = key_layout.change_row(number.partition_number, number.counter)
             (record,) = await self._store.durable().load([change_key])
+            # Other requests wait while records of large items are decoded.
+            await anyio.lowlevel.checkpoint()
             old = None if record is None else change_record.decode(number, record).old
             value = None if old is None else codec.encode(old)
         return None

@@ -18,7 +18,7 @@ from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete
-from dynactor.storage import key_layout
+from dynactor.storage import codec, key_layout
 from tests.support.databases.databases import (
     SetClock,
     TickingClock,
@@ -362,6 +362,31 @@ async def test_the_log_of_other_partitions_is_not_read(monkeypatch: pytest.Monke
         monkeypatch.setattr(log_positions, "read", noting)
         assert await read.get("f40", "s") == thread("f40", "s")
         assert len(set(logs)) <= 2 < len(table.record.log_numbers)
+
+
+async def test_other_tasks_run_while_the_changes_of_an_item_are_followed_back() -> None:
+    clock = SetClock()
+    async with memory_store() as store, running_database(store, clock) as database:
+        await database.create_table(table_definition())
+        table = database.table(NAME)
+        await enable_recovery(database)
+        first = thread("f", "s", votes=0)
+        await table.write(put(first))
+        time = clock.now_epoch_seconds()
+        clock.step(1)
+        for votes in range(1, 51):
+            await table.write(put(thread("f", "s", votes=votes)))
+        row = key_layout.item_row(table.definition, first)
+        turns = 0
+        async with database.past_reads.at(time, [table]) as (past,):
+            reading = asyncio.ensure_future(past.load([row]))
+            while not reading.done():
+                await asyncio.sleep(0)
+                turns += 1
+        (value,) = await reading
+        assert value is not None
+        assert codec.decode(value).item == first
+        assert turns > 50
 
 
 async def test_a_read_is_refused_if_its_time_leaves_the_window_meanwhile() -> None:
