@@ -15,7 +15,8 @@ class Member(Struct, frozen=True):
     """A node. ``incarnation`` is a new text each time that it joins.
 
     ``beat`` rises each second. ``address`` is that of its listener for other nodes. ``is_home``:
-    the node runs the actors of all tables. ``is_leaving``: it is about to stop.
+    the node is the leader, which is the home of all tables without a claim. ``is_leaving``: it is
+    about to stop. ``share`` is the epoch that claims of the node name; 0 if it takes no tables.
     """
 
     name: str
@@ -25,17 +26,38 @@ class Member(Struct, frozen=True):
     version: str
     is_home: bool = False
     is_leaving: bool = False
+    share: int = 0
+
+
+class Claim(Struct, frozen=True, array_like=True):
+    """The home of a table that is not at the leader: the epoch of a node's share.
+
+    ``is_recalled``: the leader asks for the table back. After PostgreSQL has given the share a
+    higher epoch, the claim has no effect any more.
+    """
+
+    epoch: int
+    is_recalled: bool = False
+
+
+class Claims(Struct, frozen=True):
+    """All claims by the names of their tables, and their version, which rises with each change."""
+
+    version: int
+    by_table: dict[str, Claim]
 
 
 class Beat(Struct, frozen=True):
     """The answer to a renewal. ``is_member``: the own row was there, so it was renewed.
 
-    ``owned_epoch`` rises each time that another node becomes the home.
+    ``owned_epoch`` rises each time that another node becomes the home, and ``claims_version`` with
+    each change of a claim.
     """
 
     members: tuple[Member, ...]
     is_member: bool
     owned_epoch: int
+    claims_version: int = 0
 
     @property
     def home(self) -> Member | None:

@@ -40,6 +40,9 @@ class LoadedBalances(NamedTuple):
     balances: Mapping[Resource, Mapping[int, Balance]]
 
 
+# All balances are full.
+NO_BALANCES: Final = LoadedBalances(BalancesHead(), None, {})
+
 _encode = msgpack.Encoder().encode
 _decode_head = msgpack.Decoder(BalancesHead).decode
 _decode = msgpack.Decoder(Balance).decode

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import MsgspecError, Struct, msgpack, structs
 
+from dynactor.model.members import Claim
 from dynactor.model.tables.table import TableDefinition
 from dynactor.storage import key_layout
 from dynactor.storage.store import Damaged, Group, Row, View
@@ -128,6 +129,7 @@ class PartitionHead(Struct, frozen=True):
 _record_decoder = msgpack.Decoder(TableRecord)
 _head_decoder = msgpack.Decoder(CatalogHead)
 _partition_head_decoder = msgpack.Decoder(PartitionHead)
+_claim_decoder = msgpack.Decoder(Claim)
 _encoder = msgpack.Encoder()
 
 
@@ -178,6 +180,26 @@ class Catalog(Struct, frozen=True):
     records: Mapping[str, bytes]
 
 
+async def load_claims(view: View) -> dict[str, Claim]:
+    """The claims of all tables with another home than the leader, by table."""
+    rows = await _rows_by_table(view, *key_layout.CLAIMS)
+    return {name: decode_claim(value) for name, value in rows.items()}
+
+
+async def load_groups(view: View) -> dict[str, str]:
+    """The names of the groups of tables with one home, by table."""
+    rows = await _rows_by_table(view, *key_layout.TABLE_GROUPS)
+    return {name: value.decode() for name, value in rows.items()}
+
+
+async def _rows_by_table(view: View, start: bytes, end: bytes) -> Mapping[str, bytes]:
+    found: dict[str, bytes] = {}
+    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+        found.update((key_layout.table_name(row.key), row.value) for row in rows)
+        start = rows[-1].key + b"\x00"
+    return found
+
+
 async def load(view: View, node: str = "") -> Catalog:
     """Read the catalog.
 
@@ -223,6 +245,21 @@ def _unknown(record: str, error: MsgspecError) -> Damaged:
 def encode_head(head: CatalogHead) -> bytes:
     """The bytes of the catalog's head row."""
     return _encoder.encode(head)
+
+
+def decode_head(data: bytes) -> CatalogHead:
+    """The catalog's head in a row's value."""
+    return _head_decoder.decode(data)
+
+
+def encode_claim(claim: Claim) -> bytes:
+    """The bytes of a claim's row."""
+    return _encoder.encode(claim)
+
+
+def decode_claim(data: bytes) -> Claim:
+    """The claim in a row's value."""
+    return _claim_decoder.decode(data)
 
 
 def encode_record(record: TableRecord) -> bytes:

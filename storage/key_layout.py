@@ -25,6 +25,9 @@
 | ``11`` | the catalog's version, which every change of tables and streams raises |
 | ``12`` node's name | the number of the node's commits of the catalog |
 | ``13`` ``export/`` or ``import/``, id | the record of an export or import |
+| ``14`` | the version of all claims, which every change of a claim raises |
+| ``14`` table name | the claim of the table's home, if it is not the leader |
+| ``15`` table name | the name of the group of tables that have one home |
 | ``80`` + first byte, region, ``/``, access key id, ``00``, rest of a key | a namespace's row |
 
 Numbers are big-endian and have 8 bytes; an index id has 4. Index id 0 is the table itself. The row
@@ -69,6 +72,9 @@ CATALOG_WRITER: Final = b"\x12"
 EXPORT: Final = b"\x13export/"
 IMPORT: Final = b"\x13import/"
 BULK_OPERATION: Final = b"\x13bulk/"
+_CLAIM: Final = b"\x14"
+CLAIMS_VERSION: Final = _CLAIM
+_TABLE_GROUP: Final = b"\x15"
 _NAMESPACE: Final = 0x80
 _NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF
@@ -107,6 +113,8 @@ HEAD_KINDS: Final = frozenset(
         SEPARATION,
         CATALOG_VERSION,
         CATALOG_WRITER,
+        _CLAIM,
+        _TABLE_GROUP,
     )
 )
 CHANGE_KINDS: Final = frozenset((_CHANGE[0], _CHANGE[0] + _NAMESPACE))
@@ -115,6 +123,9 @@ TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
 RECLAIMS: Final = (_RECLAIM, bytes([_RECLAIM[0] + 1]))
 TABLE_BACKUPS: Final = (_TABLE_BACKUP, bytes([_TABLE_BACKUP[0] + 1]))
 BALANCES: Final = (_BALANCE, bytes([_BALANCE[0] + 1]))
+# A name has at least one character.
+CLAIMS: Final = (_CLAIM + b"\x00", bytes([_CLAIM[0] + 1]))
+TABLE_GROUPS: Final = (_TABLE_GROUP, bytes([_TABLE_GROUP[0] + 1]))
 # The heads of the catalogs of all namespaces.
 NAMESPACES: Final = (bytes([_NAMESPACE]), bytes([_NAMESPACE + 1]))
 
@@ -129,8 +140,18 @@ def table_record(name: str) -> bytes:
     return _TABLE_RECORD + name.encode()
 
 
+def claim(name: str) -> bytes:
+    """The key of the claim of a table's home."""
+    return _CLAIM + name.encode()
+
+
+def table_group(name: str) -> bytes:
+    """The key of the row that names a table's group."""
+    return _TABLE_GROUP + name.encode()
+
+
 def table_name(row_key: bytes) -> str:
-    """The name in the key of a table's record."""
+    """The name in the key of a table's record, claim or group."""
     return row_key[len(_TABLE_RECORD) :].decode(errors="replace")
 
 
@@ -349,6 +370,11 @@ def checkpoint_partition(row_key: bytes) -> int:
 def stream(table_id: int, label: str) -> bytes:
     """The key of a DynamoDB stream."""
     return _STREAM + _NUMBER.pack(table_id) + label.encode()
+
+
+def streams_of(table_id: int) -> tuple[bytes, bytes]:
+    """All streams of a table; the end is exclusive."""
+    return _STREAM + _NUMBER.pack(table_id), _STREAM + _NUMBER.pack(table_id + 1)
 
 
 STREAMS: Final = (_STREAM, bytes([_STREAM[0] + 1]))

@@ -354,6 +354,13 @@ class TableBackups:
                     f"up: {definition.name}"
                 )
 
+    def is_copied(self, table: Table) -> bool:
+        """Whether a backup of a table, also an internal one, is being created."""
+        return any(
+            backup.definition.table_id == table.definition.table_id and backup.status == "CREATING"
+            for backup in self._backups.values()
+        )
+
     async def close(self) -> None:
         """Stop all copies; the next start begins them again."""
         copies, self._copies = self._copies, {}

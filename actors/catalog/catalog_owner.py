@@ -50,6 +50,18 @@ class CatalogOwner:
         self.head, self._head_bytes = loaded.head, loaded.head_bytes
         self._records = dict(loaded.records)
 
+    def note_record(self, name: str, stored: bytes) -> None:
+        """Use the loaded record of a table in the next commit."""
+        self._records[name] = stored
+
+    async def refresh_head(self) -> bool:
+        """Load the catalog's head; return whether another node has assigned numbers."""
+        (stored,) = await self._store.latest.load([key_layout.CATALOG_HEAD])
+        if stored is None or stored == self._head_bytes:
+            return False
+        self.head, self._head_bytes = catalog.decode_head(stored), stored
+        return True
+
     async def settle(self) -> None:
         """Commit only the count; a commit of unknown outcome can't be written after that.
 
@@ -145,6 +157,7 @@ class CatalogOwner:
                 except Conflict:
                     if conflicts == _MOST_CONFLICTS:
                         raise
+                    await self.refresh_head()
         raise AssertionError
 
     @asynccontextmanager

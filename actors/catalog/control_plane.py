@@ -30,6 +30,10 @@ class StreamReads(Protocol):
         """The readable streams, by table and label."""
         ...
 
+    async def stored_names(self) -> Sequence[tuple[str, str]]:
+        """The tables and labels of all streams, also of tables that have another home."""
+        ...
+
     def find(self, table_name: str, label: str) -> Stream | None:
         """The stream of this table with this label."""
         ...

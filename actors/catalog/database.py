@@ -15,13 +15,14 @@ from dynactor.actors.backups.restore_phases import RestoreTable, RestoreTableToT
 from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup
 from dynactor.actors.catalog.catalog_upgrade import upgrade
 from dynactor.actors.catalog.contributor_insights import SwitchedInsights, UpdateContributorInsights
-from dynactor.actors.catalog.database_actor import DatabaseActor
+from dynactor.actors.catalog.database_actor import DatabaseActor, load_catalog
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.destination_phases import (
     DisableDestination,
     EnableDestination,
     UpdateDestination,
 )
+from dynactor.actors.catalog.homes import HomeChange
 from dynactor.actors.catalog.replays import CancelReplay, StartReplay
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.catalog.virtual_clock import VirtualClockControl, open_clock
@@ -60,8 +61,8 @@ from dynactor.model.tables.time_to_live import TimeToLiveChange
 from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.transfers.table_import import TableImport
-from dynactor.storage import burst_balances, catalog
-from dynactor.storage.burst_balances import LoadedBalances
+from dynactor.storage import burst_balances
+from dynactor.storage.burst_balances import NO_BALANCES, LoadedBalances
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
@@ -188,8 +189,43 @@ class Database:
         return [self._tables[name] for name in sorted(self._tables)]
 
     def table_names(self) -> Sequence[str]:
-        """The names of all tables, sorted."""
-        return sorted(self._tables)
+        """The names of all tables, sorted, also of tables that have another home."""
+        elsewhere = self._tables.elsewhere
+        return sorted(self._tables.keys() | elsewhere if elsewhere else self._tables)
+
+    async def stream_names(self) -> Sequence[tuple[str, str]]:
+        """The tables and labels of all streams, sorted, also of tables that have another home."""
+        if self._tables.elsewhere:
+            return await self.streams.stored_names()
+        return [(stream.table_name, stream.label) for stream in self.streams.all()]
+
+    # -- tables with other homes --------------------------------------------------------------
+
+    @property
+    def tables_elsewhere(self) -> Mapping[str, int]:
+        """The epochs of the shares that run the other tables, by table."""
+        return self._tables.elsewhere
+
+    @property
+    def table_groups(self) -> Mapping[str, str]:
+        """The groups of tables that have one home, by table."""
+        return self._tables.groups
+
+    def runs(self, name: str) -> bool:
+        """Whether this database runs a table with this name."""
+        return name in self._tables
+
+    def movable_tables(self) -> Sequence[str]:
+        """The tables that may get another home now, sorted."""
+        return [name for name in sorted(self._tables) if self.actor.may_move(self._tables[name])]
+
+    async def change_homes(self, message: HomeChange) -> None:
+        """Close, give, take, recall or group tables: see the messages.
+
+        Raises:
+            InternalServerError: the store refused a commit; the caller tries again later.
+        """
+        await self._ref.ask(message, always=True)
 
     async def describe(self, name: str) -> TableState:
         """A table's definition and durable counters.
@@ -426,8 +462,11 @@ async def open_database(
         ClockBehindData: the data has a virtual time in the future.
     """
     # Load before the group starts, because the group would wrap an error in an ExceptionGroup.
-    loaded = await upgrade(store, await catalog.load(store.latest))
-    loaded_balances = await burst_balances.load(store.latest)
+    loaded = await load_catalog(store, settings.share)
+    loaded_balances = NO_BALANCES
+    if settings.is_leader:
+        loaded = await upgrade(store, loaded)
+        loaded_balances = await burst_balances.load(store.latest)
     clock_control = None
     if keeps_clock:
         clock_control = await open_clock(
@@ -450,20 +489,23 @@ async def open_database(
         if clock_control is not None:
             supervisor.start(clock_control)
         await database.actor.adopt(loaded)
-        await database.balances.start()
+        if settings.is_leader:
+            await database.balances.start()
         supervisor.start(database.actor)
-        supervisor.start(database.balances)
         supervisor.keep_in_background(remind, clock, database.actor.keep_streams)
-        supervisor.keep_in_background(remind, clock, database.balances.keep)
         supervisor.keep_in_background(remind, clock, database.split_watch.check)
-        supervisor.keep_in_background(remind, clock, database.transactions.tokens.trim)
+        if settings.is_leader:
+            supervisor.start(database.balances)
+            supervisor.keep_in_background(remind, clock, database.balances.keep)
+            supervisor.keep_in_background(remind, clock, database.transactions.tokens.trim)
         try:
             yield database
         finally:
             await supervisor.stop(database.actor)
             await database.actor.close()
-            await supervisor.stop(database.balances)
-            await database.balances.close()
+            if settings.is_leader:
+                await supervisor.stop(database.balances)
+                await database.balances.close()
             if clock_control is not None:
                 await supervisor.stop(clock_control)
                 await clock_control.close()

@@ -48,6 +48,15 @@ from dynactor.actors.catalog.destination_phases import (
     EnableDestination,
     UpdateDestination,
 )
+from dynactor.actors.catalog.homes import (
+    CloseTables,
+    GiveTables,
+    GroupTables,
+    Homes,
+    RecallTables,
+    Share,
+    TakeTables,
+)
 from dynactor.actors.catalog.index_phases import IndexPhases, TableIndex
 from dynactor.actors.catalog.log_trimming import LogTrimmer
 from dynactor.actors.catalog.phases import EndPhase, PhaseMachine, Subject
@@ -63,7 +72,7 @@ from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from dynactor.actors.runtime.ref import Ref
-from dynactor.actors.splitting.splits import GrowTable, SplitPartition, Splitter
+from dynactor.actors.splitting.splits import GrowTable, SplitPartition, Splitter, is_settled
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.messages import (
     CreateTable,
@@ -92,11 +101,11 @@ from dynactor.model.tables.table import StreamingDestination
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.tables.table_rules import check_deletable
 from dynactor.model.transfers.table_export import TableExport
-from dynactor.storage import catalog, table_backups
+from dynactor.storage import catalog, key_layout, table_backups
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.open_buckets import Buckets
-from dynactor.storage.catalog import Catalog
-from dynactor.storage.store import Conflict, Fenced, Row, StoreError, Unknown
+from dynactor.storage.catalog import Catalog, TableRecord
+from dynactor.storage.store import Conflict, Fenced, Row, Store, StoreError, Unknown
 from dynactor.streams.kafka.broker import Broker
 
 _MAILBOX_MESSAGES: Final = 1_000
@@ -147,7 +156,9 @@ class DatabaseActor:
         self._environment = environment
         self._store = store = environment.store
         self._clock = clock = environment.clock
-        self._owner = CatalogOwner(store)
+        share = settings.share
+        self._owner = CatalogOwner(store, "" if share is None else share.node)
+        self._homes = Homes(self._owner, store, share, tables)
         self._time_to_live = TimeToLivePhases(self._owner, environment, settings.time_to_live)
         self._insights = ContributorInsightsSwitch(self._owner, clock)
         self._streams = StreamRegistry(self._owner, store, settings.streams)
@@ -305,7 +316,9 @@ class DatabaseActor:
             except Fenced:
                 raise
             except Conflict:
-                self._is_behind = True
+                # Another node may have assigned numbers only.
+                if not await self._owner.refresh_head():
+                    self._is_behind = True
                 if conflicts == _MOST_CONFLICTS:
                     raise
         raise AssertionError
@@ -329,7 +342,7 @@ class DatabaseActor:
             await self._owner.settle()
             self._is_behind = True
         if self._is_behind:
-            await self.adopt(await catalog.load(self._store.latest))
+            await self.adopt(await load_catalog(self._store, self._settings.share))
             self._is_behind = False
             _log.warning("catalog_reloaded")
 
@@ -338,31 +351,126 @@ class DatabaseActor:
         self._owner.adopt(loaded)
         self._forget_phases()
         self._table_machine.forget()
+        await self._homes.load([record.definition.name for record in loaded.tables])
         await self._streams.load(self._store.latest)
-        await self._imports.adopt(self._store.latest)
-        await self._table_backups.load(self._store.latest)
-        known = {record.definition.name for record in loaded.tables}
+        is_leader = self._settings.is_leader
+        elsewhere = {
+            record.definition.table_id
+            for record in loaded.tables
+            if record.definition.name in self._tables.elsewhere
+        }
+        here = [each for each in loaded.tables if each.definition.table_id not in elsewhere]
+        if is_leader:
+            # The leader also has the streams of deleted tables.
+            self._streams.keep_only(lambda stream: stream.table_id not in elsewhere)
+            await self._imports.adopt(self._store.latest)
+            await self._table_backups.load(self._store.latest)
+        else:
+            own = {record.definition.table_id for record in here}
+            self._streams.keep_only(lambda stream: stream.table_id in own)
+        known = {record.definition.name for record in here}
         for name in self._tables.keys() - known:
-            del self._tables[name]
-        for record in loaded.tables:
+            await self._tables.pop(name).close()
+        for record in here:
             table = self._tables.get(record.definition.name)
             if table is not None:
                 # The table may be half deleted, or another table may have its name by now.
                 await self._restores.forget(table)
                 await table.close()
-            table = self._tables[record.definition.name] = Table(
-                record, self._environment, is_stored=True
-            )
-            await self._replays.forget(table)
-            await self._begin(table)
-            topic = self._destinations.wanted(record.definition)
-            if topic is not None:
-                self.tell(EnableDestination(record.definition.name, topic))
+            await self._open(record)
         self._check_destinations_later()
-        await self._table_backups.resume()
-        await self._exports.adopt(self._store.latest)
-        await self._bulk_operations.adopt(self._store.latest)
-        await self._space.resume()
+        if is_leader:
+            await self._table_backups.resume()
+            await self._exports.adopt(self._store.latest)
+            await self._bulk_operations.adopt(self._store.latest)
+            await self._space.resume()
+
+    async def _open(self, record: TableRecord) -> None:
+        """Start a stored table."""
+        name = record.definition.name
+        table = self._tables[name] = Table(record, self._environment, is_stored=True)
+        self._homes.opened(name)
+        await self._replays.forget(table)
+        await self._begin(table)
+        topic = self._destinations.wanted(record.definition)
+        if topic is not None:
+            self.tell(EnableDestination(name, topic))
+
+    async def _take(self, message: TakeTables) -> None:
+        """Open the tables that this database has become the home of.
+
+        Raises:
+            StoreError: some of them are not open; the caller repeats the message.
+        """
+        names = [name for name in message.names if name not in self._tables]
+        await self._homes.reload(names)
+        claims = {name: self._homes.claim(name) for name in names}
+        ended = [name for name, claim in claims.items() if claim and claim.epoch in message.ended]
+        await self._homes.end(ended)
+        for name in names:
+            if not self._homes.is_here(name):
+                self._homes.note(name)
+                continue
+            key = key_layout.table_record(name)
+            (stored,) = await self._store.latest.load([key])
+            if stored is None:
+                self._homes.opened(name)
+                continue
+            record = catalog.decode_record(stored)
+            self._owner.note_record(name, stored)
+            try:
+                await self._streams.load_table(self._store.latest, record.definition.table_id)
+                await self._open(record)
+            except StoreError:
+                self._is_behind = True
+                raise
+
+    async def _close(self, message: CloseTables) -> None:
+        """Close tables that are about to get another home."""
+        for name in message.names:
+            table = self._tables.get(name)
+            if table is None or not self.may_move(table):
+                continue
+            await self._restores.forget(table)
+            await table.close()
+            table_id = table.definition.table_id
+            self._forget_phases(table_id)
+            self._table_machine.forget(table_id)
+            self._streams.detach(table.record.log_numbers)
+            self._streams.forget_table(table_id)
+            self._homes.closed(name)
+            del self._tables[name]
+
+    async def _give(self, message: GiveTables) -> None:
+        """Let another share run tables, unless they are open."""
+        names = [name for name in message.names if name not in self._tables]
+        await self._homes.reload(names)
+        await self._homes.give([name for name in names if self._homes.is_here(name)], message.epoch)
+
+    def may_move(self, table: Table) -> bool:
+        """Whether a table may get another home now.
+
+        Work that only the leader does, such as backups, needs the table at the leader.
+        """
+        definition = table.definition
+        if not self._settings.is_leader:
+            return True
+        return (
+            is_settled(definition)
+            and definition.restore_phase == "DONE"
+            and not definition.destinations
+            and not definition.is_replayed
+            and definition.point_in_time_recovery is None
+            and definition.contributor_insights is None
+            and all(index.contributor_insights is None for index in definition.global_indexes)
+            and not self._table_backups.is_copied(table)
+            and not self._bulk_operations.uses(table)
+            and all(
+                stream.table_id == definition.table_id
+                for stream in self._streams.all()
+                if stream.table_name == definition.name
+            )
+        )
 
     async def keep_streams(self) -> float:
         """Roll shards and trim logs; returns the seconds until the next call."""
@@ -459,6 +567,8 @@ class DatabaseActor:
             case KeepStreams():
                 now = self._clock.now_epoch_seconds()
                 await self._log_trimmer.keep(now)
+                if not self._settings.is_leader:
+                    return None
                 await self._table_backups.expire(now)
                 used = self._restores.used_rows_ids | self._exports.used_rows_ids
                 await self._table_backups.delete_unused(used)
@@ -491,6 +601,25 @@ class DatabaseActor:
                 return await self._destinations.update(self._tables.settled(message.name), message)
             case CheckDestinations():
                 await self._check_destinations()
+                return None
+        return await self._handle_homes(message)
+
+    async def _handle_homes(self, message: Message[object]) -> object:
+        match message:
+            case TakeTables():
+                await self._take(message)
+                return None
+            case CloseTables():
+                await self._close(message)
+                return None
+            case GiveTables():
+                await self._give(message)
+                return None
+            case RecallTables():
+                await self._homes.recall(message.names)
+                return None
+            case GroupTables():
+                await self._homes.group(message.names)
                 return None
         return await self._handle_transfer(message)
 
@@ -676,6 +805,11 @@ class DatabaseActor:
         await self._restores.close()
         await asyncio.gather(*(table.close() for table in self._tables.values()))
         await self._destinations.close()
+
+
+async def load_catalog(store: Store, share: Share | None) -> Catalog:
+    """The stored catalog, with the count of this node's commits."""
+    return await catalog.load(store.latest, "" if share is None else share.node)
 
 
 def _subject(table: Table, part_id: int = 0) -> Subject:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from dynactor.actors.catalog.homes import Share
 from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
@@ -67,6 +68,13 @@ class DatabaseSettings(Struct, frozen=True):
     buckets: Mapping[str, str] = {}
     # The directory for the error logs of imports; None writes a log into the bucket of its import.
     import_log_directory: str | None = None
+    # The tables to run, if several nodes share the tables; None runs all tables.
+    share: Share | None = None
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the database has what belongs to no single table: backups, exports, tokens."""
+        return self.share is None or self.share.is_leader
 
     @property
     def table_arns(self) -> str:

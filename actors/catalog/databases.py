@@ -135,7 +135,9 @@ async def open_databases(
         ClockBehindData: the data has a virtual time in the future.
     """
     if separation == "shared":
-        async with open_database(store, settings, clock, broker) as home:
+        async with open_database(
+            store, settings, clock, broker, keeps_clock=settings.is_leader
+        ) as home:
             yield Databases(home)
         return
 

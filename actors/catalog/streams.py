@@ -6,7 +6,7 @@ durable records and never wait.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -69,7 +69,32 @@ class StreamRegistry:
                 self.remember(_decoder.decode(row.value))
             start = rows[-1].key + b"\x00"
 
+    async def load_table(self, view: View, table_id: int) -> None:
+        """Load the streams of one table, which this node has become the home of."""
+        start, end = key_layout.streams_of(table_id)
+        for row in await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+            self.remember(_decoder.decode(row.value))
+
+    def keep_only(self, is_kept: Callable[[Stream], bool]) -> None:
+        """Forget the streams of tables that have another home."""
+        self._streams = {key: each for key, each in self._streams.items() if is_kept(each)}
+
+    def forget_table(self, table_id: int) -> None:
+        """Forget the streams of a table that gets another home."""
+        self.keep_only(lambda stream: stream.table_id != table_id)
+
     # -- for requests -----------------------------------------------------------------------
+
+    async def stored_names(self) -> list[tuple[str, str]]:
+        """The tables and labels of all streams, also of tables that have another home."""
+        found = []
+        start, end = key_layout.STREAMS
+        view = self._store.durable()
+        while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+            streams = [_decoder.decode(row.value) for row in rows]
+            found += [(stream.table_name, stream.label) for stream in streams]
+            start = rows[-1].key + b"\x00"
+        return sorted(found)
 
     def all(self) -> Sequence[Stream]:
         """The readable streams, by table and label."""

@@ -8,7 +8,16 @@ from dynactor.model.tables.table_rules import in_use
 
 
 class Tables(dict[str, Table]):
-    """All tables, whatever their state. Only the database's actor adds and removes them."""
+    """All tables, whatever their state. Only the database's actor adds and removes them.
+
+    If several nodes share the tables, these are the tables of one of them. ``elsewhere`` then has
+    the epochs of the other tables' shares, and ``groups`` the groups of tables with one home.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elsewhere: dict[str, int] = {}
+        self.groups: dict[str, str] = {}
 
     def named(self, name: str) -> Table:
         """The table with this name, even while it is being created.
@@ -18,9 +27,8 @@ class Tables(dict[str, Table]):
         """
         table = self.get(name)
         if table is None:
-            raise ResourceNotFoundException(
-                f"Requested resource not found: Table: {name} not found"
-            )
+            at = "is at another node" if name in self.elsewhere else "not found"
+            raise ResourceNotFoundException(f"Requested resource not found: Table: {name} {at}")
         return table
 
     def settled(self, name: str) -> Table:

@@ -17,6 +17,7 @@ from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.bulk_put import BulkPut
 from dynactor.actors.transfers.kept_transfers import KeptTransfers
 from dynactor.model.errors import (
@@ -111,6 +112,11 @@ class BulkOperations:
         for each in stored:
             if not each.is_over and each.operation_id not in self._running:
                 self._tell(0.0, EndBulkOperation(each.operation_id))
+
+    def uses(self, table: Table) -> bool:
+        """Whether an operation that is running writes this table."""
+        running = map(self._operations.find, self._running)
+        return any(each and each.table_id == table.definition.table_id for each in running)
 
     async def begin(self, message: StartBulkPutItems) -> BulkOperation:
         """Start an operation, unless the request is a repetition.

@@ -223,10 +223,10 @@ class _Admin:
                 self._loop_lag,
                 None if node is None else node.figures,
             )
-            has_tables = node is None or node.home is not None
-            databases = self._protocol.databases if has_tables else None
+            is_leader = node is None or node.home is not None
+            databases = self._protocol.databases if is_leader else None
             regions = None if databases is None else databases.by_namespace
-            database = self._database if has_tables else None
+            database = self._database if node is None else node.database
             body, content_type = await exposition(database, figures, accept, regions)
         except StoreError as error:
             _log.error("metrics_unreadable", error=str(error))

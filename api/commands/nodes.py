@@ -52,15 +52,17 @@ def _text(state: NodesState) -> str:
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-    home = "no node is the home" if state.home is None else f"the home is {state.home}"
+    home = "no node is the leader" if state.home is None else f"the leader is {state.home}"
     lines.append(f"Seen by {state.node}: {home}, epoch {state.epoch}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def _state(node: NodeState) -> str:
-    states = ["home"] if node.is_home else []
+    states = ["leader"] if node.is_home else []
+    if node.tables:
+        states.append(f"home of {node.tables} table{'s' * (node.tables > 1)}")
     states += ["leaving"] if node.is_leaving else []
     # The observer's renewal may come between two renewals of the other node.
     if node.missed_beats > 1:
         states.append(f"missed {node.missed_beats} beats")
-    return ", ".join(states) or "forwards to the home"
+    return ", ".join(states) or "no tables"

@@ -13,6 +13,7 @@ import time
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from copy import copy
 from functools import partial
 from http import HTTPStatus
 from itertools import count
@@ -141,7 +142,7 @@ Known: TypeAlias = tuple[Operation, InputDecoder[Any], LatencyHistogram]
 
 
 # Answers a request in another way.
-Detour: TypeAlias = Callable[[Request], Awaitable[Answer]]
+Detour: TypeAlias = Callable[[Request], Answer | Awaitable[Answer]]
 
 
 class Protocol:
@@ -196,6 +197,8 @@ class Protocol:
         self._idle: asyncio.Event | None = None
         # Set while new requests are delayed; completes when they may continue.
         self._resumed: asyncio.Future[None] | None = None
+        # Protocols that share everything but the databases.
+        self._twins: list[Protocol] = []
         # Answers all requests if it is set: they are delayed, or another node answers them.
         self._detour: Detour | None = None
 
@@ -295,13 +298,15 @@ class Protocol:
     def listen(self, listener: deque[AnsweredRequest]) -> None:
         """Append the requests of clients to a queue, until ``stop_listening``."""
         self._log.listeners.append(listener)
-        self._logs_answers = True
+        for protocol in (self, *self._twins):
+            protocol._logs_answers = True  # noqa: SLF001 - of the same class
 
     def stop_listening(self, listener: deque[AnsweredRequest]) -> None:
         """Append no more requests to this queue."""
         # Compare by identity, because all empty queues are equal.
         self._log.listeners[:] = [each for each in self._log.listeners if each is not listener]
-        self._logs_answers = self._log.logs_answers or bool(self._log.listeners)
+        for protocol in (self, *self._twins):
+            protocol._logs_answers = self._log.logs_answers or bool(self._log.listeners)  # noqa: SLF001
 
     def _tell_listeners(self, asked: _Asked, outcome: Failure, took_nanoseconds: int) -> None:
         if not self._log.listeners or asked.request.is_signed_in:
@@ -332,6 +337,13 @@ class Protocol:
         await asyncio.shield(resumed)
         answer = self.answer(request)
         return answer if isinstance(answer, Answer) else await answer
+
+    def twin(self) -> Protocol:
+        """A protocol that answers from other databases, with the same settings and figures."""
+        twin = copy(self)
+        twin._detour = None  # noqa: SLF001 - of the same class
+        self._twins.append(twin)
+        return twin
 
     def use(self, databases: Databases) -> None:
         """Answer requests from these databases."""
@@ -618,6 +630,15 @@ def is_packed(request: Request) -> bool:
 
 def _content_coding(request: Request) -> str:
     return request.content_encoding.strip().lower()
+
+
+def plain_body(request: Request) -> bytes:
+    """The body of a request, decompressed.
+
+    Raises:
+        SerializationException: the body can't be decompressed.
+    """
+    return _plain_body(request)
 
 
 def _plain_body(request: Request) -> bytes:

@@ -1,15 +1,18 @@
-"""Forwards requests to the home, and holds them back while there is none."""
+"""Executes requests, forwards them to their home, and holds them back while there is none."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable
+from typing import Final, Protocol
 
-from dynactor.api.http.protocol import Answer, Protocol, Request
+from dynactor.api.http.protocol import Answer, Request
+from dynactor.api.http.protocol import Protocol as HttpProtocol
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.node_figures import ForwardingFigures
+from dynactor.api.nodes.request_tables import RequestTables, tables_of
+from dynactor.api.nodes.runner import Runner
 from dynactor.api.requests.reads import is_read
 from dynactor.model.errors import InternalServerError, ThrottlingException
 from dynactor.model.limits import MIB
@@ -23,24 +26,29 @@ MOST_REQUESTS: Final = 10_000
 MOST_BYTES: Final = 64 * MIB
 
 
+class Places(Protocol):
+    """Finds the place where a request is executed."""
+
+    def place(self, tables: RequestTables) -> Runner | HomeLink | None:
+        """A database of this node, or the link to another node; None if the request waits."""
+        ...
+
+    def note_refused(self) -> None:
+        """Note that another node is not the home of some tables any more."""
+        ...
+
+
 class Forwarding:
-    """Answers the requests that clients send to a node that is not the home.
+    """Answers the requests that clients send to a node of a cluster.
 
     A write is forwarded once at most, unless the home certainly has not executed it. The requests
     that wait for a home or for its answer are bounded in number and size.
     """
 
-    def __init__(
-        self,
-        protocol: Protocol,
-        changes: Changes,
-        link: Callable[[], HomeLink | None],
-        is_home: Callable[[], bool],
-    ) -> None:
+    def __init__(self, protocol: HttpProtocol, changes: Changes, places: Places) -> None:
         self._protocol = protocol
         self._changes = changes
-        self._link = link
-        self._is_home = is_home
+        self._places = places
         self._waiting = 0
         self._waiting_bytes = 0
         self._forwarded = 0
@@ -51,8 +59,16 @@ class Forwarding:
         """The requests that were forwarded, and those that failed, by reason."""
         return ForwardingFigures(self._forwarded, dict(self._failures))
 
-    async def answer(self, request: Request) -> Answer:
-        """Forward a request, as soon as there is a home."""
+    def answer(self, request: Request) -> Answer | Awaitable[Answer]:
+        """Execute a request at its home, as soon as there is one."""
+        tables = tables_of(request)
+        place = self._places.place(tables)
+        if isinstance(place, Runner):
+            return place.answer(request, tables)
+        return self.forward(request, tables)
+
+    async def forward(self, request: Request, tables: RequestTables) -> Answer:
+        """Execute a request that this node may have to forward."""
         size_bytes = len(request.body)
         if self._waiting >= MOST_REQUESTS or self._waiting_bytes + size_bytes > MOST_BYTES:
             self._failures["too many"] += 1
@@ -62,23 +78,24 @@ class Forwarding:
         self._waiting += 1
         self._waiting_bytes += size_bytes
         try:
-            return await self._answer(request)
+            return await self._forward(request, tables)
         finally:
             self._waiting -= 1
             self._waiting_bytes -= size_bytes
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _forward(self, request: Request, tables: RequestTables) -> Answer:
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + HOME_SECONDS
         while True:
-            if self._is_home():
-                answer = self._protocol.answer(request)
+            place = self._places.place(tables)
+            if isinstance(place, Runner):
+                answer = place.answer(request, tables)
                 return answer if isinstance(answer, Answer) else await answer
-            link = self._link()
-            if link is not None and link.is_open:
+            if place is not None and place.is_open:
                 try:
-                    answer = await link.ask(request)
+                    answer = await place.ask(request)
                 except NotSent:
+                    self._places.note_refused()
                     await self._changes.wait(_AGAIN_SECONDS)
                 except AnswerLost:
                     if not is_read(request.target):

@@ -38,6 +38,7 @@ class RequestFrame(Struct, array_like=True, frozen=True):
     explain: str
     headers: dict[str, str]
     client: Client = NO_CLIENT
+    is_signed_in: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -46,7 +47,7 @@ class RequestFrame(Struct, array_like=True, frozen=True):
 
     @property
     def request(self) -> Request:
-        """The request, for the protocol. It is never signed in, because only pages are."""
+        """The request, for the protocol."""
         return Request(
             self.target,
             self.content_type,
@@ -59,11 +60,16 @@ class RequestFrame(Struct, array_like=True, frozen=True):
             self.explain,
             self.headers,
             self.client,
+            self.is_signed_in,
         )
 
 
 class AnswerFrame(Struct, array_like=True, frozen=True):
-    """The answer to a request. Status 0: the node is not the home, and has done nothing."""
+    """The answer to a request.
+
+    Status 0: the node is not the home of the tables, and has done nothing. ``is_leader``: it is the
+    leader nevertheless.
+    """
 
     number: int
     status: int
@@ -72,6 +78,7 @@ class AnswerFrame(Struct, array_like=True, frozen=True):
     request_id: str = ""
     content_encoding: str = ""
     explanations: dict[str, str] = {}
+    is_leader: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -113,6 +120,7 @@ def request_frame(number: int, request: Request) -> RequestFrame:
         request.explain,
         dict(request.headers),
         request.client,
+        request.is_signed_in,
     )
 
 

@@ -19,7 +19,7 @@ class HomeLink(Protocol):
     """The connections to one node.
 
     ``failure`` is the reason why the connections ended, or could not be made; otherwise it is
-    empty. ``is_refused``: the node's last answer was that it is not the home.
+    empty. ``is_refused``: the node's last answer was that it is not the leader.
     """
 
     address: str

@@ -132,7 +132,7 @@ class Link(HomeLink):
                 if asked is None or asked.answer.done():
                     continue
                 answer = frame.answer
-                self._note(is_refused=answer is None)
+                self._note(is_refused=answer is None and not frame.is_leader)
                 if answer is None:
                     asked.answer.set_exception(NotSent())
                 else:

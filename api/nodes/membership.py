@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, Protocol
 
 import anyio
 import structlog
 
 from dynactor.api.nodes.changes import Changes
-from dynactor.model.members import STILL_BEATS, Beat, Member, Observer
+from dynactor.model.members import STILL_BEATS, Beat, Claim, Claims, Member, Observer
 from dynactor.storage.store import CannotOpen, Unavailable
 
 BEAT_SECONDS: Final = 1.0
+# The pause after each reading of the claims that was asked for.
+_CLAIMS_SECONDS: Final = 0.02
 # A member with the same name at another address may have just been killed.
 _JOIN_BEATS: Final = STILL_BEATS + 3
 
@@ -30,8 +34,12 @@ class MemberTable(Protocol):
         """Write this node's row; return whether there is no other node with its name."""
         ...
 
-    async def beat(self, epoch: int, *, is_leaving: bool) -> Beat:
+    async def beat(self, epoch: int, share: int, *, is_leaving: bool) -> Beat:
         """Renew this node's row, and return all members."""
+        ...
+
+    async def claims(self) -> Claims:
+        """All claims, and their version."""
         ...
 
     async def remove(self, member: Member) -> bool:
@@ -54,6 +62,8 @@ class Membership:
     """The members, as of the last renewal; ``beat`` is None before the first one.
 
     ``epoch`` is the one with which this node became the home, and 0 if it is not the home.
+    ``share`` is the epoch of this node's share, and 0 if it takes no tables. ``claims`` may be out
+    of date.
     """
 
     def __init__(self, table: MemberTable, changes: Changes) -> None:
@@ -62,6 +72,10 @@ class Membership:
         self._observer = Observer()
         self.beat: Beat | None = None
         self.epoch = 0
+        self.share = 0
+        self.claims: Mapping[str, Claim] = {}
+        self._claims_version = 0
+        self._asked_for_claims = anyio.Event()
         self.is_leaving = False
         self._has_joined = False
 
@@ -138,7 +152,9 @@ class Membership:
         Raises:
             Unavailable: PostgreSQL can't be reached.
         """
-        beat = await self._table.beat(self.epoch, is_leaving=self.is_leaving)
+        beat = await self._table.beat(self.epoch, self.share, is_leaving=self.is_leaving)
+        if beat.claims_version != self._claims_version:
+            await self.load_claims()
         self._observer.observe(beat.members, is_regular=is_regular)
         is_rejoining = self._has_joined and not beat.is_member and not self.is_leaving
         self.beat = beat
@@ -149,6 +165,30 @@ class Membership:
             if self._observer.has_failed(member) and member.incarnation != self.me.incarnation:
                 await self._remove(member)
         self._changes.notify()
+
+    async def load_claims(self) -> None:
+        """Read the claims.
+
+        Raises:
+            Unavailable: PostgreSQL can't be reached.
+        """
+        claims = await self._table.claims()
+        if claims.version >= self._claims_version:
+            self._claims_version, self.claims = claims.version, claims.by_table
+            self._changes.notify()
+
+    def ask_for_claims(self) -> None:
+        """Read the claims soon, because they are out of date."""
+        self._asked_for_claims.set()
+
+    async def keep_claims(self) -> None:
+        """Read the claims when they are asked for, until the task is canceled."""
+        while True:
+            await self._asked_for_claims.wait()
+            self._asked_for_claims = anyio.Event()
+            with suppress(Unavailable):
+                await self.load_claims()
+            await anyio.sleep(_CLAIMS_SECONDS)
 
     async def leave(self) -> None:
         """End the membership."""

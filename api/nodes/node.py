@@ -1,33 +1,43 @@
 """This server as a node of a cluster.
 
-One node is the home: it owns the database and runs the actors of all tables. The others forward
-their requests to it. When the home leaves or fails, another node takes the ownership, which
-PostgreSQL gives to one server at a time, and becomes the home. PostgreSQL refuses later commits of
-the previous home, so correctness does not depend on the members.
+One node is the leader: it owns the database, and is the home of all tables that it gave to no other
+node. When the leader leaves or fails, another node takes the ownership, which PostgreSQL gives to
+one server at a time, and becomes the leader. PostgreSQL refuses later commits of the previous
+leader, so correctness does not depend on the members. Each node may also have a share, the tables
+that the leader gave it, and forwards the requests to other tables to their homes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from http import HTTPStatus
 from typing import Final, NamedTuple, TypeAlias
+from typing import Protocol as Port
 
 import anyio
 import structlog
+from anyio.abc import TaskGroup
 
+from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.databases import Databases
 from dynactor.api.admin.nodes_messages import NodesState, NodeState
-from dynactor.api.http.protocol import Answer, Protocol, Request
+from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.forwarding import HOME_SECONDS, Forwarding
-from dynactor.api.nodes.home_link import HomeLink
+from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.node_figures import NodeFigures
+from dynactor.api.nodes.request_tables import RequestTables, tables_of
+from dynactor.api.nodes.runner import Runner
+from dynactor.api.nodes.share_keeper import OpeningShare, ShareKeeper
+from dynactor.api.nodes.spreading import LeaderStore, Spreader
 from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.model.members import Member
-from dynactor.storage.store import CannotOpen, InUse, Store, StoreError, Unavailable
+from dynactor.storage.store import CannotOpen, InUse, StoreError, Unavailable
 from dynactor.storage.store_figures import EngineFigures, StoreFigures
 
 # Another node may become the home when the home's beat stays the same for this number of renewals.
@@ -42,10 +52,18 @@ _NO_STORE: Final = StoreFigures(
 _log = structlog.get_logger("nodes")
 
 
-class OpenHome(NamedTuple):
-    """The store and the databases of the home."""
+class HomeStore(LeaderStore, Port):
+    """The store of the leader."""
 
-    store: Store
+    def figures(self) -> StoreFigures:
+        """The figures for the metrics."""
+        ...
+
+
+class OpenHome(NamedTuple):
+    """The store and the databases of the leader."""
+
+    store: HomeStore
     epoch: int
     databases: Databases
 
@@ -54,8 +72,13 @@ class OpenHome(NamedTuple):
 OpeningHome: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[OpenHome]]
 
 
+# The target of a message that tells a node to read the claims.
+_CLAIMS_CHANGED: Final = "dynactor.ClaimsChanged"
+_TELL: Final = Request(_CLAIMS_CHANGED, JSON_1_0, "", "", "", "", "", b"")
+
+
 class Node:
-    """The roles of this node: it is the home while ``home`` is set, and else forwards requests."""
+    """The roles of this node: it is the leader while ``home`` is set, and may have a share."""
 
     def __init__(
         self,
@@ -64,6 +87,7 @@ class Node:
         protocol: Protocol,
         opening: OpeningHome,
         *,
+        opening_share: OpeningShare | None = None,
         linking: Callable[[str], HomeLink],
         drain_seconds: float,
     ) -> None:
@@ -74,10 +98,16 @@ class Node:
         self._linking = linking
         self._drain_seconds = drain_seconds
         self.home: OpenHome | None = None
-        self.link: HomeLink | None = None
-        self.forwarding = Forwarding(
-            protocol, changes, lambda: self.link, lambda: self.home is not None
+        # The connections to all other members, by address.
+        self._links: dict[str, HomeLink] = {}
+        self._leader = Runner(protocol.twin())
+        self._share = Runner(protocol.twin())
+        self._keeper = opening_share and ShareKeeper(
+            membership, changes, self._share, opening_share, self._tell_all
         )
+        self._spreader = Spreader(membership, changes, self._leader, self)
+        self._tasks: TaskGroup | None = None
+        self.forwarding = Forwarding(protocol, changes, self)
         # The reason why this node can't be the home, until it is the home or another node is.
         self._refusal: StoreError | None = None
         self._homes_taken = 0
@@ -85,6 +115,12 @@ class Node:
         self._ready_at = 0.0
         self._end = anyio.Event()
         protocol.detour(self.forwarding.answer)
+
+    @property
+    def link(self) -> HomeLink | None:
+        """The connection to the leader, if another node is the leader."""
+        home = self.membership.home
+        return None if home is None or self.home is not None else self._links.get(home.address)
 
     @property
     def is_ready(self) -> bool:
@@ -106,8 +142,19 @@ class Node:
 
     @property
     def store_figures(self) -> StoreFigures:
-        """The figures of the store, which only the home has open."""
-        return _NO_STORE if self.home is None else self.home.store.figures()
+        """The figures of the store of the database with this node's tables."""
+        if self.home is not None:
+            return self.home.store.figures()
+        share = self._keeper and self._keeper.share
+        return share.store.figures() if share else _NO_STORE
+
+    @property
+    def database(self) -> Database | None:
+        """The database with this node's tables, for the metrics."""
+        if self.home is not None:
+            return self.home.databases.home
+        share = self._keeper and self._keeper.share
+        return share.databases.home if share else None
 
     @property
     def figures(self) -> NodeFigures:
@@ -127,6 +174,7 @@ class Node:
         beat = membership.beat
         members = () if beat is None else beat.members
         home = next((member.name for member in members if member.is_home), None)
+        tables = Counter(claim.epoch for claim in membership.claims.values())
         return NodesState(
             membership.me.name,
             home,
@@ -139,14 +187,64 @@ class Node:
                     member.is_home,
                     member.is_leaving,
                     membership.still_beats(member),
+                    tables[member.share] if member.share else 0,
                 )
                 for member in members
             ],
         )
 
     def answer_peer(self, request: Request) -> Answer | Awaitable[Answer] | None:
-        """The answer to a forwarded request; None if this node is not the home."""
-        return None if self.home is None else self._protocol.answer(request)
+        """The answer to a forwarded request; None if this node is not the home of its tables."""
+        if request.target == _CLAIMS_CHANGED:
+            return self._read_claims()
+        tables = tables_of(request)
+        place = self.place(tables)
+        if isinstance(place, Runner):
+            return place.answer(request, tables)
+        if self.home is not None:
+            # The leader brings tables together, and knows the home of each.
+            return self.forwarding.forward(request, tables)
+        # The other node may know more than this one.
+        self.membership.ask_for_claims()
+        return None
+
+    async def _read_claims(self) -> Answer:
+        with suppress(Unavailable):
+            await self.membership.load_claims()
+        return Answer(HTTPStatus.OK.value, JSON_1_0, b"{}", "")
+
+    def place(self, tables: RequestTables) -> Runner | HomeLink | None:
+        """The place where a request is executed; None if it waits for a change."""
+        names, share, leader = tables.names, self._share, self._leader
+        if (
+            tables.is_at_home
+            and names
+            and share.tables is not None
+            and all(map(share.tables.runs, names))
+        ):
+            return None if share.holds(names) else share
+        if leader.tables is None:
+            claims = self.membership.claims
+            homes = {claims[name].epoch if name in claims else 0 for name in names}
+            if tables.is_at_home and len(homes) == 1 and (epoch := homes.pop()):
+                return self._link_to_share(epoch)
+            return self.link
+        if leader.holds(names):
+            return None
+        elsewhere = leader.tables.tables_elsewhere
+        homes = {elsewhere.get(name, 0) for name in names}
+        if not any(homes):
+            if len(names) > 1 and tables.is_at_home:
+                self._spreader.note_together(names)
+            return leader
+        if tables.is_at_home and len(homes) == 1:
+            return self._link_to_share(homes.pop())
+        self._spreader.gather(names)
+        return None
+
+    def note_refused(self) -> None:
+        """Note that another node is not the home of some tables any more."""
+        self.membership.ask_for_claims()
 
     async def wait_ready(self) -> None:
         """Wait until requests can be answered.
@@ -174,10 +272,15 @@ class Node:
     async def run(self) -> None:
         """Renew the membership, keep the link, and be the home if there is no other."""
         async with anyio.create_task_group() as group:
+            self._tasks = group
             group.start_soon(self.membership.run)
-            group.start_soon(self._keep_link)
+            group.start_soon(self.membership.keep_claims)
+            group.start_soon(self._keep_links, group)
             group.start_soon(self._note_readiness)
-            await self._take_turns_as_home()
+            async with anyio.create_task_group() as roles:
+                if self._keeper is not None:
+                    roles.start_soon(self._keeper.run)
+                roles.start_soon(self._take_turns_as_home)
             # Requests of this node's clients are forwarded until the server has answered them all.
             await self._end.wait()
             group.cancel_scope.cancel()
@@ -257,30 +360,46 @@ class Node:
             self._changes.notify()
 
         async with self._opening(lose) as home:
-            self.membership.epoch = home.epoch
-            self.home = home
-            self._homes_taken += 1
-            self._refusal = None
-            self._protocol.resume(home.databases)
-            self._changes.notify()
-            _log.info("ownership_acquired", node=self.membership.me.name, epoch=home.epoch)
-            try:
-                with suppress(Unavailable):
-                    await self.membership.renew()
-                while not (is_lost or self.membership.is_leaving):
-                    await self._changes.wait(BEAT_SECONDS)
-                    # A renewal shows this before the store does.
-                    if self.membership.owned_epoch > home.epoch:
-                        lose()
-                if self.membership.is_leaving:
-                    with suppress(Unavailable):
-                        await self.membership.renew()
-            finally:
-                self.home = None
-                self.membership.epoch = 0
-                self._protocol.detour(self.forwarding.answer)
-            await self._protocol.wait_idle(0 if is_lost else self._drain_seconds)
+            async with anyio.create_task_group() as group:
+                self._begin_as_home(home)
+                group.start_soon(self._spreader.run, home.store)
+                try:
+                    await self._stay_home(home, lose, lambda: is_lost)
+                finally:
+                    group.cancel_scope.cancel()
+                    self.home = None
+                    self._leader.tables = None
+                    self.membership.epoch = 0
+            await self._leader.protocol.wait_idle(0 if is_lost else self._drain_seconds)
         _log.info("ownership_released", node=self.membership.me.name, is_lost=is_lost)
+
+    def _begin_as_home(self, home: OpenHome) -> None:
+        self.membership.epoch = home.epoch
+        self.home = home
+        self._homes_taken += 1
+        self._refusal = None
+        # The admin port shows this database.
+        self._protocol.use(home.databases)
+        self._leader.protocol.use(home.databases)
+        self._leader.tables = home.databases.home
+        self._spreader.begin(home.databases.home)
+        self._changes.notify()
+        _log.info("ownership_acquired", node=self.membership.me.name, epoch=home.epoch)
+
+    async def _stay_home(
+        self, home: OpenHome, lose: Callable[[], None], is_lost: Callable[[], bool]
+    ) -> None:
+        membership = self.membership
+        with suppress(Unavailable):
+            await membership.renew()
+        while not (is_lost() or membership.is_leaving):
+            await self._changes.wait(BEAT_SECONDS)
+            # A renewal shows this before the store does.
+            if membership.owned_epoch > home.epoch:
+                lose()
+        if membership.is_leaving:
+            with suppress(Unavailable):
+                await membership.renew()
 
     async def _note_readiness(self) -> None:
         loop = asyncio.get_running_loop()
@@ -289,34 +408,80 @@ class Node:
                 self._ready_at = loop.time()
             await self._changes.wait(BEAT_SECONDS)
 
-    # -- the link to the home ---------------------------------------------------------------
+    # -- the links to the other nodes -------------------------------------------------------
 
-    async def _keep_link(self) -> None:
+    async def _keep_links(self, group: TaskGroup) -> None:
+        """Keep a connection to each other member."""
+        scopes: dict[str, anyio.CancelScope] = {}
+        epoch = 0
         while True:
-            home = self.membership.home
-            if home is None or self.home is not None:
-                await self._changes.wait(BEAT_SECONDS)
-                continue
-            await self._link_to(home)
+            membership = self.membership
+            members = () if membership.beat is None else membership.beat.members
+            addresses = {each.address for each in members if each.name != membership.me.name}
+            for address in sorted(addresses - scopes.keys()):
+                self._links[address] = self._linking(address)
+                scopes[address] = anyio.CancelScope()
+                group.start_soon(_run_link, self._links[address], scopes[address])
+            for address in sorted(scopes.keys() - addresses):
+                scopes.pop(address).cancel()
+                del self._links[address]
+            if membership.owned_epoch != epoch:
+                epoch = membership.owned_epoch
+                for link in self._links.values():
+                    link.is_refused = False
+            has_failed = any(link.failure for link in self._links.values())
+            if has_failed and membership.claims:
+                # Another node may have taken the tables of that node.
+                membership.ask_for_claims()
+            await self._changes.wait(_TRY_SECONDS if has_failed else BEAT_SECONDS)
 
-    async def _link_to(self, home: Member) -> None:
-        epoch = self.membership.owned_epoch
-        link = self.link = self._linking(home.address)
-        async with anyio.create_task_group() as group:
-            group.start_soon(link.run)
-            while self._is_home(home, epoch):
-                await self._changes.wait(BEAT_SECONDS)
-            group.cancel_scope.cancel()
-        self.link = None
+    def _link_to_share(self, epoch: int) -> HomeLink | None:
+        """The connection to the node with a share; None if requests to its tables wait."""
+        beat = self.membership.beat
+        members = () if beat is None else beat.members
+        member = next((each for each in members if each.share == epoch), None)
+        return None if member is None else self._links.get(member.address)
 
-    def _is_home(self, member: Member, epoch: int) -> bool:
-        home = self.membership.home
-        return (
-            self.home is None
-            and home is not None
-            and self.membership.owned_epoch == epoch
-            and (home.name, home.incarnation) == (member.name, member.incarnation)
-        )
+    def is_connected(self, member: Member) -> bool:
+        """Whether a member can be reached."""
+        link = self._links.get(member.address)
+        return link is not None and link.is_open
+
+    def has_failed(self, member: Member) -> bool:
+        """Whether the connection to a member has ended."""
+        link = self._links.get(member.address)
+        return link is not None and bool(link.failure)
+
+    def tell_of_claims(self, shares: Collection[int]) -> None:
+        """Tell the nodes with these shares that claims have changed."""
+        beat = self.membership.beat
+        for member in () if beat is None else beat.members:
+            link = self._links.get(member.address)
+            if member.share in shares and link is not None:
+                self._tell(link)
+        self._changes.notify()
+
+    def _tell(self, link: HomeLink) -> None:
+        if self._tasks is not None:
+            self._tasks.start_soon(_tell, link)
+
+    async def _tell_all(self) -> None:
+        """Wait until all nodes that answer have read the claims."""
+        with anyio.move_on_after(BEAT_SECONDS):
+            async with anyio.create_task_group() as group:
+                for link in self._links.values():
+                    group.start_soon(_tell, link)
+
+
+async def _run_link(link: HomeLink, scope: anyio.CancelScope) -> None:
+    with scope:
+        await link.run()
+
+
+async def _tell(link: HomeLink) -> None:
+    # Without the message, the other node reads the claims after its next beat.
+    with suppress(NotSent, AnswerLost):
+        await link.ask(_TELL)
 
 
 @asynccontextmanager

@@ -53,8 +53,11 @@ class _Pair:
 class PeerListener:
     """Serves other nodes that know the secret."""
 
-    def __init__(self, answering: Answering, secret: str) -> None:
+    def __init__(
+        self, answering: Answering, secret: str, *, is_leader: Callable[[], bool] = lambda: False
+    ) -> None:
         self._answering = answering
+        self._is_leader = is_leader
         self._authorization = f"Bearer {secret}".strip().encode()
         self._pairs: dict[str, _Pair] = {}
         self._open: set[web.WebSocketResponse] = set()
@@ -89,7 +92,7 @@ class PeerListener:
                     for frame in decode_requests(message.data):
                         done = self._answering(frame.request)
                         if done is None:
-                            pair.put(AnswerFrame(frame.number, 0), lane)
+                            pair.put(self._refusal(frame.number), lane)
                         elif isinstance(done, Answer):
                             pair.put(answer_frame(frame.number, done), lane)
                         else:
@@ -106,6 +109,9 @@ class PeerListener:
         """Close all connections."""
         for messages in list(self._open):
             await messages.close()
+
+    def _refusal(self, number: int) -> AnswerFrame:
+        return AnswerFrame(number, 0, is_leader=self._is_leader())
 
     @staticmethod
     async def _finish(number: int, done: Awaitable[Answer], pair: _Pair, lane: str) -> None:

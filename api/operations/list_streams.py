@@ -36,9 +36,7 @@ async def handle(call: Call[ListStreamsInput]) -> bytes:
     if request.ExclusiveStartStreamArn is not None:
         start = named(request.ExclusiveStartStreamArn)
     names = [
-        (stream.table_name, stream.label)
-        for stream in call.database.streams.all()
-        if request.TableName in (None, stream.table_name)
+        name for name in await call.database.stream_names() if request.TableName in (None, name[0])
     ]
     first = bisect_right(names, start)
     shown = [

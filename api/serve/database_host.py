@@ -20,6 +20,7 @@ from msgspec import Struct, structs
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.databases import Databases, open_databases
+from dynactor.actors.catalog.homes import Share
 from dynactor.actors.catalog.virtual_clock import clock_row
 from dynactor.actors.runtime.clock import Clock, VirtualClock
 from dynactor.api.http.protocol import Protocol
@@ -82,6 +83,10 @@ class Opening(Struct, frozen=True):
     new_clock: Callable[[], Clock]
     broker: Broker | None = None
     separation: Separation = "shared"
+
+    def with_share(self, share: Share) -> Opening:
+        """These parameters for one of several nodes that share the tables."""
+        return structs.replace(self, settings=structs.replace(self.settings, share=share))
 
     def in_region(self, region: str) -> Opening:
         """These parameters for the region of the data."""

@@ -33,7 +33,21 @@ def open_shared_postgresql(
     """
     with _needing_driver():
         from dynactor.storage.postgresql import store  # noqa: PLC0415
-    return store.open_postgresql(url, read_url, lock_seconds=0, taken_over=taken_over)
+    return store.open_postgresql(
+        url, read_url, lock_seconds=0, taken_over=taken_over, is_shared=True
+    )
+
+
+def open_share(
+    url: str, read_url: str | None, taken_over: Callable[[], None]
+) -> AbstractAsyncContextManager[OwnedStore]:
+    """The store of a node that is the home of some tables.
+
+    ``taken_over`` is called when the leader has taken the tables.
+    """
+    with _needing_driver():
+        from dynactor.storage.postgresql import store  # noqa: PLC0415
+    return store.open_share(url, read_url, taken_over=taken_over)
 
 
 async def open_members(url: str, name: str, address: str, version: str) -> PostgresqlMembers:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from socket import socket
 from typing import NamedTuple
 
 from dynactor import __version__
+from dynactor.actors.catalog.homes import Share
 from dynactor.actors.catalog.virtual_clock import ClockBehindData
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen
@@ -16,8 +17,13 @@ from dynactor.api.nodes.link import Link
 from dynactor.api.nodes.membership import Membership
 from dynactor.api.nodes.node import Node, OpenHome, running_node
 from dynactor.api.nodes.peer_listener import PeerListener, serving_peers
+from dynactor.api.nodes.share_keeper import OpenShare
 from dynactor.api.serve.database_host import Opening, hosting_database
-from dynactor.api.serve.open_postgresql import open_members, open_shared_postgresql
+from dynactor.api.serve.open_postgresql import (
+    open_members,
+    open_share,
+    open_shared_postgresql,
+)
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.sts.session_tokens import SessionTokens
 from dynactor.api.sts.stored_key import session_key
@@ -43,6 +49,10 @@ async def serving_as_node(options: ServeOptions, parts: NodeParts) -> AsyncItera
     """
     address = options.nodes.address
     assert address is not None
+
+    def opening_share(taken_over: Callable[[], None]) -> AbstractAsyncContextManager[OpenShare]:
+        return _opening_share(options, parts, taken_over)
+
     with listen(address.host, address.port, option_prefix="--peer-listen ") as listener:
         async with _membership(options, listener, changes := Changes()) as membership:
             node = Node(
@@ -50,10 +60,13 @@ async def serving_as_node(options: ServeOptions, parts: NodeParts) -> AsyncItera
                 changes,
                 parts.protocol,
                 lambda taken_over: _opening_home(options, parts, taken_over),
+                opening_share=opening_share if parts.opening.separation == "shared" else None,
                 linking=lambda address: Link(address, options.nodes.secret, changes),
                 drain_seconds=options.drain_seconds,
             )
-            peers = PeerListener(node.answer_peer, options.nodes.secret)
+            peers = PeerListener(
+                node.answer_peer, options.nodes.secret, is_leader=lambda: node.home is not None
+            )
             async with serving_peers(listener, peers), running_node(node):
                 yield node
 
@@ -92,9 +105,25 @@ async def _opening_home(
         region = await settle_separation(store, opening.separation, options.region)
         parts.tokens.use(await session_key(store))
         try:
+            if opening.separation == "shared":
+                opening = opening.with_share(Share())
             async with hosting_database(store, opening.in_region(region)) as host:
                 yield OpenHome(store, store.epoch, host.databases)
         except ClockBehindData as error:
             raise CannotOpen(
                 "The data have the time of a virtual clock after the real time: a cluster has none"
             ) from error
+
+
+@asynccontextmanager
+async def _opening_share(
+    options: ServeOptions, parts: NodeParts, taken_over: Callable[[], None]
+) -> AsyncIterator[OpenShare]:
+    """The database of this node's share, without tables at first."""
+    assert options.store is not None
+    async with open_share(options.store, options.read_store, taken_over) as store:
+        parts.tokens.use(await session_key(store))
+        region = await settle_separation(store, "shared", options.region)
+        opening = parts.opening.with_share(Share(store.epoch)).in_region(region)
+        async with hosting_database(store, opening) as host:
+            yield OpenShare(store, store.epoch, host.databases)

@@ -230,6 +230,16 @@ class Prepared(Struct, frozen=True):
     sets: tuple[tuple[str, str], ...]
     index: tuple[str, str] | None = None
 
+    @property
+    def table(self) -> str | None:
+        """The name of the table, if it is known in spite of a fault."""
+        match self.operation:
+            case str():
+                return None if self.index is None else self.index[0]
+            case _ExistsTrees(select):
+                return select.table
+        return self.operation.table
+
     def bound(self, parameters: Sequence[AttributeValue]) -> Statement:
         """The statement with its parameters, which have been checked.
 

@@ -101,6 +101,8 @@ class Commits:
         self._rows_in_flight = 0
         self._is_scheduled = False
         self._idle: asyncio.Future[None] | None = None
+        # Whether the outcome of any commit has stayed unknown, so that it may be written later.
+        self.is_in_doubt = False
 
     async def commit(self, call: CommitCall) -> StoreError | None:
         """Write a call. Return the error if the call was refused, or if its outcome is unknown.
@@ -114,7 +116,7 @@ class Commits:
         if not self._is_scheduled and self._may_start():
             self._is_scheduled = True
             loop.call_soon(self._start)
-        return await _outcome(pending)
+        return await self._outcome(pending)
 
     async def commit_in(self, connection: Any, call: CommitCall) -> Future[None]:
         """Write a call in a transaction that has locked its heads, and commit the transaction.
@@ -127,7 +129,12 @@ class Commits:
         pending = Pending(call)
         self._in_flight += 1
         self._tasks.start_soon(self._write_in, connection, pending)
-        return future_of(await _outcome(pending))
+        return future_of(await self._outcome(pending))
+
+    async def _outcome(self, pending: Pending) -> StoreError | None:
+        error = await _outcome(pending)
+        self.is_in_doubt |= isinstance(error, Unknown)
+        return error
 
     async def _write_in(self, connection: Any, pending: Pending) -> None:
         attempt = _Attempt()

@@ -9,7 +9,9 @@ from typing import Any, Final
 import anyio
 import structlog
 
-from dynactor.model.members import Beat, Member
+from dynactor.model.members import Beat, Claims, Member
+from dynactor.storage import key_layout
+from dynactor.storage.catalog import decode_claim
 from dynactor.storage.postgresql import sql
 from dynactor.storage.postgresql.address import Address, parse_address
 from dynactor.storage.postgresql.connections import close_connection, connect
@@ -48,23 +50,47 @@ class PostgresqlMembers:
         )
         return joined is not None
 
-    async def beat(self, epoch: int, *, is_leaving: bool) -> Beat:
+    async def beat(self, epoch: int, share: int, *, is_leaving: bool) -> Beat:
         """Renew this node's row, and return all members.
 
         ``epoch`` is the one with which this node became the home; 0 if it is not the home.
+        ``share`` is the epoch of this node's share; 0 if it has none.
 
         Raises:
             Unavailable: PostgreSQL can't be reached.
         """
         rows = await self._rows(
-            self._statements.beat, self._me.name, self._me.incarnation, epoch, is_leaving
+            self._statements.beat,
+            self._me.name,
+            self._me.incarnation,
+            epoch,
+            is_leaving,
+            share,
+            key_layout.CLAIMS_VERSION,
         )
         members = tuple(
             Member(*[row[name] for name in Member.__struct_fields__])
             for row in rows
             if row["name"] is not None
         )
-        return Beat(members, rows[0]["is_renewed"], rows[0]["owned_epoch"])
+        version = int.from_bytes(rows[0]["claims_version"] or b"", "big")
+        return Beat(members, rows[0]["is_renewed"], rows[0]["owned_epoch"], version)
+
+    async def claims(self) -> Claims:
+        """All claims, by the names of their tables, and their version.
+
+        Raises:
+            Unavailable: PostgreSQL can't be reached.
+        """
+        rows = await self._rows(
+            self._statements.claims, *key_layout.CLAIMS, key_layout.CLAIMS_VERSION
+        )
+        values = {bytes(key): bytes(value) for key, value in rows}
+        version = int.from_bytes(values.pop(key_layout.CLAIMS_VERSION, b""), "big")
+        return Claims(
+            version,
+            {key_layout.table_name(key): decode_claim(value) for key, value in values.items()},
+        )
 
     async def remove(self, member: Member) -> bool:
         """Remove a member, unless it has renewed its row; return whether it was removed.

@@ -112,6 +112,25 @@ async def take_ownership(
                 "another database"
             )
         await anyio.sleep(_AGAIN_SECONDS)
+    return await _take_over(address, statements, connection)
+
+
+async def take_share(address: Address, connection: Any) -> tuple[Ownership, int]:
+    """Take the ownership of a share that no running server owns; return also the share's slot.
+
+    The connection holds the share's lock from now on, and must stay open.
+    """
+    of_any = Statements(address.schema)
+    while True:
+        for (slot,) in await connection.fetch(of_any.share_slots):
+            statements = Statements(address.schema, 0, slot)
+            if await connection.fetchval(statements.try_lock):
+                return await _take_over(address, statements, connection), slot
+        await connection.execute(of_any.add_share)
+
+
+async def _take_over(address: Address, statements: Statements, connection: Any) -> Ownership:
+    """Raise the epoch, after the commits in flight."""
     async with connection.transaction():
         await connection.execute(statements.wait_for_commits)
         name = f"process {os.getpid()} on {socket.gethostname()}"

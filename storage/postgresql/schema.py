@@ -52,6 +52,17 @@ async def open_members_table(connection: Any, address: Address) -> None:
         await connection.execute(sql.create_members(address.schema))
 
 
+async def check_format(connection: Any, address: Address) -> None:
+    """Check that the owner of the database has raised the stored format to this version's.
+
+    Raises:
+        CannotOpen: the format is another one.
+    """
+    comment = await connection.fetchval(sql.FIND_SCHEMA, address.schema)
+    if comment != sql.FORMAT_COMMENT:
+        raise CannotOpen(f"The schema {address.schema} has another format than this version's")
+
+
 async def raise_format(connection: Any, address: Address) -> None:
     """Raise the stored format, so that older versions refuse data that they don't know.
 

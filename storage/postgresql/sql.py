@@ -27,6 +27,12 @@ OWNED_BY_ANOTHER: Final = "DY002"
 # casts other text to a value, so the error has no other cause.
 READ_BY_ANOTHER: Final = "22P02"
 
+# The slots of the table ``nodes``. Each has an epoch and a lock; the second lock is of commits. The
+# epochs of two slots are never equal: those of a share begin with its slot.
+LEADER_SLOT: Final = 1
+FIRST_SHARE_SLOT: Final = 3
+SLOT_SHIFT: Final = 32
+
 # The verdicts of ``commit`` on a call.
 ACCEPTED, CONFLICT, FENCED, WRITTEN_BEFORE = range(4)
 
@@ -72,8 +78,9 @@ def create_members(schema: str) -> str:
 
     A server alone has no row in it, so earlier versions need not know the table.
     """
+    quoted = _quoted(schema)
     return f"""
-        CREATE TABLE IF NOT EXISTS {_quoted(schema)}.members (
+        CREATE TABLE IF NOT EXISTS {quoted}.members (
             name text PRIMARY KEY,
             incarnation text NOT NULL,
             beat bigint NOT NULL,
@@ -82,6 +89,15 @@ def create_members(schema: str) -> str:
             epoch bigint NOT NULL,
             is_leaving boolean NOT NULL
         ) WITH (fillfactor = 50);
+        -- Not without a need, because a change locks the table.
+        DO $body$ BEGIN
+            IF NOT EXISTS (SELECT FROM pg_attribute
+                WHERE attrelid = '{quoted}.members'::regclass AND attname = 'share')
+            THEN ALTER TABLE {quoted}.members ADD COLUMN share bigint NOT NULL DEFAULT 0; END IF;
+            IF EXISTS (SELECT FROM pg_constraint
+                WHERE conrelid = '{quoted}.nodes'::regclass AND conname = 'nodes_slot_check')
+            THEN ALTER TABLE {quoted}.nodes DROP CONSTRAINT nodes_slot_check; END IF;
+        END $body$;
     """
 
 
@@ -114,7 +130,7 @@ def create_schema(schema: str) -> str:
         CREATE SCHEMA IF NOT EXISTS {quoted};
         {tables}
         CREATE TABLE {quoted}.nodes (
-            slot int PRIMARY KEY CHECK (slot = 1),
+            slot int PRIMARY KEY,
             epoch bigint NOT NULL,
             name text NOT NULL,
             started_at timestamptz NOT NULL
@@ -150,7 +166,7 @@ class Statements:
     changes tables, so the definitions that a read uses are never older than the rows that it reads.
     """
 
-    def __init__(self, schema: str, epoch: int = 0) -> None:
+    def __init__(self, schema: str, epoch: int = 0, slot: int = LEADER_SLOT) -> None:
         quoted = _quoted(schema)
         self.tables = [f"{quoted}.{table}" for table in TABLES]
         nodes = f"{quoted}.nodes"
@@ -158,7 +174,7 @@ class Statements:
         # boolean, so the cast fails.
         self._is_owned = (
             f"(SELECT CASE WHEN n.epoch <= {epoch} THEN true "
-            f"ELSE ('epoch ' || n.epoch)::boolean END FROM {nodes} n WHERE n.slot = 1)"
+            f"ELSE ('epoch ' || n.epoch)::boolean END FROM {nodes} n WHERE n.slot = {slot})"
         )
         self.commit = (
             f"SELECT {quoted}.commit($1::bigint, $2::bytea, $3::int, $4::int[], $5::int[], "
@@ -169,14 +185,29 @@ class Statements:
             "$30::bool[], $31::int[], $32::bytea[])"
         )
         self.discard = f"SELECT {quoted}.discard($1::bigint, $2::int)"
-        self.try_lock = f"SELECT pg_try_advisory_lock('{nodes}'::regclass::oid::int, 1)"
-        self.epoch = f"SELECT epoch FROM {nodes}"
-        self.owner = f"SELECT name, started_at FROM {nodes}"
+        # The number of a slot is also the number of its lock.
+        self.try_lock = f"SELECT pg_try_advisory_lock('{nodes}'::regclass::oid::int, {slot})"
+        self.epoch = f"SELECT epoch FROM {nodes} WHERE slot = {slot}"
+        self.owner = f"SELECT name, started_at FROM {nodes} WHERE slot = {slot}"
         # Waits for the previous owner's commits in flight.
         self.wait_for_commits = f"SELECT pg_advisory_xact_lock('{nodes}'::regclass::oid::int, 2)"
         self.take_over = (
-            f"UPDATE {nodes} SET epoch = epoch + 1, name = $1, started_at = now() RETURNING epoch"
+            f"UPDATE {nodes} SET epoch = epoch + 1, name = $1, started_at = now() "
+            f"WHERE slot = {slot} RETURNING epoch"
         )
+        self.share_slots = f"SELECT slot FROM {nodes} WHERE slot >= {FIRST_SHARE_SLOT} ORDER BY 1"
+        self.add_share = (
+            f"INSERT INTO {nodes} SELECT slot, slot::bigint << {SLOT_SHIFT}, 'nobody', now() FROM "
+            f"(SELECT greatest(max(slot) + 1, {FIRST_SHARE_SLOT}) AS slot FROM {nodes}) AS next "
+            "ON CONFLICT DO NOTHING"
+        )
+        self.share_epochs = f"SELECT epoch FROM {nodes} WHERE slot >= {FIRST_SHARE_SLOT}"
+        self.try_lock_share = f"SELECT pg_try_advisory_xact_lock('{nodes}'::regclass::oid::int, $1)"
+        self.fence_share = (
+            f"UPDATE {nodes} SET epoch = epoch + 1 WHERE slot = $1 AND epoch = $2 "
+            f"AND EXISTS (SELECT FROM {nodes} n WHERE n.slot = {slot} AND n.epoch = {epoch})"
+        )
+        self.fence_shares = f"UPDATE {nodes} SET epoch = epoch + 1 WHERE slot >= {FIRST_SHARE_SLOT}"
         self.sizes = (
             f"SELECT pg_total_relation_size('{self.tables[0]}') + "
             f"pg_total_relation_size('{self.tables[1]}'), "
@@ -237,7 +268,7 @@ class MemberStatements:
 
     def __init__(self, schema: str) -> None:
         quoted = _quoted(schema)
-        members, nodes = f"{quoted}.members", f"{quoted}.nodes"
+        members, nodes, heads = (f"{quoted}.{name}" for name in ("members", "nodes", "heads"))
         owner_lock = (
             "FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
             f"WHERE l.locktype = 'advisory' AND l.classid = '{nodes}'::regclass::oid "
@@ -245,17 +276,23 @@ class MemberStatements:
         )
         # A node that restarts at its own address replaces its row. Only it can listen there.
         self.join = (
-            f"INSERT INTO {members} AS m VALUES ($1, $2, 0, $3, $4, 0, false) "
+            f"INSERT INTO {members} AS m VALUES ($1, $2, 0, $3, $4, 0, false, 0) "
             "ON CONFLICT (name) DO UPDATE SET incarnation = $2, beat = 0, version = $4, "
-            "epoch = 0, is_leaving = false WHERE m.address = $3 RETURNING name"
+            "epoch = 0, is_leaving = false, share = 0 WHERE m.address = $3 RETURNING name"
         )
         self.beat = (
-            f"WITH renewed AS (UPDATE {members} SET beat = beat + 1, epoch = $3, is_leaving = $4 "
-            "WHERE name = $1 AND incarnation = $2 RETURNING 1) "
+            f"WITH renewed AS (UPDATE {members} SET beat = beat + 1, epoch = $3, is_leaving = $4, "
+            "share = $5 WHERE name = $1 AND incarnation = $2 RETURNING 1) "
             "SELECT n.epoch AS owned_epoch, EXISTS (SELECT FROM renewed) AS is_renewed, "
+            f"(SELECT value FROM {heads} WHERE key = $6) AS claims_version, "
             "m.name, m.incarnation, m.beat, m.address, m.version, "
-            "m.epoch = n.epoch AND n.epoch > 0 AS is_home, m.is_leaving "
-            f"FROM {nodes} n LEFT JOIN {members} m ON true ORDER BY m.name"
+            "m.epoch = n.epoch AND n.epoch > 0 AS is_home, m.is_leaving, m.share "
+            f"FROM {nodes} n LEFT JOIN {members} m ON true "
+            f"WHERE n.slot = {LEADER_SLOT} ORDER BY m.name"
+        )
+        self.claims = (
+            f"SELECT key, value FROM {heads} WHERE key >= $1 AND key < $2 "
+            f"UNION ALL SELECT key, value FROM {heads} WHERE key = $3"
         )
         # One statement ends the session of a home that is removed, because no node does so later. A
         # server that has become the owner since keeps its session.
@@ -263,7 +300,8 @@ class MemberStatements:
             f"WITH removed AS (DELETE FROM {members} WHERE name = $1 AND incarnation = $2 "
             "AND beat = $3 RETURNING epoch) "
             f"SELECT (SELECT count(pg_terminate_backend(l.pid)) {owner_lock} "
-            f"AND EXISTS (SELECT FROM {nodes} n WHERE n.epoch = removed.epoch)) FROM removed"
+            f"AND EXISTS (SELECT FROM {nodes} n WHERE n.slot = {LEADER_SLOT} "
+            "AND n.epoch = removed.epoch)) FROM removed"
         )
         self.is_owned = f"SELECT EXISTS (SELECT {owner_lock})"
         self.leave = f"DELETE FROM {members} WHERE name = $1 AND incarnation = $2"

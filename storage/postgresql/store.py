@@ -10,7 +10,7 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -28,11 +28,11 @@ from dynactor.storage.postgresql.connections import (
 from dynactor.storage.postgresql.discards import Discards
 from dynactor.storage.postgresql.errors import FAILURES, cannot_open
 from dynactor.storage.postgresql.locked import LockingSessions
-from dynactor.storage.postgresql.ownership import Ownership, take_ownership
+from dynactor.storage.postgresql.ownership import Ownership, take_ownership, take_share
 from dynactor.storage.postgresql.read_store import ReadStore
 from dynactor.storage.postgresql.reader import Reader
-from dynactor.storage.postgresql.schema import open_schema, raise_format
-from dynactor.storage.postgresql.sql import Statements
+from dynactor.storage.postgresql.schema import check_format, open_schema, raise_format
+from dynactor.storage.postgresql.sql import SLOT_SHIFT, Statements
 from dynactor.storage.store import (
     CannotOpen,
     Closed,
@@ -63,11 +63,13 @@ async def open_postgresql(
     *,
     lock_seconds: float | None = None,
     taken_over: Callable[[], None] = lambda: None,
+    is_shared: bool = False,
 ) -> AsyncIterator[OwnedStore]:
     """Open the store in this database; its tables are created unless they exist.
 
     Eventually consistent reads go to the hot standby with the address ``read_url``, if it is given.
-    ``taken_over`` is called when another server has become the owner of the database.
+    ``taken_over`` is called when another server has become the owner of the database. Unless
+    ``is_shared``, the commits of all shares are refused from now on.
 
     Raises:
         InUse: another server owns the database, and has not ended within ``lock_seconds``.
@@ -76,8 +78,51 @@ async def open_postgresql(
     address = parse_address(url)
     read_address = None if read_url is None else parse_address(read_url, "--read-store")
     statements = Statements(address.schema)
-    ownership = await _own(address, statements, lock_seconds)
+    ownership = await _own(address, statements, lock_seconds, is_shared=is_shared)
     statements = Statements(address.schema, ownership.epoch)
+    async with _open(address, read_address, statements, ownership, taken_over) as store:
+        yield store
+
+
+@asynccontextmanager
+async def open_share(
+    url: str, read_url: str | None = None, *, taken_over: Callable[[], None]
+) -> AsyncIterator[OwnedStore]:
+    """Open the store of a node that is the home of the tables whose claims name its epoch.
+
+    The database must have a leader. ``taken_over`` is called when the leader has taken the tables.
+
+    Raises:
+        CannotOpen: the store can't be opened, or the leader has another version.
+    """
+    address = parse_address(url)
+    read_address = None if read_url is None else parse_address(read_url, "--read-store")
+    names = {"user": address.user, "database": address.database, "hosts": address.hosts}
+    try:
+        connection = await connect(address)
+    except (*FAILURES, TimeoutError, ValueError) as error:
+        raise cannot_open(error, **names) from error
+    try:
+        await check_format(connection, address)
+        ownership, slot = await take_share(address, connection)
+    except BaseException as error:
+        await close_connection(connection)
+        if isinstance(error, FAILURES):
+            raise cannot_open(error, **names) from error
+        raise
+    statements = Statements(address.schema, ownership.epoch, slot)
+    async with _open(address, read_address, statements, ownership, taken_over) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _open(
+    address: Address,
+    read_address: Address | None,
+    statements: Statements,
+    ownership: Ownership,
+    taken_over: Callable[[], None],
+) -> AsyncIterator[OwnedStore]:
     kept = KeptFailure()
     async with anyio.create_task_group() as tasks:
         store = _PostgresqlStore(tasks, address, statements, ownership, taken_over)
@@ -95,7 +140,9 @@ async def open_postgresql(
     kept.raise_again()
 
 
-async def _own(address: Address, statements: Statements, lock_seconds: float | None) -> Ownership:
+async def _own(
+    address: Address, statements: Statements, lock_seconds: float | None, *, is_shared: bool
+) -> Ownership:
     """Connect, create or check the tables, and take ownership of the database."""
     names = {"user": address.user, "database": address.database, "hosts": address.hosts}
     try:
@@ -105,6 +152,8 @@ async def _own(address: Address, statements: Statements, lock_seconds: float | N
     try:
         await open_schema(connection, address)
         ownership = await take_ownership(address, statements, connection, lock_seconds)
+        if not is_shared:
+            await connection.execute(statements.fence_shares)
         await raise_format(connection, address)
     except BaseException as error:
         await close_connection(connection)
@@ -119,7 +168,23 @@ class OwnedStore(Store, Protocol):
 
     @property
     def epoch(self) -> int:
-        """The number of the ownership; each owner of the database has a higher one."""
+        """The number of the ownership, which each owner of the database or of a share raises."""
+        ...
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a commit of unknown outcome may still be written, so no table may move."""
+        ...
+
+    async def share_epochs(self) -> set[int]:
+        """The epochs of all shares; claims that name other epochs have no effect."""
+        ...
+
+    async def fence(self, share: int, *, only_ended: bool) -> bool:
+        """Refuse all later commits and reads of a share; return whether they are refused.
+
+        ``only_ended``: only if no session holds the share's lock. Commits in flight end before.
+        """
         ...
 
 
@@ -144,7 +209,7 @@ class _PostgresqlStore:
         self._idle_beats = 0
         self._full_disk_refusals = 0
         self._latency = LatencyHistogram()
-        connections = Connections(address, _CONNECTIONS)
+        connections = self._connections = Connections(address, _CONNECTIONS)
         self._commits = Commits(
             tasks,
             connections,
@@ -164,6 +229,33 @@ class _PostgresqlStore:
     @property
     def epoch(self) -> int:
         return self._ownership.epoch
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return self._commits.is_in_doubt
+
+    async def share_epochs(self) -> set[int]:
+        self._raise_if_closed()
+
+        async def ask(connection: Any) -> set[int]:
+            return {row[0] for row in await connection.fetch(self._statements.share_epochs)}
+
+        return await self._connections.run(ask)
+
+    async def fence(self, share: int, *, only_ended: bool) -> bool:
+        self._raise_if_closed()
+        slot = share >> SLOT_SHIFT
+        statements = self._statements
+
+        async def fence(connection: Any) -> None:
+            async with connection.transaction():
+                if only_ended and not await connection.fetchval(statements.try_lock_share, slot):
+                    return
+                await connection.execute(statements.wait_for_commits)
+                await connection.execute(statements.fence_share, slot, share)
+
+        await self._connections.run(fence)
+        return share not in await self.share_epochs()
 
     @property
     def latest(self) -> View:

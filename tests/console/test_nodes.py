@@ -35,8 +35,8 @@ def test_nodes_are_shown_with_their_states(narrow_console: Console):
     page.route("**/nodes", lambda route: route.fulfill(json=state))
     narrow_console.open("tables")
     page.get_by_role("link", name="Nodes").click()
-    expect(page.get_by_role("status")).to_contain_text("a is the home")
-    expect(page.get_by_role("row", name="a OK home")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("a is the leader")
+    expect(page.get_by_role("row", name="a OK leader")).to_be_visible()
     expect(page.get_by_role("row", name="b OK")).to_be_visible()
     members[1:] = [node("b", missed_beats=3), node("c", is_leaving=True)]
     expect(page.get_by_role("row", name="b problem")).to_contain_text("missed 3 beats")

@@ -94,8 +94,8 @@ def check_admin_ports(cluster: Cluster) -> None:
         assert nodes(NodesOptions(server=address)) == 0
     lines = output.getvalue().splitlines()
     assert lines[0].split() == ["NODE", "ADDRESS", "VERSION", "STATE"]
-    assert lines[1 + home].endswith("  home")
-    assert lines[-1] == f"Seen by n{other}: the home is n{home}, epoch 1"
+    assert lines[1 + home].endswith("  leader")
+    assert lines[-1] == f"Seen by n{other}: the leader is n{home}, epoch 1"
 
 
 def restart_all(cluster: Cluster) -> None:

@@ -228,7 +228,7 @@ class ServerCollector(Collector):
 def _node(figures: NodeFigures) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "dynactor_node_is_home",
-        "1 if this node is the home, which runs the actors of all tables.",
+        "1 if this node is the leader, which gives tables to the other nodes.",
         value=figures.is_home,
     )
     yield GaugeMetricFamily(
@@ -238,12 +238,12 @@ def _node(figures: NodeFigures) -> Iterator[Metric]:
     )
     yield CounterMetricFamily(
         "dynactor_node_homes_taken",
-        "How many times this node has become the home.",
+        "How many times this node has become the leader.",
         value=figures.homes_taken,
     )
     yield CounterMetricFamily(
         "dynactor_forwarded_requests",
-        "Requests that this node forwarded to the home, and that the home answered.",
+        "Requests that this node forwarded to a home, and that the home answered.",
         value=figures.forwarding.forwarded,
     )
     failures = CounterMetricFamily(

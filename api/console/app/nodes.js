@@ -1,4 +1,4 @@
-// The nodes of a cluster, as the home sees them.
+// The nodes of a cluster, as the leader sees them.
 
 import { html } from "../vendor/preact.js";
 import { admin } from "./api.js";
@@ -26,7 +26,7 @@ export function Nodes() {
     <${Problem} error=${error} />
     ${data &&
     html`<p role="status">
-        ${data["home"] ? html`<strong>${data["home"]}</strong> is the home.` : "No node is the home now."}
+        ${data["home"] ? html`<strong>${data["home"]}</strong> is the leader.` : "No node is the leader now."}
         ${" "}<span class="sub">Seen by ${data["node"]}, epoch ${count(data["epoch"])}</span>
       </p>
       <${DataTable}
@@ -44,7 +44,7 @@ export function Nodes() {
         )}
       <//>
       <p class="hint">
-        Every node answers clients. If the home fails, another node becomes the home, and the epoch
+        Every node answers clients. If the leader fails, another node becomes the leader, and the epoch
         rises.
       </p>`}`;
 }
@@ -53,6 +53,6 @@ export function Nodes() {
 function State({ member }) {
   const isLate = member.missed_beats > USUAL_MISSED;
   const state = isLate ? "problem" : member.is_leaving ? "leaving" : "OK";
-  return html`<${Badge} state=${state} /> ${member.is_home && html`<strong>home</strong>`}
+  return html`<${Badge} state=${state} /> ${member.is_home && html`<strong>leader</strong>`}
     ${isLate && html`<span class="sub">missed ${plural(member.missed_beats, "beat")}</span>`}`;
 }

@@ -190,7 +190,6 @@ async def random_faults(draw: Random) -> None:
                     case "kill":
                         cluster.kill(number)
                         await anyio.sleep(draw.random() * 8)
-                        raise_killed(cluster, number)
                         await cluster.start(number)
                     case "leave":
                         await cluster.leave(number)
@@ -207,10 +206,3 @@ async def random_faults(draw: Random) -> None:
         assert set(acknowledged) <= written.keys()
         assert not written.keys() & set(refused)
         assert len(acknowledged) > 100
-
-
-def raise_killed(cluster: SimulatedCluster, number: int) -> None:
-    """Forget what a killed node would still do, so that it can be started again."""
-    loop = cluster.loop
-    loop.forget(number)
-    loop.stopped.discard(number)

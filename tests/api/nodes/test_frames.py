@@ -27,16 +27,16 @@ REQUEST = Request(
     explain="h",
     headers={"x": "\xe9"},
     client=Client("192.0.2.1", is_secure=True),
+    is_signed_in=True,
 )
 ANSWER = Answer(200, "a", b"\x00\xff", "b", "c", {"d": "e"})
 
 
-def test_all_parts_of_a_request_arrive_but_not_that_it_is_signed_in() -> None:
-    same = [name for name in Request.__struct_fields__ if name != "is_signed_in"]
+def test_all_parts_of_a_request_arrive() -> None:
     defaults = Request(*[""] * 7, b"")
-    assert all(getattr(REQUEST, name) != getattr(defaults, name) for name in same)
-    signed_in = structs.replace(REQUEST, is_signed_in=True)
-    (arrived,) = decode_requests(encode([request_frame(7, signed_in)]))
+    names = Request.__struct_fields__
+    assert all(getattr(REQUEST, name) != getattr(defaults, name) for name in names)
+    (arrived,) = decode_requests(encode([request_frame(7, REQUEST)]))
     assert (arrived.number, arrived.request) == (7, REQUEST)
 
 
@@ -50,6 +50,6 @@ def test_all_parts_of_an_answer_arrive() -> None:
 
 
 def test_a_frame_of_an_earlier_version_has_fewer_parts() -> None:
-    earlier = structs.astuple(request_frame(7, REQUEST))[:-1]
+    earlier = structs.astuple(request_frame(7, REQUEST))[:-2]
     (arrived,) = decode_requests(encode([earlier]))
-    assert arrived.request == structs.replace(REQUEST, client=Client())
+    assert arrived.request == structs.replace(REQUEST, client=Client(), is_signed_in=False)

@@ -1,7 +1,8 @@
 """Nodes of a cluster in one process, on a simulated loop, with a fake database and fake links.
 
-The fake database has one lock and an epoch, as PostgreSQL has. A commit of a node whose epoch is
-not the present one is refused. A link loses the answers of a node that is killed.
+The fake database has one lock and an epoch for the leader and for each share, as PostgreSQL has. A
+commit of a node whose epoch is not the present one is refused. A link loses the answers of a node
+that is killed.
 """
 
 from __future__ import annotations
@@ -10,24 +11,40 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import copy_context
+from itertools import count
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import anyio
-from msgspec import structs
+from msgspec import json, structs
 
+from dynactor.actors.catalog.homes import (
+    MOVING,
+    CloseTables,
+    GiveTables,
+    HomeChange,
+    RecallTables,
+    TakeTables,
+)
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import Membership
 from dynactor.api.nodes.node import Node, OpenHome
+from dynactor.api.nodes.share_keeper import OpenShare
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.model.members import Beat, Member
-from dynactor.storage.store import CannotOpen, Closed, InUse, Store
+from dynactor.model.errors import InternalServerError
+from dynactor.model.kept_failure import KeptFailure
+from dynactor.model.latency_histogram import LatencyHistogram
+from dynactor.model.members import Beat, Claim, Claims, Member
+from dynactor.storage.store import CannotOpen, Closed, InUse
+from dynactor.storage.store_figures import EngineFigures, StoreFigures
 from tests.support.clients.clients import AUTHORIZATION
 from tests.support.databases.fake_operations import EchoInput
 from tests.support.environment.simulated_loop import NODE, SimulatedLoop
 
+TABLES = ("ta", "tb", "tc", "td", "te", "tf")
+NO_SIZES = EngineFigures(0, 0, 0, 0, None)
 # Like a commit, and the opening of the tables.
 _COMMIT_SECONDS = 0.01
 _OPEN_SECONDS = 0.1
@@ -45,6 +62,15 @@ class FakeDatabase:
         self.epoch = 0
         self.owner: str | None = None
         self.written: list[str] = []
+        # By slot: the epoch of a share, and whether a session holds its lock.
+        self.shares: dict[int, int] = {}
+        self.locked: dict[str, int] = {}
+        self.claims: dict[str, Claim] = {}
+        self.claims_version = 0
+        self.groups: dict[str, str] = {}
+        # By table: the epoch of the database of a node that opened it last.
+        self.opened: dict[str, tuple[int, int]] = {}
+        self.violations: list[str] = []
 
     def members(self) -> tuple[Member, ...]:
         """The members, and which of them is the home."""
@@ -52,6 +78,11 @@ class FakeDatabase:
             structs.replace(row, is_home=0 < self.epochs[row.name] == self.epoch)
             for row in self.rows.values()
         )
+
+    def is_current(self, owner: tuple[int, int]) -> bool:
+        """Whether commits of the leader's database, or of a share's, are accepted."""
+        epoch, share = owner
+        return self.shares.get(share >> 32) == share if share else self.epoch == epoch
 
     def home_name(self) -> str | None:
         """The member that is the home."""
@@ -74,17 +105,25 @@ class FakeMembers:
         self._database.epochs[self.me.name] = 0
         return True
 
-    async def beat(self, epoch: int, *, is_leaving: bool) -> Beat:
+    async def beat(self, epoch: int, share: int, *, is_leaving: bool) -> Beat:
         await anyio.sleep(_MESSAGE_SECONDS)
         database = self._database
         row = database.rows.get(self.me.name)
         is_member = row is not None and row.incarnation == self.me.incarnation
         if row is not None and is_member:
-            database.rows[row.name] = structs.replace(row, beat=row.beat + 1, is_leaving=is_leaving)
+            database.rows[row.name] = structs.replace(
+                row, beat=row.beat + 1, is_leaving=is_leaving, share=share
+            )
             database.epochs[row.name] = epoch
-        beat = Beat(database.members(), is_member, database.epoch)
+        beat = Beat(database.members(), is_member, database.epoch, database.claims_version)
         await anyio.sleep(_MESSAGE_SECONDS)
         return beat
+
+    async def claims(self) -> Claims:
+        await anyio.sleep(_MESSAGE_SECONDS)
+        claims = Claims(self._database.claims_version, dict(self._database.claims))
+        await anyio.sleep(_MESSAGE_SECONDS)
+        return claims
 
     async def remove(self, member: Member) -> bool:
         await anyio.sleep(_MESSAGE_SECONDS)
@@ -104,6 +143,131 @@ class FakeMembers:
     async def leave(self) -> None:
         await anyio.sleep(_MESSAGE_SECONDS)
         self._database.rows.pop(self.me.name, None)
+
+
+class FakeTables:
+    """The database of the leader, or of a share. Each change is one commit of its owner."""
+
+    def __init__(self, database: FakeDatabase, epoch: int, share: int) -> None:
+        self.database = database
+        self.owner = (epoch, share)
+        self._share = share
+        self._open: set[str] = set()
+        self.tables_elsewhere: dict[str, int] = {}
+        self.is_closed = False
+        for name in TABLES:
+            self._open_or_note(name)
+
+    @property
+    def table_groups(self) -> dict[str, str]:
+        return self.database.groups
+
+    def runs(self, name: str) -> bool:
+        return name in self._open
+
+    def table_names(self) -> list[str]:
+        return sorted(self._open | self.tables_elsewhere.keys())
+
+    def movable_tables(self) -> list[str]:
+        return sorted(self._open)
+
+    async def change_homes(self, message: HomeChange) -> None:
+        # The actor finishes a change although the caller is canceled.
+        await asyncio.shield(asyncio.create_task(self._change_later(message)))
+
+    async def _change_later(self, message: HomeChange) -> None:
+        # Sooner than a write, which the caller has to wait for.
+        await anyio.sleep(_MESSAGE_SECONDS)
+        self._change(message)
+        await anyio.sleep(_COMMIT_SECONDS)
+
+    def _change(self, message: HomeChange) -> None:
+        database = self.database
+        if self.is_closed or not database.is_current(self.owner):
+            raise InternalServerError("another server has taken over the database")
+        if isinstance(message, TakeTables):
+            for name in message.names:
+                claim = database.claims.get(name)
+                if claim is not None and claim.epoch in message.ended:
+                    self._claim(name, None)
+                self._open_or_note(name)
+        elif isinstance(message, CloseTables):
+            for name in message.names:
+                self._open.discard(name)
+                self.tables_elsewhere[name] = MOVING
+        elif isinstance(message, GiveTables):
+            for name in message.names:
+                if name not in self._open and self._is_own(name):
+                    self._claim(name, Claim(message.epoch) if message.epoch else None)
+                    self._open_or_note(name)
+        elif isinstance(message, RecallTables):
+            for name in message.names:
+                claim = database.claims.get(name)
+                if claim is not None:
+                    self._claim(name, Claim(claim.epoch, is_recalled=True))
+        else:
+            database.groups.update(dict.fromkeys(message.names, min(message.names)))
+
+    def _claim(self, name: str, claim: Claim | None) -> None:
+        self.database.claims_version += 1
+        if claim is None:
+            self.database.claims.pop(name, None)
+        else:
+            self.database.claims[name] = claim
+
+    def _is_own(self, name: str) -> bool:
+        claim = self.database.claims.get(name)
+        return (claim.epoch if claim else 0) == self._share
+
+    def _open_or_note(self, name: str) -> None:
+        if name in self._open:
+            return
+        if self._is_own(name):
+            self.tables_elsewhere.pop(name, None)
+            self._open.add(name)
+            self.database.opened[name] = self.owner
+        else:
+            claim = self.database.claims.get(name)
+            self.tables_elsewhere[name] = claim.epoch if claim else 0
+
+    async def write(self, names: list[str], text: str) -> None:
+        await anyio.sleep(_COMMIT_SECONDS)
+        if not self.database.is_current(self.owner):
+            raise Closed("another server has taken over the database")
+        if not self._open.issuperset(names):
+            raise Closed("the table was closed")
+        for name in names:
+            # PostgreSQL compares only the owner's epoch. So a table that another owner has opened
+            # since must be impossible.
+            if self.database.opened[name] != self.owner:
+                self.database.violations.append(f"two homes of {name}")
+        self.database.written.append(text)
+        await anyio.sleep(_COMMIT_SECONDS)
+
+
+class FakeStore:
+    """The store of the leader, or of a share."""
+
+    def __init__(self, database: FakeDatabase, owner: tuple[int, int]) -> None:
+        self._database = database
+        self._owner = owner
+        self.is_in_doubt = False
+
+    def figures(self) -> StoreFigures:
+        return StoreFigures(NO_SIZES, LatencyHistogram(), "", waiting_commits=None)
+
+    async def fence(self, share: int, *, only_ended: bool) -> bool:
+        await anyio.sleep(_MESSAGE_SECONDS)
+        database, slot = self._database, share >> 32
+        if not database.is_current(self._owner):
+            raise Closed("another server has taken over the database")
+        if not (only_ended and slot in database.locked.values()) and (
+            database.shares[slot] == share
+        ):
+            database.shares[slot] += 1
+        is_fenced = database.shares[slot] != share
+        await anyio.sleep(_MESSAGE_SECONDS)
+        return is_fenced
 
 
 class FakeLink(HomeLink):
@@ -165,6 +329,10 @@ class SimulatedCluster:
         # Nodes to which no new link can be opened.
         self.unreachable: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        # By name: the number of the node's queue. A node that is started again has another queue,
+        # so that nothing wakes what the killed one would still do.
+        self._queues: dict[str, int] = {}
+        self._next_queue = count(1)
 
     @property
     def loop(self) -> SimulatedLoop:
@@ -182,7 +350,8 @@ class SimulatedCluster:
         name = f"n{number}"
         ready: asyncio.Future[None] = self.loop.create_future()
         context = copy_context()
-        context.run(NODE.set, number)
+        self._queues[name] = next(self._next_queue)
+        context.run(NODE.set, self._queues[name])
         self._tasks[name] = self.loop.create_task(self._run(name, ready), context=context)
         await ready
 
@@ -190,12 +359,17 @@ class SimulatedCluster:
         changes = Changes()
         membership = Membership(FakeMembers(self.database, name), changes)
         await membership.join()
-        protocol = Protocol(None, (Operation("PutItem", EchoInput, _write),))
+        operations = [
+            Operation(operation, EchoInput, _write)
+            for operation in ("PutItem", "TransactWriteItems", "UpdateContinuousBackups")
+        ]
+        protocol = Protocol(None, operations)
         node = Node(
             membership,
             changes,
             protocol,
             lambda taken_over: self._opening(name, taken_over),
+            opening_share=lambda taken_over: self._opening_share(name, taken_over),
             linking=lambda address: FakeLink(self, address, changes),
             drain_seconds=10,
         )
@@ -222,17 +396,47 @@ class SimulatedCluster:
         epoch = database.epoch
         await anyio.sleep(_OPEN_SECONDS)
         try:
-            home = SimpleNamespace(database=database, epoch=epoch)
-            databases: Any = SimpleNamespace(home=home, separation="shared")
-            yield OpenHome(cast("Store", None), epoch, databases)
+            tables = FakeTables(database, epoch, 0)
+            databases: Any = SimpleNamespace(home=tables, separation="shared")
+            store: Any = FakeStore(database, tables.owner)
+            yield OpenHome(store, epoch, databases)
+            tables.is_closed = True
         finally:
             if database.epoch == epoch:
                 database.owner = None
 
+    @asynccontextmanager
+    async def _opening_share(self, name: str, lost: Callable[[], None]) -> AsyncIterator[OpenShare]:
+        database = self.database
+        await anyio.sleep(_OPEN_SECONDS)
+        slot = next(slot for slot in count(3) if slot not in database.locked.values())
+        share = database.shares[slot] = database.shares.get(slot, slot << 32) + 1
+        database.locked[name] = slot
+        tables = FakeTables(database, 0, share)
+
+        async def beat() -> None:
+            while database.is_current(tables.owner):
+                await anyio.sleep(1)
+            lost()
+
+        kept = KeptFailure()
+        databases: Any = SimpleNamespace(home=tables, separation="shared")
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(beat)
+                with kept:
+                    yield OpenShare(FakeStore(database, tables.owner), share, databases)
+                tables.is_closed = True
+                group.cancel_scope.cancel()
+            kept.raise_again()
+        finally:
+            if database.locked.get(name) == slot:
+                del database.locked[name]
+
     def deliver(self, address: str, request: Request, asked: asyncio.Future[Answer]) -> None:
         """Give a request to another node, which answers by ``asked``."""
         context = copy_context()
-        context.run(NODE.set, int(address.removeprefix("n")))
+        context.run(NODE.set, self._queues[address])
         self.loop.create_task(self._answer(address, request, asked), context=context)
 
     async def _answer(self, address: str, request: Request, asked: asyncio.Future[Answer]) -> None:
@@ -246,18 +450,27 @@ class SimulatedCluster:
         else:
             asked.set_result(answer)
 
-    async def put(self, number: int, text: str) -> Answer:
-        """Send a write to a node; raises ``AnswerLost`` if the node ends before it answers."""
+    async def put(self, number: int, text: str, *tables: str, operation: str = "PutItem") -> Answer:
+        """Send a write to a node; raises ``AnswerLost`` if the node ends before it answers.
+
+        A write to several tables is a transaction.
+        """
         protocol, end = self.protocols[f"n{number}"], self.ends[f"n{number}"]
+        body: dict[str, Any] = {"Text": f"{' '.join(tables)}|{text}"}
+        if len(tables) == 1:
+            body["TableName"] = tables[0]
+        elif tables:
+            operation = "TransactWriteItems"
+            body["TransactItems"] = [{"Put": {"TableName": name}} for name in tables]
         request = Request(
-            "DynamoDB_20120810.PutItem",
+            f"DynamoDB_20120810.{operation}",
             JSON_1_0,
             AUTHORIZATION,
             *("", "", "", ""),
-            b'{"Text":"%s"}' % text.encode(),
+            json.encode(body),
         )
         context = copy_context()
-        context.run(NODE.set, number)
+        context.run(NODE.set, self._queues[f"n{number}"])
 
         async def ask() -> Answer:
             answer = protocol.answer(request)
@@ -275,24 +488,25 @@ class SimulatedCluster:
     def kill(self, number: int) -> None:
         """Let a node do nothing any more; the database ends its session."""
         name = f"n{number}"
-        self.loop.stopped.add(number)
+        self.loop.stopped.add(self._queues[name])
         if self.database.owner == name:
             self.database.owner = None
+        self.database.locked.pop(name, None)
         self.ends.pop(name).set()
 
     def pause(self, number: int) -> None:
         """Suspend a node, whose connections stay open."""
-        self.loop.stopped.add(number)
+        self.loop.stopped.add(self._queues[f"n{number}"])
 
     def resume(self, number: int) -> None:
         """Continue a suspended node."""
-        self.loop.stopped.discard(number)
+        self.loop.stopped.discard(self._queues[f"n{number}"])
 
     async def leave(self, number: int) -> None:
         """Stop a node as SIGTERM does."""
         node = self.nodes[f"n{number}"]
         context = copy_context()
-        context.run(NODE.set, number)
+        context.run(NODE.set, self._queues[f"n{number}"])
         context.run(node.hand_over)
         context.run(node.end)
         await self._tasks[f"n{number}"]
@@ -303,11 +517,10 @@ class SimulatedCluster:
 
 
 async def _write(call: Call[EchoInput]) -> bytes:
-    home: Any = call.database
-    database: FakeDatabase = home.database
-    await anyio.sleep(_COMMIT_SECONDS)
-    if database.epoch != home.epoch:
-        raise Closed("another server has taken over the database")
-    database.written.append(call.request.Text)
-    await anyio.sleep(_COMMIT_SECONDS)
+    tables: Any = call.database
+    names, _, text = call.request.Text.partition("|")
+    for name in names.split():
+        if not tables.runs(name):
+            tables.database.violations.append(f"{name} is not here")
+    await tables.write(names.split(), text)
     return b"{}"

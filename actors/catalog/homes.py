@@ -1,0 +1,235 @@
+"""The homes of tables, if several nodes share a database.
+
+Each node that is the home of some tables runs a database of these tables. The leader's database
+runs all tables without a claim. It gives a table to another node by a claim, which names the epoch
+of that node's share. The other node gives the table back by deleting the claim.
+
+A table is given only after it was closed, so the giving node's commits have ended. The tables of a
+node that does not answer are taken only after PostgreSQL refuses all commits of its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.model.members import Claim
+from dynactor.storage import catalog, key_layout
+from dynactor.storage.store import Conflict, Group, Store
+
+_MOST_CONFLICTS: Final = 3
+_SLOT_SHIFT: Final = 32
+# In place of the epoch of a table's share while the table moves.
+MOVING: Final = -1
+
+
+class Share(Struct, frozen=True):
+    """The tables that one of several databases runs; the leader's share has epoch 0."""
+
+    epoch: int = 0
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this is the share of the leader."""
+        return not self.epoch
+
+    @property
+    def node(self) -> str:
+        """The name under which commits of the catalog are counted."""
+        return "" if self.is_leader else f"share {self.epoch >> _SLOT_SHIFT}"
+
+
+class CloseTables(Message[None], frozen=True):
+    """Close tables, to give them to another share. No request to them may be in progress."""
+
+    names: tuple[str, ...]
+
+
+class GiveTables(Message[None], frozen=True):
+    """Let the share with this epoch run tables, which are closed; 0 is the leader's share.
+
+    If this fails, ``TakeTables`` opens them again.
+    """
+
+    names: tuple[str, ...]
+    epoch: int = 0
+
+
+class TakeTables(Message[None], frozen=True):
+    """Open the tables that this database has become the home of.
+
+    The leader passes the epochs of ``ended`` shares, whose commits PostgreSQL refuses.
+    """
+
+    names: tuple[str, ...]
+    ended: frozenset[int] = frozenset()
+
+
+class RecallTables(Message[None], frozen=True):
+    """Ask the homes of these tables to give them back to the leader."""
+
+    names: tuple[str, ...]
+
+
+class GroupTables(Message[None], frozen=True):
+    """Give these tables and their groups one home from now on."""
+
+    names: tuple[str, ...]
+
+
+HomeChange: TypeAlias = CloseTables | GiveTables | TakeTables | RecallTables | GroupTables
+
+
+class Homes:
+    """Reads and changes the claims. ``tables.elsewhere`` has the claims of other homes' tables."""
+
+    def __init__(
+        self, owner: CatalogOwner, store: Store, share: Share | None, tables: Tables
+    ) -> None:
+        """Without a ``share`` this database runs all tables."""
+        self._owner = owner
+        self._store = store
+        self._share = share
+        self._tables = tables
+        self._claims: dict[str, Claim] = {}
+
+    async def load(self, names: Collection[str]) -> None:
+        """Find out which of all tables other databases run: at start, or after a conflict."""
+        if self._share is None:
+            return
+        self._claims = await catalog.load_claims(self._store.latest)
+        self._tables.groups.clear()
+        self._tables.groups.update(await catalog.load_groups(self._store.latest))
+        self._tables.elsewhere.clear()
+        for name in names:
+            self.note(name)
+            if self.is_here(name) and name not in self._tables:
+                # Until it is open, requests to it have to wait.
+                self.closed(name)
+
+    async def reload(self, names: Collection[str]) -> None:
+        """Load the claims of these tables again."""
+        keys = list(map(key_layout.claim, names))
+        values = await self._store.latest.load(keys)
+        for name, value in zip(names, values, strict=True):
+            if value is None:
+                self._claims.pop(name, None)
+            else:
+                self._claims[name] = catalog.decode_claim(value)
+
+    def claim(self, name: str) -> Claim | None:
+        """The claim of a table, as it was loaded last."""
+        return self._claims.get(name)
+
+    def is_here(self, name: str) -> bool:
+        """Whether this database is the home of a table, by the claim that was loaded last."""
+        if self._share is None:
+            return True
+        claim = self._claims.get(name)
+        return (0 if claim is None else claim.epoch) == self._share.epoch
+
+    async def give(self, names: Sequence[str], epoch: int) -> None:
+        """Store that another share has these tables, which are closed.
+
+        Raises:
+            Conflict: a claim is not this database's.
+            StoreError: nothing was changed, or the outcome is ``Unknown``.
+        """
+
+        def given(name: str) -> Claim | None:
+            if not self.is_here(name):
+                raise Conflict(f"another node is the home of table {name}")
+            return Claim(epoch) if epoch else None
+
+        await self._change(names, given)
+        for name in names:
+            self.note(name)
+
+    async def recall(self, names: Sequence[str]) -> None:
+        """Store that the leader asks for these tables."""
+
+        def recalled(name: str) -> Claim | None:
+            claim = self._claims.get(name)
+            return None if claim is None else Claim(claim.epoch, is_recalled=True)
+
+        await self._change(names, recalled)
+
+    async def end(self, names: Sequence[str]) -> None:
+        """Delete the claims of these tables, whose shares have ended."""
+        await self._change(names, lambda _: None)
+
+    def closed(self, name: str) -> None:
+        """Note that no database runs a table at the moment."""
+        self._tables.elsewhere[name] = MOVING
+
+    def opened(self, name: str) -> None:
+        """Note that this database runs a table."""
+        self._tables.elsewhere.pop(name, None)
+
+    async def group(self, names: Collection[str]) -> None:
+        """Store that these tables and their groups have one home."""
+        groups = self._tables.groups
+        merged = {groups.get(name, name) for name in names}
+        group = min(merged)
+        wanted = {*names, *(name for name, of_it in groups.items() if of_it in merged), group}
+        changes = [
+            Group(
+                key_layout.table_group(name),
+                groups[name].encode() if name in groups else None,
+                group.encode(),
+            )
+            for name in sorted(wanted)
+            if groups.get(name) != group
+        ]
+        if changes:
+            await self._owner.change(heads=changes, raises_version=False)
+            groups.update(dict.fromkeys(wanted, group))
+
+    async def _change(self, names: Sequence[str], wanted: Callable[[str], Claim | None]) -> None:
+        for conflicts in range(_MOST_CONFLICTS + 1):
+            if conflicts:
+                await self.reload(names)
+            changed = {name: wanted(name) for name in names}
+            groups = _groups({name: self._claims.get(name) for name in names}, changed)
+            if not groups:
+                return
+            try:
+                await self._owner.change(heads=groups, raises_version=False)
+            except Conflict:
+                # The home of a table has given it back meanwhile.
+                if conflicts == _MOST_CONFLICTS:
+                    raise
+            else:
+                for name, claim in changed.items():
+                    if claim is None:
+                        self._claims.pop(name, None)
+                    else:
+                        self._claims[name] = claim
+                return
+
+    def note(self, name: str) -> None:
+        """Note whether another database runs a table."""
+        if self.is_here(name):
+            self._tables.elsewhere.pop(name, None)
+        else:
+            claim = self._claims.get(name)
+            self._tables.elsewhere[name] = 0 if claim is None else claim.epoch
+
+
+def _groups(before: Mapping[str, Claim | None], after: Mapping[str, Claim | None]) -> list[Group]:
+    """The groups of a commit that changes these claims, and raises their version."""
+    return [
+        Group(
+            key_layout.claim(name),
+            None if (old := before[name]) is None else catalog.encode_claim(old),
+            None if claim is None else catalog.encode_claim(claim),
+            raises=[key_layout.CLAIMS_VERSION],
+        )
+        for name, claim in after.items()
+        if claim != before[name]
+    ]

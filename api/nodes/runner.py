@@ -1,0 +1,104 @@
+"""Executes requests on a database of this node, and holds back requests to tables that move."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol as Port
+
+import anyio
+
+from dynactor.actors.catalog.homes import HomeChange
+from dynactor.api.http.protocol import Answer, Protocol, Request
+from dynactor.api.nodes.request_tables import RequestTables
+
+
+class SharedTables(Port):
+    """The database of a node that shares the tables with other nodes."""
+
+    @property
+    def tables_elsewhere(self) -> Mapping[str, int]:
+        """The epochs of the shares that run the other tables, by table."""
+        ...
+
+    @property
+    def table_groups(self) -> Mapping[str, str]:
+        """The groups of tables that have one home, by table."""
+        ...
+
+    def runs(self, name: str) -> bool:
+        """Whether this database runs a table with this name."""
+        ...
+
+    def table_names(self) -> Sequence[str]:
+        """The names of all tables, also of tables that have another home."""
+        ...
+
+    def movable_tables(self) -> Sequence[str]:
+        """The tables that may get another home now."""
+        ...
+
+    async def change_homes(self, message: HomeChange) -> None:
+        """Close, give, take, recall or group tables; raises ``InternalServerError``."""
+        ...
+
+
+class Runner:
+    """The requests on one database; ``tables`` is None while the database is not open.
+
+    Invariant: no request to a held table starts.
+    """
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.tables: SharedTables | None = None
+        self._running: Counter[str] = Counter()
+        self._held: set[str] = set()
+        self._ended: asyncio.Future[None] | None = None
+
+    def holds(self, names: Collection[str]) -> bool:
+        """Whether requests to any of these tables have to wait."""
+        return bool(self._held) and not self._held.isdisjoint(names)
+
+    def answer(self, request: Request, tables: RequestTables) -> Answer | Awaitable[Answer]:
+        """Execute a request."""
+        answer = self.protocol.answer(request)
+        if isinstance(answer, Answer):
+            return answer
+        # Count before the first await, because the request may have sent messages already.
+        for name in tables.names:
+            self._running[name] += 1
+        return self._counted(answer, tables.names)
+
+    async def _counted(self, answer: Awaitable[Answer], names: tuple[str, ...]) -> Answer:
+        try:
+            return await answer
+        finally:
+            for name in names:
+                self._running[name] -= 1
+                if not self._running[name]:
+                    del self._running[name]
+            if self._ended is not None:
+                self._ended.set_result(None)
+                self._ended = None
+
+    @contextmanager
+    def holding(self, names: Collection[str]) -> Iterator[None]:
+        """Hold back new requests to these tables within the context."""
+        held = set(names) - self._held
+        self._held |= held
+        try:
+            yield
+        finally:
+            self._held -= held
+
+    async def drained(self, names: Collection[str], seconds: float) -> bool:
+        """Wait for the requests to held tables; return whether all have ended in time."""
+        with anyio.move_on_after(seconds):
+            while any(self._running[name] for name in names):
+                self._ended = self._ended or asyncio.get_running_loop().create_future()
+                await asyncio.shield(self._ended)
+            return True
+        return False

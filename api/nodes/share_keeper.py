@@ -1,0 +1,151 @@
+"""Keeps the share of this node: the tables whose claims name it.
+
+The leader gives tables by claims, and recalls them. A node that leaves gives all its tables back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import anyio
+import structlog
+
+from dynactor.actors.catalog.databases import Databases
+from dynactor.actors.catalog.homes import CloseTables, GiveTables, TakeTables
+from dynactor.api.nodes.changes import Changes
+from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
+from dynactor.api.nodes.runner import Runner
+from dynactor.model.errors import DynamoDBError
+from dynactor.storage.store import StoreError
+from dynactor.storage.store_figures import StoreFigures
+
+# Requests in flight keep a table at its home for that time; then the home tries again later.
+DRAIN_SECONDS: Final = 5.0
+_LINGER_SECONDS: Final = 0.1
+
+_log = structlog.get_logger("nodes")
+
+
+class ShareStore(Protocol):
+    """The store of a share."""
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a commit of unknown outcome may still be written, so no table may move."""
+        ...
+
+    def figures(self) -> StoreFigures:
+        """The figures for the metrics."""
+        ...
+
+
+class OpenShare(NamedTuple):
+    """The store and the database of a node's share."""
+
+    store: ShareStore
+    epoch: int
+    databases: Databases
+
+
+# Opens a share; the argument is called if the leader has taken the tables.
+OpeningShare: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[OpenShare]]
+
+
+class ShareKeeper:
+    """Opens and closes the tables of this node's share, as the claims say."""
+
+    def __init__(
+        self,
+        membership: Membership,
+        changes: Changes,
+        runner: Runner,
+        opening: OpeningShare,
+        gave: Callable[[], Awaitable[None]],
+    ) -> None:
+        """``gave`` tells the other nodes that tables were given back to the leader."""
+        self.runner = runner
+        self._gave = gave
+        self._membership = membership
+        self._changes = changes
+        self._opening = opening
+        self.share: OpenShare | None = None
+
+    async def run(self) -> None:
+        """Keep a share until this node leaves."""
+        membership = self._membership
+        while not membership.is_leaving:
+            beat = membership.beat
+            if beat is None or beat.home is None:
+                await self._changes.wait(BEAT_SECONDS)
+                continue
+            try:
+                await self._keep()
+            except (StoreError, DynamoDBError) as error:
+                _log.warning("share_abandoned", reason=str(error))
+                await anyio.sleep(BEAT_SECONDS)
+
+    async def _keep(self) -> None:
+        membership, runner = self._membership, self.runner
+        is_lost = False
+
+        def lose() -> None:
+            nonlocal is_lost
+            is_lost = True
+            self._changes.notify()
+
+        async with self._opening(lose) as share:
+            tables = share.databases.home
+            runner.protocol.use(share.databases)
+            runner.tables = tables
+            self.share = share
+            membership.share = share.epoch
+            _log.info("share_opened", node=membership.me.name, epoch=share.epoch)
+            try:
+                while not is_lost and not membership.is_leaving:
+                    await self._follow_claims(share)
+                    await self._changes.wait(BEAT_SECONDS)
+                if not is_lost:
+                    await self._leave(share)
+            finally:
+                runner.tables = self.share = None
+                membership.share = 0
+                self._changes.notify()
+        _log.info("share_closed", node=membership.me.name, is_lost=is_lost)
+
+    async def _follow_claims(self, share: OpenShare) -> None:
+        claims = self._membership.claims
+        tables = share.databases.home
+        own = [name for name, claim in claims.items() if claim.epoch == share.epoch]
+        taken = [name for name in own if not claims[name].is_recalled and not tables.runs(name)]
+        if taken:
+            await tables.change_homes(TakeTables(tuple(taken)))
+            self._changes.notify()
+        recalled = [name for name in own if claims[name].is_recalled]
+        if recalled:
+            await self._give(share, recalled)
+
+    async def _leave(self, share: OpenShare) -> None:
+        claims = self._membership.claims
+        own = {name for name, claim in claims.items() if claim.epoch == share.epoch}
+        tables = share.databases.home
+        own.update(name for name in tables.table_names() if tables.runs(name))
+        if own:
+            await self._give(share, sorted(own))
+            # Refuse the requests that other nodes sent before they had read the claims.
+            await anyio.sleep(_LINGER_SECONDS)
+
+    async def _give(self, share: OpenShare, names: Sequence[str]) -> None:
+        """Give tables back to the leader, unless requests to them take too long."""
+        tables = share.databases.home
+        with self.runner.holding(names):
+            if not await self.runner.drained(names, DRAIN_SECONDS):
+                return
+            await tables.change_homes(CloseTables(tuple(names)))
+            if share.store.is_in_doubt:
+                # A late commit could follow those of the next home: let the leader fence the share.
+                raise StoreError("a commit of unknown outcome may still be written")
+            await tables.change_homes(GiveTables(tuple(names)))
+        await self._membership.load_claims()
+        await self._gave()

@@ -1,0 +1,86 @@
+"""The tables of a request are found before the request is decoded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import json, structs
+
+from dynactor.api.http.protocol import JSON_1_0, Request
+from dynactor.api.nodes.request_tables import tables_of
+
+ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/one"
+STREAM = f"{ARN}/stream/2026-01-01T00:00:00.000"
+
+
+def request(operation: str, body: bytes, service: str = "DynamoDB") -> Request:
+    return Request(f"{service}_20120810.{operation}", JSON_1_0, *("", "", "", "", ""), body)
+
+
+def found(operation: str, service: str = "DynamoDB", **members: Any) -> tuple[set[str], bool]:
+    tables = tables_of(request(operation, json.encode(members), service))
+    return set(tables.names), tables.is_at_home
+
+
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("PutItem", {"TableName": "one", "Item": {"pk": {"S": "TableName"}}}),
+        ("Query", {"TableName": ARN, "IndexName": "two"}),
+        ("BatchGetItem", {"RequestItems": {"one": {}, ARN: {}}}),
+        ("TransactWriteItems", {"TransactItems": [{"Put": {"TableName": "one", "Item": {}}}]}),
+        ("ExecuteStatement", {"Statement": 'SELECT * FROM "one"."index" WHERE pk = ?'}),
+        ("BatchExecuteStatement", {"Statements": [{"Statement": "DELETE FROM one WHERE pk = 1"}]}),
+        ("ExecuteTransaction", {"TransactStatements": [{"Statement": "UPDATE one SET a=1"}]}),
+        ("ListTagsOfResource", {"ResourceArn": ARN}),
+        ("GetResourcePolicy", {"ResourceArn": STREAM}),
+        ("UpdateTable", {"TableName": "one"}),
+        ("CreateTable", {"TableName": "one"}),
+    ],
+)
+def test_an_operation_on_a_table_is_executed_at_its_home(
+    operation: str, members: dict[str, Any]
+) -> None:
+    assert found(operation, **members) == ({"one"}, True)
+
+
+def test_streams_are_read_at_the_home_of_their_table() -> None:
+    service = "DynamoDBStreams"
+    assert found("DescribeStream", service, StreamArn=STREAM) == ({"one"}, True)
+    assert found("GetRecords", service, ShardIterator=f"{STREAM}|1|abc") == ({"one"}, True)
+
+
+def test_a_transaction_names_all_its_tables() -> None:
+    items = [{"Update": {"TableName": "one"}}, {"ConditionCheck": {"TableName": "two"}}]
+    assert found("TransactWriteItems", TransactItems=items) == ({"one", "two"}, True)
+
+
+@pytest.mark.parametrize(
+    ("operation", "members", "names"),
+    [
+        ("DeleteTable", {"TableName": "one"}, {"one"}),
+        ("CreateBackup", {"TableName": "one", "BackupName": "b"}, {"one"}),
+        ("ExportTableToPointInTime", {"TableArn": ARN}, {"one"}),
+        (
+            "RestoreTableToPointInTime",
+            {"SourceTableName": "one", "TargetTableName": "two"},
+            {"one", "two"},
+        ),
+        ("ImportTable", {"TableCreationParameters": {"TableName": "one"}}, {"one"}),
+        ("ListTables", {}, set()),
+        ("ListBackups", {"TableName": "one"}, set()),
+    ],
+)
+def test_the_leader_executes_what_concerns_more_than_a_table(
+    operation: str, members: dict[str, Any], names: set[str]
+) -> None:
+    assert found(operation, **members) == (names, False)
+
+
+def test_a_request_that_cannot_be_read_names_no_table() -> None:
+    for body in (b"", b"{", b"[]", b'{"TableName":1}', b"\xff"):
+        assert tables_of(request("PutItem", body)).names == ()
+    packed = structs.replace(request("PutItem", b"no gzip"), content_encoding="gzip")
+    assert tables_of(packed).names == ()
+    assert found("ExecuteStatement", Statement="SELECT") == (set(), True)
