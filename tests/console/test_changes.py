@@ -45,6 +45,28 @@ def test_a_change_arrives_with_the_item_before_and_after(console: Console, clien
     expect(page.get_by_role("status")).to_contain_text("0 changes")
 
 
+def test_a_deletion_is_found_behind_many_later_changes(
+    console: Console, client: Any, server: Server
+):
+    create_table(client, "logins", "login", StreamSpecification=STREAM)
+    key = {"login": {"S": "gone"}}
+    client.put_item(TableName="logins", Item=key | {"email": {"S": "ada@example.org"}})
+    client.delete_item(TableName="logins", Key=key)
+    ServerClock(server).step(10)
+    for start in range(0, 550, 25):
+        puts = [
+            {"PutRequest": {"Item": {"login": {"S": str(number)}}}}
+            for number in range(start, start + 25)
+        ]
+        client.batch_write_item(RequestItems={"logins": puts})
+    page = console.open("table/logins/stream")
+    expect(page.get_by_role("status")).to_contain_text("500 changes")
+    page.get_by_label("Text in key or item").fill("ADA@example")
+    page.get_by_role("combobox", name="Change").select_option("REMOVE")
+    expect(page.get_by_role("status")).to_contain_text("1 change,")
+    expect(page.get_by_role("listitem").filter(has_text="removed")).to_contain_text("gone")
+
+
 def test_the_clock_makes_an_item_expire(console: Console, client: Any, server: Server):
     until = str(int(ServerClock(server).now()) + DAY_SECONDS // 2)
     client.put_item(TableName="sessions", Item={"session": {"S": "old"}, "until": {"N": until}})

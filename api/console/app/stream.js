@@ -16,12 +16,13 @@ import { shown } from "./values.js";
  *   hasImages: boolean, isExpiry: boolean, shard: string, number: string,
  * }} Change
  */
+/** @typedef {{kind: string, origin: string, text: string}} Filter */
 
 const KEPT_CHANGES = 500;
 const SHOWN_CHANGES = 100;
 const POLL_SECONDS = 1;
 const SHARDS_SECONDS = 5;
-const RECORDS = 200;
+const RECORDS = 1000;
 
 /**
  * @param {Json} record
@@ -65,27 +66,43 @@ async function shardsOf(arn) {
 const isClosed = (shard) => "EndingSequenceNumber" in shard["SequenceNumberRange"];
 
 /**
- * Reads the changes of all shards, again and again.
+ * @param {Change} change
+ * @param {Filter} filter
+ */
+function matches(change, { kind, origin, text }) {
+  const content = () => JSON.stringify([change.key, change.before, change.after]).toLowerCase();
+  return (
+    (!kind || change.kind === kind) &&
+    (!origin || change.isExpiry === (origin === "expiry")) &&
+    (!text || content().includes(text.toLowerCase()))
+  );
+}
+
+/**
+ * Reads the changes of all shards, again and again, and keeps the latest of those that match. Another
+ * filter starts with the oldest changes again, because the stream may still have changes that were
+ * not kept.
  * @param {string} arn
  * @param {Json[] | null} shards
  * @param {string} start TRIM_HORIZON for the oldest changes, LATEST for those from now on
+ * @param {Filter} filter
  * @param {boolean} isPaused
  */
-function useChanges(arn, shards, start, isPaused) {
+function useChanges(arn, shards, start, filter, isPaused) {
   const [changes, setChanges] = useState(/** @type {() => Change[]} */ (() => []));
   const [error, setError] = useState(/** @type {unknown} */ (null));
   // By shard: the next iterator; null at the end of a closed shard.
   const iterators = useRef(/** @type {Map<string, string | null>} */ (new Map()));
   const isBusy = useRef(false);
   const started = useRef("");
+  const wanted = JSON.stringify(start === "LATEST" ? [start] : [start, filter]);
   const read = async () => {
     if (isBusy.current || isPaused || !shards) return;
     isBusy.current = true;
     try {
-      if (started.current !== start) {
-        started.current = start;
+      const isRestart = started.current !== wanted;
+      if (isRestart) {
         iterators.current.clear();
-        setChanges([]);
         // Later shards are read from their beginning, because they continue these.
         for (const shard of start === "LATEST" ? shards : []) {
           const id = shard["ShardId"];
@@ -109,11 +126,14 @@ function useChanges(arn, shards, start, isPaused) {
       const found = pages.flatMap((page) => {
         if (!page) return [];
         iterators.current.set(page.id, page.next);
-        return page.records.map((/** @type {Json} */ each) => changeOf(each, page.id));
+        return page.records
+          .map((/** @type {Json} */ each) => changeOf(each, page.id))
+          .filter((/** @type {Change} */ change) => matches(change, filter));
       });
-      if (found.length) {
+      started.current = wanted;
+      if (isRestart || found.length) {
         found.sort((a, b) => b.at - a.at || (BigInt(b.number) > BigInt(a.number) ? 1 : -1));
-        setChanges((before) => [...found, ...before].slice(0, KEPT_CHANGES));
+        setChanges((before) => [...found, ...(isRestart ? [] : before)].slice(0, KEPT_CHANGES));
       }
       setError(null);
     } catch (failure) {
@@ -126,7 +146,7 @@ function useChanges(arn, shards, start, isPaused) {
   };
   useEffect(() => {
     read();
-  }, [shards, start]);
+  }, [shards, wanted]);
   useRepeated(read, POLL_SECONDS);
   return { changes, error, clear: () => setChanges([]) };
 }
@@ -169,14 +189,9 @@ function Tail({ arn, table }) {
   const { data: shards, error: shardError, reload } = useLoaded(() => shardsOf(arn), [arn]);
   useRepeated(reload, SHARDS_SECONDS);
   const [start, setStart] = useState("TRIM_HORIZON");
-  const { changes, error, clear } = useChanges(arn, shards, start, isPaused);
-  const wanted = text.toLowerCase();
-  const visible = changes.filter(
-    (change) =>
-      (!kind || change.kind === kind) &&
-      (!origin || change.isExpiry === (origin === "expiry")) &&
-      (!wanted || JSON.stringify([change.key, change.after]).toLowerCase().includes(wanted)),
-  );
+  const filter = { kind, origin, text };
+  const { changes, error, clear } = useChanges(arn, shards, start, filter, isPaused);
+  const visible = changes.filter((change) => matches(change, filter));
   return html`<${Problem} error=${error ?? shardError} />
     <div class="panel">
       <div class="row">
