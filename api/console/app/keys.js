@@ -92,6 +92,7 @@ function Entities({ table, entities, total }) {
     <//>
     <p class="hint">
       “…” stands for different values. An attribute in italics is in some of the items only.
+      The <a href=${link(["table", table.name, "live"])}>live view</a> shows the busiest keys.
       ${entities.length > MOST_ENTITIES ? ` The ${MOST_ENTITIES} most frequent kinds are shown.` : ""}
     </p>`;
 }
