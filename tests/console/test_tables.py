@@ -98,3 +98,32 @@ def test_an_index_shows_its_cost_before_it_is_added(console: Console):
     page.get_by_label("Partition key", exact=True).fill("label")
     page.get_by_role("button", name="Compute the cost").click()
     expect(page.get_by_role("region", name="Forecast")).to_contain_text("OLI has 100 %")
+    page.get_by_role("link", name="Add this index").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Partition key", exact=True)).to_have_value("label")
+    dialog.get_by_label("Sort key, if any").fill("song")
+    dialog.get_by_role("link", name="Cost of this index").click()
+    expect(page.get_by_role("region", name="Forecast")).to_contain_text("OLI has 100 %")
+    expect(page.get_by_label("Sort key, if any")).to_have_value("song")
+
+
+def test_the_definition_shows_the_change_of_another_client(console: Console, server: Server):
+    with closing(boto3_client(server.endpoint)) as client:
+        create_table(client, "towns", "town")
+        page = console.open("table/towns/items")
+        page.get_by_role("form", name="Read items").wait_for()
+        client.update_table(
+            TableName="towns",
+            AttributeDefinitions=[{"AttributeName": "land", "AttributeType": "S"}],
+            GlobalSecondaryIndexUpdates=[
+                {
+                    "Create": {
+                        "IndexName": "by-land",
+                        "KeySchema": [{"AttributeName": "land", "KeyType": "HASH"}],
+                        "Projection": {"ProjectionType": "ALL"},
+                    }
+                }
+            ],
+        )
+    page.get_by_role("link", name="Definition").click()
+    expect(page.get_by_role("row", name="by-land")).to_contain_text("ACTIVE")

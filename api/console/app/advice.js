@@ -62,8 +62,12 @@ const TYPES = /** @type {const} */ ([
 ]);
 const NEAR = 0.5;
 
-/** @param {{table: TableFacts, query: Record<string, string>}} properties */
-export function IndexCost({ table, query }) {
+/**
+ * @param {{
+ *   table: TableFacts, server: import("./main.js").Server, query: Record<string, string>,
+ * }} properties
+ */
+export function IndexCost({ table, server, query }) {
   const [form, setForm] = useState({
     partition: query["partition"] ?? "",
     partition_type: query["partition_type"] ?? "S",
@@ -123,7 +127,11 @@ export function IndexCost({ table, query }) {
     </form>
     <${Problem} error=${error} />
     ${data
-      ? html`<${Cost} cost=${data} />`
+      ? html`<${Cost} cost=${data} />
+          ${!server.is_read_only &&
+          html`<a class="button" href=${link(["table", table.name, "definition"], query)}
+            >Add this index</a
+          >`}`
       : !error &&
         !isLoading &&
         html`<${Empty} title="What would an index cost?">

@@ -1,6 +1,6 @@
 // The definition of a table and the changes of it, each with its request.
 
-import { html, useState } from "../vendor/preact.js";
+import { html, useEffect, useState } from "../vendor/preact.js";
 import { dynamodb } from "./api.js";
 import { count, size, time } from "./format.js";
 import { go, link } from "./route.js";
@@ -18,9 +18,10 @@ import { pretty } from "./values.js";
 
 const REFRESH_SECONDS = 2;
 
-/** @param {Properties} properties */
-export function Definition({ table, server, reload }) {
-  const [dialog, setDialog] = useState("");
+/** @param {Properties & {query: Record<string, string>}} properties */
+export function Definition({ table, server, reload, query }) {
+  const isEditable = !server.is_read_only;
+  const [dialog, setDialog] = useState(isEditable && query["partition"] ? "index" : "");
   const { description } = table;
   const name = { TableName: table.name };
   const more = useLoaded(async (signal) => {
@@ -43,6 +44,8 @@ export function Definition({ table, server, reload }) {
     (description["GlobalSecondaryIndexes"] ?? []).every(
       (/** @type {Json} */ index) => index["IndexStatus"] === "ACTIVE",
     );
+  // Other clients may have changed the table since its page was opened.
+  useEffect(reload, []);
   // Follow a change until it is done.
   useRepeated(() => isSettled || refresh(), REFRESH_SECONDS);
   const done = () => {
@@ -50,7 +53,6 @@ export function Definition({ table, server, reload }) {
     refresh();
   };
   const properties = { table, server, onClose: () => setDialog(""), onDone: done };
-  const isEditable = !server.is_read_only;
   const change = (/** @type {string} */ key, /** @type {string} */ text) =>
     isEditable &&
     html`<button type="button" class="small" onClick=${() => setDialog(key)}>${text}</button>`;
@@ -117,7 +119,7 @@ export function Definition({ table, server, reload }) {
     ${dialog === "stream" && html`<${Stream} ...${properties} />`}
     ${dialog === "expiry" && html`<${Expiry} ...${properties} expiry=${expiry} />`}
     ${dialog === "protection" && html`<${Protection} ...${properties} />`}
-    ${dialog === "index" && html`<${AddIndex} ...${properties} />`}
+    ${dialog === "index" && html`<${AddIndex} ...${properties} query=${query} />`}
     ${dialog === "delete" && html`<${DeleteTable} ...${properties} />`}
     ${dialog.startsWith("delete ") &&
     html`<${DeleteIndex} ...${properties} name=${dialog.slice(7)} />`}`;
@@ -331,10 +333,26 @@ function Protection(properties) {
   />`;
 }
 
-/** @param {ChangeProperties} properties */
+/** @param {ChangeProperties & {query: Record<string, string>}} properties */
 function AddIndex(properties) {
-  const { table } = properties;
-  const [index, setIndex] = useState(newIndex);
+  const { table, query } = properties;
+  const [index, setIndex] = useState(() => ({
+    ...newIndex(),
+    partition: query["partition"] ?? "",
+    partitionType: query["partition_type"] ?? "S",
+    sort: query["sort"] ?? "",
+    sortType: query["sort_type"] ?? "S",
+    projection: query["projection"] ?? "ALL",
+    included: query["include"] ?? "",
+  }));
+  const cost = link(["table", table.name, "index-cost"], {
+    partition: index.partition,
+    partition_type: index.partitionType,
+    sort: index.sort,
+    sort_type: index.sortType,
+    projection: index.projection,
+    include: index.included,
+  });
   return html`<${Change}
     ...${properties}
     title="Add a global index"
@@ -343,6 +361,7 @@ function AddIndex(properties) {
     body=${addIndex(table.description, index)}
   >
     <${IndexFields} index=${index} onChange=${setIndex} isGlobal=${true} />
+    <p><a href=${cost}>Cost of this index</a></p>
   <//>`;
 }
 

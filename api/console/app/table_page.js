@@ -146,7 +146,12 @@ function Tab({ tab, table, server, route, reload }) {
   if (tab === "stream") return html`<${Stream} key=${table.name} table=${table} />`;
   if (tab === "advice") return html`<${Advice} table=${table} />`;
   if (tab === "index-cost") {
-    return html`<${IndexCost} key=${JSON.stringify(route.query)} table=${table} query=${route.query} />`;
+    return html`<${IndexCost}
+      key=${JSON.stringify(route.query)}
+      table=${table}
+      server=${server}
+      query=${route.query}
+    />`;
   }
   if (tab === "recovery") {
     return html`<${Recovery}
@@ -157,7 +162,7 @@ function Tab({ tab, table, server, route, reload }) {
     />`;
   }
   if (tab === "definition") {
-    return html`<${Definition} table=${table} server=${server} reload=${reload} />`;
+    return html`<${Definition} table=${table} server=${server} reload=${reload} query=${route.query} />`;
   }
   return html`<${Items} table=${table} server=${server} query=${route.query} />`;
 }
