@@ -73,7 +73,7 @@ class IonLibrary:
             return Fault(number, text, UNDECODABLE, message)
         try:
             return Record(number, text, _members(item), _condition_members(value))
-        except _Unsupported as error:
+        except (_Unsupported, RecursionError) as error:
             return Fault(number, text, UNDECODABLE, str(error))
 
 
