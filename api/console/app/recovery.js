@@ -140,9 +140,9 @@ function Restore({ table, server, window: { earliest, latest }, given }) {
   const [name, setName] = useState("");
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const at = chosen === null ? latest : Math.min(latest, Math.max(earliest, chosen));
-  const choose = (/** @type {number} */ seconds) => {
+  const choose = (/** @type {number | null} */ seconds) => {
     setTyped("");
-    setChosen(Math.min(latest, Math.max(earliest, seconds)));
+    setChosen(seconds === null ? null : Math.min(latest, Math.max(earliest, seconds)));
   };
   const type = (/** @type {string} */ text) => {
     setTyped(text);
@@ -204,7 +204,7 @@ function Restore({ table, server, window: { earliest, latest }, given }) {
             ${text}
           </button>`,
       )}
-      <button type="button" class="small" onClick=${() => setChosen(null)}>Latest</button>
+      <button type="button" class="small" onClick=${() => choose(null)}>Latest</button>
     </div>
     <div class="row">
       <${Input}
