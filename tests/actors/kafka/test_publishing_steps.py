@@ -167,7 +167,7 @@ async def test_a_snapshot_has_the_positions_of_the_logs_at_its_reads() -> None:
         taking.open()
         snapshot = await taken
         assert sum([len(page) async for page in snapshot.pages()]) == 1
-        assert snapshot.positions[number].counter == 1
+        assert snapshot.positions.by_number[number].counter == 1
 
 
 async def test_a_destination_is_active_once_the_positions_of_its_snapshot_are_stored() -> None:

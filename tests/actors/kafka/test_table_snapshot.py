@@ -56,7 +56,7 @@ async def test_a_snapshot_waits_until_the_children_of_a_durable_split_are_follow
         known.numbers |= {2, 3}
         known.joined.set()
         taken = await taking
-        assert taken.positions == {
+        assert taken.positions.by_number == {
             1: Checkpoint(70, 7_000),
             2: Checkpoint(5, 500),
             3: Checkpoint(0, 0),
@@ -74,7 +74,7 @@ async def test_its_pages_leave_out_what_changed_since_its_positions() -> None:
         numbers = set(table.partitions.map.numbers)
         await table.write(put(thread("EC2", "b", posts=1)))
         snapshot = await TableSnapshot.take(store, "Thread", Known(numbers))
-        assert set(snapshot.positions) == numbers
+        assert set(snapshot.positions.by_number) == numbers
         await table.write(put(thread("EC2", "c", posts=1)))
         await table.write(put(thread("EC2", "e")))
         await table.write(Delete(thread("EC2", "d")))
