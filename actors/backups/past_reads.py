@@ -26,7 +26,7 @@ from dynactor.model.tables.table import PointInTimeRecovery
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage.store import Store, StoreError, View
 
-# Reads at the same time, because each may keep megabytes in memory; further ones wait.
+# Maximum number of reads at a time, because each may keep megabytes in memory. Others wait.
 _READS: Final = 16
 # Number of past states whose positions are cached, because the pages of a read have the same one.
 _STATES: Final = 64

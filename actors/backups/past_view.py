@@ -119,8 +119,8 @@ class PastView:
         found: list[Row] = []
         size_bytes = 0
         wanted = _Span(start, end)
-        # Mostly each changed row has a replaced one, so as many rows as the page has are enough.
-        # Otherwise twice as many are read before the log is read again.
+        # Usually each changed row has a replaced one, so one page of present rows is enough.
+        # Otherwise twice as many pages are read before the log is read again.
         pages = 1
         while wanted.start < wanted.end:
             rows, unread = await self._unchanged(

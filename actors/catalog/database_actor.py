@@ -1,9 +1,9 @@
 """The database's actor: carries out changes of tables, one message after another.
 
 Parts that only this actor calls do the work: tables, logs, streams, splits, indexes, time to live,
-destinations, replays, insights, backups of tables, restored tables, exports, imports and disk
-space. Bulk operations are one more part. The actor sends itself a message when the next phase of
-one of these is due.
+destinations, replays, insights, backups, restored tables, transfers and disk space. Transfers are
+exports, imports and bulk operations. The actor sends itself a message when the next phase of a part
+is due.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exports, imports or bulk operations by id: which are still listed, and which have a token."""
+"""Exports, imports or bulk operations by id, with the periods of their lists and tokens."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ TransferT = TypeVar("TransferT", bound=Transfer)
 class KeptTransfers(Generic[TransferT]):
     """Transfers of one kind, by id. Invariant: every transfer in it is durable.
 
-    ``since`` returns the time from which the period counts in which a transfer is listed and its
-    token is known; None if the period has not begun.
+    A transfer is listed for 90 days, and its client token is valid for 8 hours. ``since`` returns
+    the beginning of these periods in epoch seconds, or None before they begin.
     """
 
     def __init__(
@@ -87,6 +87,6 @@ class KeptTransfers(Generic[TransferT]):
         return transfer_id(round(now * _MILLISECONDS), suffix), now
 
     def _age(self, transfer: TransferT) -> float:
-        """The seconds that count of the period; none if it has not begun."""
+        """Seconds since the beginning of the periods; 0 before they begin."""
         since = self._since(transfer)
         return 0.0 if since is None else self._clock.now_epoch_seconds() - since
