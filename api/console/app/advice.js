@@ -127,11 +127,12 @@ export function IndexCost({ table, server, query }) {
     </form>
     <${Problem} error=${error} />
     ${data
-      ? html`<${Cost} cost=${data} />
+      ? html`<${Cost} cost=${data}>
           ${!server.is_read_only &&
           html`<a class="button" href=${link(["table", table.name, "definition"], query)}
             >Add this index</a
-          >`}`
+          >`}
+        <//>`
       : !error &&
         !isLoading &&
         html`<${Empty} title="What would an index cost?">
@@ -142,8 +143,8 @@ export function IndexCost({ table, server, query }) {
         <//>`}`;
 }
 
-/** @param {{cost: Json}} properties */
-function Cost({ cost }) {
+/** @param {{cost: Json, children?: import("./ui.js").Child}} properties */
+function Cost({ cost, children }) {
   const forecast = cost["forecast"];
   const { mean, busiest } = /** @type {Record<string, any>} */ (cost);
   const percent = (/** @type {number} */ share) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
@@ -188,6 +189,7 @@ function Cost({ cost }) {
         Write units count every write of the last hour as a change of its entry. An item without a
         key attribute has no entry.
       </p>
+      ${children}
     </section>
     ${forecast.keys.length > 1 && html`<${KeyShares} keys=${forecast.keys} />`}
     ${forecast.violations.length > 0 &&
