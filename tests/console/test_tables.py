@@ -50,6 +50,15 @@ def test_a_table_is_made_changed_and_deleted(console: Console, server: Server):
     page.get_by_role("button", name="Add the index").click()
     expect(page.get_by_role("row", name="by-studio")).to_contain_text("ACTIVE")
 
+    page = console.open("tables")
+    # A finished backfill has no percentage.
+    expect(page.get_by_role("row", name="films").get_by_text("by-studio")).to_have_text("by-studio")
+    page.get_by_role("link", name="films", exact=True).click()
+    page.get_by_role("link", name="Live").click()
+    index = page.get_by_role("region", name="Index by-studio", exact=True)
+    expect(index).to_contain_text("up to date with the table")
+    expect(index).not_to_contain_text("BACKFILLING")
+    page.get_by_role("link", name="Definition").click()
     page.get_by_role("button", name="Delete the table").click()
     last = page.get_by_role("dialog").get_by_role("button", name="Delete the table")
     expect(last).to_be_disabled()

@@ -207,6 +207,7 @@ function Resource({ resource, uses }) {
       <span class="legend reads">${rate(current.reads)} read units/s</span>
       <span class="legend writes">${rate(current.writes)} write units/s</span>
       ${resource.backfill_percentage !== null &&
+      resource.lag_seconds === null &&
       html`<${Badge} state="BACKFILLING" note=${`${Math.floor(resource.backfill_percentage)} %`} />`}
       ${resource.lag_seconds !== null &&
       html`<span class="sub">

@@ -189,7 +189,9 @@ function Indexes({ table }) {
       (index) =>
         html`<li key=${index.name}>
           ${index.name} ${index.status !== "ACTIVE" && html`<${Badge} state=${index.status} />`}
-          ${index.progress !== null && html`<span class="sub">${Math.floor(index.progress)} %</span>`}
+          ${index.status !== "ACTIVE" &&
+          index.progress !== null &&
+          html`<span class="sub">${Math.floor(index.progress)} %</span>`}
           ${index.lag_records > 0 &&
           html`<span class="sub"
             >${plural(index.lag_records, "change")} behind, ${span(index.lag_seconds)}</span
