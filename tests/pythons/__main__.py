@@ -17,9 +17,8 @@ from typing import Final
 from tests.pythons import interpreters
 from tests.pythons.interpreters import PROJECT, Interpreter
 
-_ROOMS: Final = ("tests/model", "tests/storage", "tests/streams")
-_WIRE: Final = "tests/wire"
-# Number of parts into which --in-turn divides the files of the wire tests, to save time.
+_ROOMS: Final = ("tests/model", "tests/storage", "tests/streams", "tests/wire")
+# Number of parts into which --in-turn divides the files, to save time.
 _PARTS: Final = 4
 
 
@@ -33,19 +32,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--in-turn",
         action="store_true",
-        help="use one interpreter, another one each day, and a quarter of the files in tests/wire",
+        help="use one interpreter, another one each day, and a quarter of the files",
     )
     parser.add_argument("--workers", default=os.environ.get("WORKERS", "2"))
     options = parser.parse_args(arguments)
     supported, own = interpreters.supported(), interpreters.own()
     found = interpreters.others(supported, own, os.environ)
-    chosen, tests, what = found, [*_ROOMS, _WIRE], "all of the wire tests"
+    chosen, tests, what = found, list(_ROOMS), "all files"
     if options.in_turn and found:
         rounds, place = divmod(datetime.now(UTC).toordinal(), len(found))
         chosen = [found[place]]
         part = rounds % _PARTS
-        tests = [*_ROOMS, *_wire_files()[part::_PARTS]]
-        what = f"part {part + 1} of {_PARTS} of the wire tests"
+        tests = _files()[part::_PARTS]
+        what = f"part {part + 1} of {_PARTS} of the files"
     lines, has_passed = [], True
     for interpreter in found:
         if interpreter in chosen:
@@ -67,9 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if has_passed else 1
 
 
-def _wire_files() -> list[str]:
-    """The files of the wire tests, in the same order on every machine."""
-    return sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / _WIRE).rglob("test_*.py"))
+def _files() -> list[str]:
+    """The files of all tests, in the same order on every machine."""
+    return sorted(
+        str(path.relative_to(PROJECT))
+        for room in _ROOMS
+        for path in (PROJECT / room).rglob("test_*.py")
+    )
 
 
 def _run(interpreter: Interpreter, tests: Sequence[str], workers: str) -> bool:
