@@ -124,4 +124,4 @@ class PastReads:
         positions = await self._store.in_snapshot(read, calls_once=False)
         if positions is None:
             raise ResourceNotFoundException("Requested resource not found")
-        return await past_positions(self._store.durable(), positions, epoch_us)
+        return await past_positions(self._store.durable(), table_name, positions, epoch_us)

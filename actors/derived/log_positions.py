@@ -68,22 +68,27 @@ class LogPositions:
 
 
 async def past_positions(
-    view: View, positions: Mapping[int, Checkpoint], time_us: int
+    view: View, table_name: str, positions: Mapping[int, Checkpoint], time_us: int
 ) -> LogPositions:
-    """The positions of logs at a time, with whole transactions.
+    """The positions of a table's logs at a time, with whole transactions.
 
     ``positions`` are those of the last changes at this time that were durable when the time was
     requested. By now the others are durable, too. The partitions of a transaction read the clock
     one after another, so a transaction may have changes before and after the time. Then its later
-    changes count as changes before it.
+    changes count as changes before it. If a partition was split meanwhile, they are in the log of
+    a child.
 
     Raises:
         StoreError: a log can't be read.
     """
-    reached = dict(positions)
     before: set[bytes] = set()
     after: dict[int, bytes] = {}
-    for number, position in positions.items():
+    table = await table_record(view, table_name)
+    numbers = [] if table is None else table.log_numbers
+    # Numbers of children are higher than those of all earlier partitions.
+    later = {number: Checkpoint(0, 0) for number in numbers if number > max(positions)}
+    reached = {**positions, **later}
+    for number, position in list(reached.items()):
         reach = LogReach(number, 0, position.counter, None)
         start = await log_bounds.position_at(view, reach, time_us - TRANSACTION_US)
         async for record in _records(view, number, start):

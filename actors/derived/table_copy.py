@@ -122,7 +122,9 @@ class TableCopy:
             positions = LogPositions(stored)
         else:
             view = self._store.durable()
-            positions = await past_positions(view, stored, self._state_epoch_us)
+            positions = await past_positions(
+                view, self._definition.name, stored, self._state_epoch_us
+            )
         await self._checkpoint.load()
         await self._commit(range_deletes=[self._sink.target])
         self._sink.start()

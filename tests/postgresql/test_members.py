@@ -46,7 +46,7 @@ class OneStatement:
 
 
 async def beat(members: PostgresqlMembers, epoch: int = 0) -> Beat:
-    return await members.beat(epoch, is_leaving=False)
+    return await members.beat(epoch, 0, is_leaving=False)
 
 
 async def test_only_a_node_at_the_same_address_takes_over_a_name(postgresql: Postgresql) -> None:
