@@ -30,7 +30,8 @@ def printed(block: str, server: Server, folder: Path) -> list[str]:
     assert ENDPOINT in CLIENT
     (folder / "client.py").write_text(CLIENT.replace(ENDPOINT, server.endpoint))
     done = subprocess.run(
-        [sys.executable, "-c", block.replace(ENDPOINT, server.endpoint)],
+        # Bytecode of an earlier client.py would be used if both were written in the same second.
+        [sys.executable, "-B", "-c", block.replace(ENDPOINT, server.endpoint)],
         cwd=folder,
         capture_output=True,
         text=True,
