@@ -38,7 +38,7 @@ BIN := $(VENV)/bin
 # Constraints give every machine the same versions, and spare pip the search for them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 
 # The folders that are subpackages of dynactor. A checkout has a link to each in dynactor/; an
 # unpacked sdist or zip has none.
@@ -58,7 +58,7 @@ check: $(VENV)/.develops
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Two at a time, file by file: a test waits for its server most of the time, and one server each
+# Three at a time, file by file: a test waits for its server most of the time, and one server each
 # serves all wire tests of a worker.
 unit: $(VENV)/.develops
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
