@@ -19,7 +19,7 @@ PARTITION, PARENT, CHILD, OTHER_CHILD = 1, 2, 3, 4
 
 
 async def test_a_change_in_the_log_of_a_later_child_belongs_to_an_earlier_transaction():
-    """The clock reached the time between the two partitions, one of which was split meanwhile."""
+    """The second partition was split before it read the clock."""
     ranges = [(PARTITION, b""), (CHILD, b"m"), (OTHER_CHILD, b"t")]
     record = TableRecord(table_definition(), tuple(PartitionRange(*each) for each in ranges))
     rows = {key_layout.table_record("Thread"): catalog.encode_record(record)}
