@@ -122,7 +122,7 @@ test-npm test-maven test-go: $(VENV)/.develops
 	$(BIN)/pytest tests/languages/$(subst -,_,$@).py $(ARGS)
 
 # Runs the tests of model, storage, streams and wire on every other supported Python, each in its own
-# virtual environment. ARGS=--in-turn runs a quarter of the files on one of them, another one each day.
+# virtual environment. ARGS=--in-turn runs an eighth of the files on one of them, another one each day.
 test-pythons: $(VENV)/.develops
 	@$(BIN)/python -m tests.pythons $(ARGS)
 

@@ -19,7 +19,7 @@ from tests.pythons.interpreters import PROJECT, Interpreter
 
 _ROOMS: Final = ("tests/model", "tests/storage", "tests/streams", "tests/wire")
 # Number of parts into which --in-turn divides the files, to save time.
-_PARTS: Final = 4
+_PARTS: Final = 8
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--in-turn",
         action="store_true",
-        help="use one interpreter, another one each day, and a quarter of the files",
+        help="use one interpreter, another one each day, and an eighth of the files",
     )
     parser.add_argument("--workers", default=os.environ.get("WORKERS", "2"))
     options = parser.parse_args(arguments)
