@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dynactor.model.limits import GLOBAL_INDEXES, LOCAL_INDEXES, PROJECTED_ATTRIBUTES
+from dynactor.model.limits import (
+    GLOBAL_INDEXES,
+    LOCAL_INDEXES,
+    PROJECTED_ATTRIBUTES,
+    RESOURCE_POLICY_BYTES,
+)
 from tests.guards.rules import Broken, Reason, Rule, named
 from tests.guards.sites import Request, Site
 from tests.guards.valid_requests import EMPTY_TABLE, TABLE
@@ -277,6 +282,12 @@ TABLE_RULES: Final = (
         AttributeDefinitions=_definitions("pk", "sk", "g"),
         BillingMode="PROVISIONED",
         ProvisionedThroughput=_UNITS,
+    ),
+    _create(
+        "size of a policy",
+        "Resource-based policy size must be",
+        "ResourcePolicy",
+        ResourcePolicy="x" * (RESOURCE_POLICY_BYTES + 1),
     ),
     _create(
         "a policy with statements", "Invalid policy document", "ResourcePolicy", ResourcePolicy="{}"

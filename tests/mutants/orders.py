@@ -565,7 +565,7 @@ ORDERS: Final = (
             await durable
 """,
         """\
-        self.head, self._head_bytes = head, head_bytes
+        self._writer_bytes = writer_bytes
         try:
             await durable
 """,
@@ -664,7 +664,7 @@ ORDERS: Final = (
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
-            "test_a_setting_whose_change_was_refused_is_shown_as_before",
+            "test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled",
         ],
     ),
     Fault(
