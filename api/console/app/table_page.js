@@ -145,16 +145,8 @@ function Tab({ tab, table, server, route, reload }) {
   if (tab === "live") return html`<${Live} key=${table.name} table=${table} />`;
   if (tab === "stream") return html`<${Stream} key=${table.name} table=${table} />`;
   if (tab === "advice") return html`<${Advice} table=${table} />`;
-  if (tab === "index-cost") {
-    return html`<${IndexCost}
-      key=${JSON.stringify(route.query)}
-      table=${table}
-      server=${server}
-      query=${route.query}
-    />`;
-  }
-  if (tab === "recovery") {
-    return html`<${Recovery}
+  if (tab === "index-cost" || tab === "recovery") {
+    return html`<${tab === "recovery" ? Recovery : IndexCost}
       key=${JSON.stringify(route.query)}
       table=${table}
       server=${server}

@@ -31,6 +31,7 @@ from tests.support.databases.recovered import (
     NAME,
     History,
     enable_recovery,
+    recoverable_table,
     transactions_apart,
     trim,
     wait_held,
@@ -253,9 +254,7 @@ async def test_a_write_in_flight_before_the_time_is_read() -> None:
 async def test_a_past_read_costs_what_a_read_costs() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
-        table = database.table(NAME)
-        await enable_recovery(database)
+        table = await recoverable_table(database)
         await table.write(put({**thread("f", "s"), "text": {"S": "x" * 5_000}}))
         read = PastClient(database, clock.now_epoch_seconds())
         clock.step(1)
@@ -338,9 +337,7 @@ async def test_the_log_of_other_partitions_is_not_read(monkeypatch: pytest.Monke
     """A read of one key reads the log of its partition, and of the parents of the partition."""
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
-        table = database.table(NAME)
-        await enable_recovery(database)
+        table = await recoverable_table(database)
         draw = Random(1)
         for number in range(60):
             await table.write(put(thread(f"f{number}", "s")))
@@ -367,9 +364,7 @@ async def test_the_log_of_other_partitions_is_not_read(monkeypatch: pytest.Monke
 async def test_other_tasks_run_while_the_changes_of_an_item_are_followed_back() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
-        table = database.table(NAME)
-        await enable_recovery(database)
+        table = await recoverable_table(database)
         first = thread("f", "s", votes=0)
         await table.write(put(first))
         time = clock.now_epoch_seconds()
@@ -392,9 +387,7 @@ async def test_other_tasks_run_while_the_changes_of_an_item_are_followed_back() 
 async def test_a_read_is_refused_if_its_time_leaves_the_window_meanwhile() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
-        table = database.table(NAME)
-        await enable_recovery(database, days=1)
+        table = await recoverable_table(database, days=1)
         time = clock.now_epoch_seconds()
         clock.step(_DAY - 1)
         with pytest.raises(ValidationException, match="the time must be between"):
@@ -405,9 +398,7 @@ async def test_a_read_is_refused_if_its_time_leaves_the_window_meanwhile() -> No
 async def test_a_read_is_refused_if_its_table_is_deleted_meanwhile() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
-        table = database.table(NAME)
-        await enable_recovery(database)
+        table = await recoverable_table(database)
         row = key_layout.item_row(table.definition, thread("f", "s"))
 
         async def read() -> None:

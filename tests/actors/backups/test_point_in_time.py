@@ -43,6 +43,7 @@ from tests.support.databases.recovered import (
     items_of,
     rebuilt,
     record_times,
+    recoverable_table,
     restore_to,
     transactions_apart,
     trim,
@@ -181,9 +182,7 @@ def _is_active(database: Database) -> bool:
 async def test_changes_outside_of_the_window_are_deleted() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
-        table = database.table(NAME)
-        await enable_recovery(database, days=2)
+        table = await recoverable_table(database, days=2)
         first = table.number_of(_position(table))
         for number in range(5):
             await table.write(put(thread("f", f"s{number}")))
@@ -273,8 +272,7 @@ async def test_a_deleted_table_can_be_restored_for_35_days() -> None:
 
 async def test_at_most_50_tables_are_restored_at_a_time() -> None:
     async with memory_store() as inner, running_database(WithoutCursors(inner)) as database:
-        await database.create_table(table_definition())
-        await enable_recovery(database)
+        await recoverable_table(database)
         for number in range(50):
             await restore_to(database, None, f"Restored{number}")
         with pytest.raises(LimitExceededException) as refused:

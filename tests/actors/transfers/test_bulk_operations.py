@@ -93,6 +93,15 @@ async def processed(call: Transfers, arn: str, least: int) -> dict[str, Any]:
     return found
 
 
+async def started_with_a_page(call: Transfers) -> str:
+    """Start an operation that has written a page of 300 items; the others wait for the clock."""
+    await call.create()
+    call.write("in/a", lines(*map(small, range(300))))
+    arn = await started(call, MaxWriteRequestUnits=1_024)
+    await processed(call, arn, 1)
+    return arn
+
+
 async def test_items_of_each_compression_replace_those_of_the_table(tmp_path: Path) -> None:
     async with transferring(tmp_path / "b") as call:
         await call.create("Wanted", items=20)
@@ -306,10 +315,7 @@ async def test_a_canceled_operation_keeps_what_it_has_written(tmp_path: Path) ->
 async def test_the_deletion_of_the_table_ends_the_operation(tmp_path: Path) -> None:
     clock = SetClock()
     async with transferring(tmp_path / "b", clock=clock) as call:
-        await call.create()
-        call.write("in/a", lines(*map(small, range(300))))
-        arn = await started(call, MaxWriteRequestUnits=1_024)
-        await processed(call, arn, 1)
+        arn = await started_with_a_page(call)
         await call("DeleteTable", TableName="Thread")
         await call.create()
         clock.step(1)
@@ -472,10 +478,7 @@ async def test_at_most_50_operations_run_at_once(tmp_path: Path) -> None:
 async def test_an_operation_continues_when_the_catalog_is_loaded_again(tmp_path: Path) -> None:
     clock = SetClock()
     async with transferring(tmp_path / "b", clock=clock) as call:
-        await call.create()
-        call.write("in/a", lines(*map(small, range(300))))
-        arn = await started(call, MaxWriteRequestUnits=1_024)
-        await processed(call, arn, 1)
+        arn = await started_with_a_page(call)
         database = call.client.database
         await database.actor.adopt(await catalog.load(database._store.latest))
         clock.step(1)

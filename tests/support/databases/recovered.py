@@ -54,6 +54,13 @@ async def enable_recovery(database: Database, name: str = NAME, days: int | None
     await database.update_recovery(UpdateRecovery(name, days))
 
 
+async def recoverable_table(database: Database, days: int = 35) -> Table:
+    """Create the table Thread, without items, and enable its recovery."""
+    await database.create_table(table_definition())
+    await enable_recovery(database, days=days)
+    return database.table(NAME)
+
+
 async def restore_to(
     database: Database, epoch_seconds: float | None, name: str = "Restored"
 ) -> None:
@@ -102,9 +109,7 @@ async def transactions_apart(
     Returns:
         The keys of the items, and the times of all changes.
     """
-    await database.create_table(table_definition())
-    table = database.table(NAME)
-    await enable_recovery(database)
+    table = await recoverable_table(database)
     clock.is_ticking = True
     keys = [thread(f"f{number}", "s") for number in range(12)]
     for number in range(3):
@@ -125,11 +130,10 @@ async def write_in_flight(
 
     After the context, the write is durable.
     """
-    await database.create_table(table_definition())
-    await enable_recovery(database)
+    table = await recoverable_table(database)
     store.hold_syncs()
     written = thread("f", "s")
-    writing = asyncio.ensure_future(database.table(NAME).write(put(written)))
+    writing = asyncio.ensure_future(table.write(put(written)))
     await wait_held(store, 1)
     clock.step(1)
     yield written
