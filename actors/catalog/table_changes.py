@@ -74,7 +74,7 @@ class TableChanges:
             ResourceInUseException: the name is in use.
             StoreError: nothing was changed.
         """
-        if wanted.name in self._tables:
+        if wanted.name in self._tables or wanted.name in self._tables.elsewhere:
             raise ResourceInUseException(f"Table already exists: {wanted.name}")
         now = self._clock.now_epoch_seconds()
         on_demand = wanted.billing_mode == "PAY_PER_REQUEST"
