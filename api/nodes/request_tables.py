@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from dynactor.api.http.protocol import Request, plain_body
-from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS
+from dynactor.api.registry import OPERATIONS
+from dynactor.api.requests.input_decoder import UNDECODABLE
+from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS, Operation
 from dynactor.model.errors import DynamoDBError
+from dynactor.model.limits import TABLE_NAME_CHARACTERS
 from dynactor.model.partiql.binding import prepare
 
 # Operations that the home of their tables executes. All others need the leader, because they
@@ -63,7 +66,8 @@ _LISTS: Final = frozenset(
     for name in names
 )
 # The table in the ARN of a table, an index or a stream, and in a shard iterator.
-_ARN_TABLE: Final = re.compile(r"arn:[^|]*?:table/([^/|]+)")
+_ARN_TABLE: Final = re.compile(r"arn:[^:]*:dynamodb:[^:]*:[^:]*:table/([^/|]+)")
+_LONGEST_NAME: Final = TABLE_NAME_CHARACTERS[1]
 
 
 class RequestTables(NamedTuple):
@@ -76,52 +80,126 @@ class RequestTables(NamedTuple):
 NO_TABLES: Final = RequestTables((), is_at_home=False)
 
 
-class _Action(Struct, frozen=True):
-    TableName: str = ""
+class _Table(Struct, frozen=True):
+    TableName: str | None = None
+
+
+class _Actions(Struct, frozen=True):
+    ConditionCheck: _Table | None = None
+    Delete: _Table | None = None
+    Get: _Table | None = None
+    Put: _Table | None = None
+    Update: _Table | None = None
 
 
 class _Statement(Struct, frozen=True):
-    Statement: str = ""
+    Statement: str | None = None
 
 
-class _Named(Struct):
-    """The members of all operations that name tables."""
-
-    TableName: str = ""
-    RequestItems: dict[str, Raw] | None = None
-    TransactItems: list[dict[str, _Action]] | None = None
-    Statement: str = ""
-    Statements: list[_Statement] | None = None
-    TransactStatements: list[_Statement] | None = None
-    StreamArn: str = ""
-    ShardIterator: str = ""
-    ResourceArn: str = ""
-    TableArn: str = ""
-    SourceTableName: str = ""
-    SourceTableArn: str = ""
-    TargetTableName: str = ""
-    TableCreationParameters: _Action = _Action()
+def _itself(text: str) -> Iterator[str]:
+    yield text
 
 
-_decode: Final = msgspec.json.Decoder(_Named).decode
+def _of_table(table: _Table) -> Iterator[str | None]:
+    yield table.TableName
+
+
+def _of_actions(items: list[_Actions]) -> Iterator[str | None]:
+    for item in items:
+        for action in (item.ConditionCheck, item.Delete, item.Get, item.Put, item.Update):
+            yield None if action is None else action.TableName
+
+
+def _of_statement(text: str | None) -> Iterator[str | None]:
+    if text:
+        with suppress(DynamoDBError):
+            yield prepare(text).table
+
+
+def _of_statements(statements: list[_Statement]) -> Iterator[str | None]:
+    for each in statements:
+        yield from _of_statement(each.Statement)
+
+
+class _Member(NamedTuple):
+    """A member that names tables."""
+
+    shape: Any
+    # Finds the names and ARNs in its value.
+    texts: Callable[[Any], Iterator[str | None]]
+
+
+# All members that name tables, in any operation.
+_MEMBERS: Final = {
+    **dict.fromkeys(
+        (
+            "TableName",
+            "StreamArn",
+            "ShardIterator",
+            "ResourceArn",
+            "TableArn",
+            "SourceTableName",
+            "SourceTableArn",
+            "TargetTableName",
+        ),
+        _Member(str, _itself),
+    ),
+    "RequestItems": _Member(dict[str, Raw], iter),
+    "TransactItems": _Member(list[_Actions], _of_actions),
+    "Statement": _Member(str, _of_statement),
+    "Statements": _Member(list[_Statement], _of_statements),
+    "TransactStatements": _Member(list[_Statement], _of_statements),
+    "TableCreationParameters": _Member(_Table, _of_table),
+}
+
+
+class _Reading:
+    """Finds the tables in the bodies of one operation; ignores the members that it ignores."""
+
+    def __init__(self, operation: Operation) -> None:
+        given = operation.input.__struct_fields__
+        self._members = [(name, member) for name, member in _MEMBERS.items() if name in given]
+        self._is_at_home = operation.target in _AT_HOME
+        # Most operations name one table.
+        self._is_plain = self._is_at_home and [name for name, _ in self._members] == ["TableName"]
+        # Operations read null as no value.
+        fields = [(name, member.shape | None, None) for name, member in self._members]
+        self._decode: Any = msgspec.json.Decoder(msgspec.defstruct("Named", fields)).decode
+
+    def tables(self, body: bytes) -> RequestTables:
+        named = self._decode(body)
+        if self._is_plain:
+            name = named.TableName
+            # The cache keeps no long texts, because clients may send any.
+            if name and len(name) <= _LONGEST_NAME and ":" not in name:
+                return _of_one(name)
+        texts = (
+            text
+            for member, how in self._members
+            if (value := getattr(named, member)) is not None
+            for text in how.texts(value)
+        )
+        names = tuple(dict.fromkeys(filter(None, map(_name, texts))))
+        return RequestTables(names, self._is_at_home)
+
+
+# By target, without the operations that need no table.
+_READINGS: Final = {
+    operation.target: _Reading(operation)
+    for operation in OPERATIONS.values()
+    if operation.target not in _LISTS and _MEMBERS.keys() & operation.input.__struct_fields__
+}
 
 
 def tables_of(request: Request) -> RequestTables:
     """The tables of a request. A request that can't be read names none."""
-    target = request.target
-    if target in _LISTS:
+    reading = _READINGS.get(request.target)
+    if reading is None:
         return NO_TABLES
     try:
-        body = plain_body(request) if request.content_encoding else request.body
-        named = _decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, DynamoDBError):
+        return reading.tables(plain_body(request) if request.content_encoding else request.body)
+    except (*UNDECODABLE, DynamoDBError):
         return NO_TABLES
-    is_at_home = target in _AT_HOME
-    name = named.TableName
-    if is_at_home and name and ":" not in name:
-        return _of_one(name)
-    names = tuple(dict.fromkeys(filter(None, map(_name, _texts(named)))))
-    return RequestTables(names, is_at_home)
 
 
 @lru_cache(maxsize=1024)
@@ -129,30 +207,8 @@ def _of_one(name: str) -> RequestTables:
     return RequestTables((name,), is_at_home=True)
 
 
-def _name(text: str) -> str:
-    if ":" not in text:
-        return text
+def _name(text: str | None) -> str:
+    if not text or ":" not in text:
+        return text or ""
     found = _ARN_TABLE.match(text)
     return found[1] if found else ""
-
-
-def _texts(named: _Named) -> Iterator[str]:
-    yield from (
-        named.TableName,
-        named.StreamArn,
-        named.ShardIterator,
-        named.ResourceArn,
-        named.TableArn,
-        named.SourceTableName,
-        named.SourceTableArn,
-        named.TargetTableName,
-        named.TableCreationParameters.TableName,
-    )
-    yield from named.RequestItems or ()
-    for item in named.TransactItems or ():
-        yield from (action.TableName for action in item.values())
-    statements = (*(named.Statements or ()), *(named.TransactStatements or ()))
-    for text in (named.Statement, *(each.Statement for each in statements)):
-        if text:
-            with suppress(DynamoDBError):
-                yield prepare(text).table or ""

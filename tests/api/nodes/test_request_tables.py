@@ -8,7 +8,58 @@ import pytest
 from msgspec import json, structs
 
 from dynactor.api.http.protocol import JSON_1_0, Request
-from dynactor.api.nodes.request_tables import tables_of
+from dynactor.api.nodes.request_tables import _AT_HOME, _LISTS, _MEMBERS, _of_one, tables_of
+from dynactor.api.registry import OPERATIONS
+from dynactor.api.requests.hints import members_of
+
+# The leader executes these, because they concern all tables, or what belongs to no single table.
+AT_LEADER = {
+    "CancelBulkOperation",
+    "CreateBackup",
+    "DeleteBackup",
+    "DeleteTable",
+    "DescribeBackup",
+    "DescribeBulkOperation",
+    "DescribeEndpoints",
+    "DescribeExport",
+    "DescribeImport",
+    "DescribeLimits",
+    "DisableKinesisStreamingDestination",
+    "EnableKinesisStreamingDestination",
+    "ExportTableToPointInTime",
+    "ImportTable",
+    "ListBackups",
+    "ListBulkOperations",
+    "ListContributorInsights",
+    "ListExports",
+    "ListGlobalTables",
+    "ListImports",
+    "ListStreams",
+    "ListTables",
+    "RestoreTableFromBackup",
+    "RestoreTableToPointInTime",
+    "StartBulkPutItems",
+    "UpdateContinuousBackups",
+    "UpdateContributorInsights",
+    "UpdateKinesisStreamingDestination",
+}
+# Members that name no table, or something of the leader.
+NO_TABLE = {
+    "BackupArn",
+    "BackupName",
+    "BulkOperationArn",
+    "ExclusiveStartBackupArn",
+    "ExclusiveStartGlobalTableName",
+    "ExclusiveStartStreamArn",
+    "ExclusiveStartTableName",
+    "ExportArn",
+    "GlobalTableName",
+    "GlobalTableSourceArn",
+    "ImportArn",
+    "IndexName",
+    "RegionName",
+    "TableClass",
+}
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/one"
 STREAM = f"{ARN}/stream/2026-01-01T00:00:00.000"
@@ -78,7 +129,63 @@ def test_the_leader_executes_what_concerns_more_than_a_table(
     assert found(operation, **members) == (names, False)
 
 
+def test_each_operation_has_a_place() -> None:
+    targets = {operation.target: operation.name for operation in OPERATIONS.values()}
+    assert targets.keys() >= _AT_HOME | _LISTS
+    assert {name for target, name in targets.items() if target not in _AT_HOME} == AT_LEADER
+
+
+def test_each_member_with_the_name_of_a_table_is_read() -> None:
+    for operation in OPERATIONS.values():
+        for member in members_of(operation.input):
+            if member.name.endswith(("Arn", "Name", "Statement", "Statements", "Items")):
+                assert member.name in _MEMBERS or member.name in NO_TABLE, operation.name
+
+
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("PutItem", {"TableName": "one", "Statement": 5, "StreamArn": [], "RequestItems": "a"}),
+        ("CreateTable", {"TableName": "one", "TransactItems": [{"Put": {"TableName": "two"}}]}),
+        ("BatchGetItem", {"RequestItems": {"one": {}}, "TableName": "two"}),
+        (
+            "TransactWriteItems",
+            {
+                "TransactItems": [{"Put": {"TableName": "one"}, "Delete": None, "Note": "two"}],
+                "TableName": "two",
+            },
+        ),
+        ("ExecuteStatement", {"Statement": "SELECT * FROM one", "TableName": "two"}),
+        ("Query", {"TableName": "arn:a|b:dynamodb:table/two:0:table/one"}),
+    ],
+)
+def test_members_that_an_operation_ignores_are_ignored(
+    operation: str, members: dict[str, Any]
+) -> None:
+    assert found(operation, **members) == ({"one"}, True)
+
+
+def test_null_is_no_value() -> None:
+    members: dict[str, Any] = {
+        "SourceTableName": None,
+        "SourceTableArn": ARN,
+        "TargetTableName": "two",
+    }
+    assert found("RestoreTableToPointInTime", **members) == ({"one", "two"}, False)
+
+
+def test_the_name_of_any_length_is_found_and_long_ones_are_not_cached() -> None:
+    name = "t" * 1_000_000
+    assert found("PutItem", TableName=name) == ({name}, True)
+    cached = _of_one.cache_info().currsize
+    for letter in "abc":
+        found("PutItem", TableName=letter * 256)
+    assert _of_one.cache_info().currsize == cached
+
+
 def test_a_request_that_cannot_be_read_names_no_table() -> None:
+    deep = b'{"TableName":"one","Item":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    assert tables_of(request("PutItem", deep)).names == ()
     for body in (b"", b"{", b"[]", b'{"TableName":1}', b"\xff"):
         assert tables_of(request("PutItem", body)).names == ()
     packed = structs.replace(request("PutItem", b"no gzip"), content_encoding="gzip")
