@@ -22,6 +22,7 @@ from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.error_log import ErrorLog
 from dynactor.actors.transfers.import_files import DAMAGED, ImportFile, files_of
 from dynactor.actors.transfers.source_records import SourceRecords, lines_or_ion, reporting
+from dynactor.model import limits
 from dynactor.model.capacity import capacity
 from dynactor.model.capacity.capacity import ItemWrite, Receipt
 from dynactor.model.errors import (
@@ -49,6 +50,9 @@ _PAGE_RECORDS: Final = 256
 _BUSY_PAGE_RECORDS: Final = 32
 # A page is full with these write units, too. They are fewer than the smallest rate of an operation.
 _PAGE_UNITS: Final = 256
+# A page is full with this number of writes that may return an existing item. The returned items of
+# a page are in memory together.
+_PAGE_EXISTING: Final = 16 * limits.MIB // limits.ITEM_SIZE_BYTES
 # Requests wait while a turn's records are checked.
 _TURN_RECORDS: Final = 32
 _FIRST_RETRY_SECONDS: Final = 0.05
@@ -108,7 +112,7 @@ class BulkPut:
         self._conditions: list[bytes] = []
         self._condition_bytes = self._condition_objects = 0
         self._page: dict[bytes, _Line] = {}
-        self._page_records = self._page_units = 0
+        self._page_records = self._page_units = self._page_existing = 0
         self._most_records = _BUSY_PAGE_RECORDS
         self._reader: tuple[TableDefinition, ItemReader] | None = None
         self._read_before_bytes = 0
@@ -199,10 +203,15 @@ class BulkPut:
                     await self._write_page(output)
                 self._page[position] = line
                 self._page_units += capacity.write_units(line.put.size_bytes)
+                self._page_existing += line.put.return_item_on_failure
         if self._page_records % _TURN_RECORDS == 0:
             # Let other tasks run.
             await asyncio.sleep(0)
-        if self._page_records >= self._most_records or self._page_units >= _PAGE_UNITS:
+        if (
+            self._page_records >= self._most_records
+            or self._page_units >= _PAGE_UNITS
+            or self._page_existing >= _PAGE_EXISTING
+        ):
             await self._write_page(output)
 
     def _line(self, key: str, record: Record) -> _Line:
@@ -211,7 +220,7 @@ class BulkPut:
             self._reader = definition, ItemReader(definition, fills_indexes=False)
         size_bytes, parts = self._reader[1].check(record.item)
         condition = condition_of(definition, record.members)
-        shows_item = "CONDITION_CHECK_FAILURE" in self._outputs
+        shows_item = condition is not None and "CONDITION_CHECK_FAILURE" in self._outputs
         put = Put(record.item, size_bytes, condition, return_item_on_failure=shows_item)
         return _Line(key, record, put, parts)
 
@@ -228,7 +237,8 @@ class BulkPut:
         """Write the items of the page, and wait until no write is in flight."""
         self._check_canceled()
         page, units = list(self._page.values()), self._page_units
-        self._page, self._page_units, self._page_records = {}, 0, 0
+        self._page = {}
+        self._page_records = self._page_units = self._page_existing = 0
         await self._wait_for_rate(units)
         loop = asyncio.get_running_loop()
         began = loop.time()

@@ -293,6 +293,22 @@ async def test_a_rate_bounds_the_writes(tmp_path: Path) -> None:
         assert ended_as(await call.bulk_ended(arn)) == ("COMPLETED", "")
 
 
+async def test_few_existing_items_are_in_memory_together(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await call.create()
+        false = conditional(small(1), "attribute_exists(nothing)")
+        call.write("in/a", b"".join(false.replace(b'"1"', b'"%d"' % n) for n in range(200)))
+        arn = await started(call, MaxWriteRequestUnits=1_024)
+        done = 0
+        while done < 200:
+            before, done = done, (await processed(call, arn, done + 1))["ProcessedItemCount"]
+            # With the largest existing items, a page has 16 MB.
+            assert done - before <= 40
+            clock.step(1)
+        assert counts(await call.bulk_ended(arn)) == (200, 0)
+
+
 async def test_a_canceled_operation_keeps_what_it_has_written(tmp_path: Path) -> None:
     async with transferring(tmp_path / "b", clock=SetClock()) as call:
         await call.create()
