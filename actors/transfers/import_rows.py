@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from itertools import islice
 from typing import Any, Final
 
@@ -117,16 +118,18 @@ class ImportedRows(BucketUse, Inlet):
         bucket = self._buckets.named(source["S3Bucket"])
         prefix = source.get("S3KeyPrefix", "")
         for file in await files_of(bucket, prefix, self._request["InputFormat"]):
-            async for page in self._read_file(bucket, file):
-                yield page
+            async with aclosing(self._read_file(bucket, file)) as pages:
+                async for page in pages:
+                    yield page
 
-    async def _read_file(self, bucket: Bucket, file: ImportFile) -> AsyncIterator[_Rows]:
+    async def _read_file(self, bucket: Bucket, file: ImportFile) -> AsyncGenerator[_Rows, None]:
         reading = SourceRecords(bucket, file, self._request.get("InputCompressionType", "NONE"))
         before = self.counts.processed_items
         with reporting(file.key):
-            async for records in reading.parts(self._format()):
-                async for page in self._pages_of(file.key, records):
-                    yield page
+            async with aclosing(reading.parts(self._format())) as parts:
+                async for records in parts:
+                    async for page in self._pages_of(file.key, records):
+                        yield page
         self._add(processed_bytes=reading.size_bytes)
         reading.check(self.counts.processed_items - before)
 

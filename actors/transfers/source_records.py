@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 
 from dynactor.actors.transfers.import_files import DAMAGED, ImportFile
 from dynactor.model.transfers.records import BadContent, Format, JsonLines, Records
@@ -26,8 +26,9 @@ class SourceRecords:
 
     async def parts(self, decoded: Format) -> AsyncGenerator[Records, None]:
         """The records, in parts. Use up each part, inside ``reporting``."""
-        async for part in self._reading.parts():
-            yield decoded.feed(part)
+        async with aclosing(self._reading.parts()) as parts:
+            async for part in parts:
+                yield decoded.feed(part)
         yield decoded.end()
 
     def check(self, record_count: int) -> None:

@@ -6,7 +6,7 @@ directory or a service.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import NamedTuple, Protocol
 
 
@@ -66,7 +66,7 @@ class Bucket(Protocol):
         """
         ...
 
-    def read(self, key: str) -> AsyncIterator[bytes]:
+    def read(self, key: str) -> AsyncGenerator[bytes, None]:
         """The content of an object, in parts.
 
         Raises:

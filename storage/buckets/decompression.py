@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import zlib
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from hashlib import md5
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -63,7 +64,7 @@ class ReadObject:
         """Base64 of the MD5 of the object."""
         return b64encode(self._digest.digest()).decode()
 
-    async def parts(self) -> AsyncIterator[bytes]:
+    async def parts(self) -> AsyncGenerator[bytes, None]:
         """The decompressed content.
 
         Raises:
@@ -72,13 +73,14 @@ class ReadObject:
             ZstdMissing: the package for ZSTD is not installed.
         """
         decompressor = _decompressor(self._compression)
-        async for data in self._bucket.read(self._key):
-            if not self.size_bytes:
-                self._check_magic(data)
-            self.size_bytes += len(data)
-            pieces = self._decompressed(decompressor, data)
-            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-                yield piece
+        async with aclosing(self._bucket.read(self._key)) as parts:
+            async for data in parts:
+                if not self.size_bytes:
+                    self._check_magic(data)
+                self.size_bytes += len(data)
+                pieces = self._decompressed(decompressor, data)
+                while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+                    yield piece
         decompressor.check_end()
 
     def _check_magic(self, data: bytes) -> None:

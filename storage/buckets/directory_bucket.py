@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from hashlib import md5
 from pathlib import Path
@@ -48,7 +48,7 @@ class DirectoryBucket:
                         found.append(StoredObject(key, path.stat().st_size))
             return sorted(found)
 
-    async def read(self, key: str) -> AsyncIterator[bytes]:
+    async def read(self, key: str) -> AsyncGenerator[bytes, None]:
         """The content of an object, in parts; raises as the port."""
         file = await asyncio.to_thread(self._open, key)
         try:

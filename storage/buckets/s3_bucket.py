@@ -7,7 +7,7 @@ Credentials, region and endpoint come from the usual AWS variables of the server
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final
@@ -76,7 +76,7 @@ class S3Bucket:
                 ]
         return sorted(found)
 
-    async def read(self, key: str) -> AsyncIterator[bytes]:
+    async def read(self, key: str) -> AsyncGenerator[bytes, None]:
         """The content of an object, in parts; raises as the port."""
         with self._reporting():
             answer = await self._library.get_async(self._store, key)
