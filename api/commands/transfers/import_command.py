@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -138,7 +138,6 @@ class ImportCommand:
         self._options = options
         self._lines = lines
         self._pause = pause
-        self._stored_paths: list[Path] = []
 
     async def run(self, paths: list[Path]) -> int:
         """Import the files; returns the exit code.
@@ -155,15 +154,30 @@ class ImportCommand:
                 raise TransferFailed(f"The files have no table {self._options.table}")
         if self._options.state is not None and len(tables) > 1:
             raise TransferFailed("--state is for one table: select it with --table")
-        for table in tables:
-            name = self._options.table or table.name
-            if name is None:
-                raise TransferFailed("The files have no table.json: give --table NAME")
+        names = [self._name(table) for table in tables]
+        if not self._options.resume:
+            # Otherwise a later --resume would continue from the state of an earlier import.
+            self._delete_states(names)
+        for name, table in zip(names, tables, strict=True):
             refused += await self._import(name, table)
         # Until here, --resume skips the complete tables.
-        for path in self._stored_paths:
-            path.unlink(missing_ok=True)
+        self._delete_states(names)
         return SOME_REFUSED if refused else DONE
+
+    def _name(self, table: TableFiles) -> str:
+        name = self._options.table or table.name
+        if name is None:
+            raise TransferFailed("The files have no table.json: give --table NAME")
+        return name
+
+    def _state_path(self, name: str) -> Path:
+        # The last part of an ARN is the name of its table.
+        return self._options.state or Path(f"dynactor-import-{name.rpartition('/')[2]}.json")
+
+    def _delete_states(self, names: Iterable[str]) -> None:
+        if not self._options.dry_run:
+            for name in names:
+                self._state_path(name).unlink(missing_ok=True)
 
     async def _import(self, name: str, table: TableFiles) -> int:
         """Import the files of one table; returns the number of refused items."""
@@ -171,8 +185,7 @@ class ImportCommand:
         definition, table_id = await self._definition(name, table.creation)
         key_types = {each.name: each.type for each in definition.key_schema.attributes}
         anonymizer = self._options.privacy.anonymizer(key_types)
-        # The last part of an ARN is the name of its table.
-        path = self._options.state or Path(f"dynactor-import-{name.rpartition('/')[2]}.json")
+        path = self._state_path(name)
         state = _State(
             [str(file.path.resolve()) for file in table.files],
             Place(),
@@ -181,9 +194,8 @@ class ImportCommand:
             "" if anonymizer is None else anonymizer.fingerprint,
         )
         is_dry = self._options.dry_run
-        if not is_dry:
-            self._stored_paths.append(path)
-            state = self._stored(path, state) if self._options.resume else state
+        if self._options.resume and not is_dry:
+            state = self._stored(path, state)
         report = _Report(self._lines, None if is_dry else path, state)
         patient = PatientEndpoint(self._endpoint, self._pause, self._lines.say)
         types = {each.name: each.type for each in definition.attribute_definitions}

@@ -342,6 +342,33 @@ async def test_a_resumed_import_skips_the_complete_tables(
         assert _names(tmp_path, "*.json") == []
 
 
+async def test_an_import_that_is_not_resumed_forgets_earlier_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    async with moving(tmp_path) as moves:
+        folder = tmp_path / "tables"
+        for name in ("first", "second"):
+            _make(folder / name)
+            creation = {**CREATION, "TableName": name}
+            (folder / name / "table.json").write_bytes(msgspec.json.encode(creation))
+            lines = [f'{{"pk": "{at}", "n": 1}}\n' for at in range(1500)]
+            (folder / name / "a.jsonl").write_text("".join(lines))
+        # The second table's state stays behind.
+        await stop_at(moves.other, "BatchWriteItem", 60 + 45)
+        with pytest.raises(OSError, match="stopped"):
+            await moves.import_(folder, state=None)
+        assert len(_names(tmp_path, "*.json")) == 2
+        await moves.other.call("DeleteTable", {"TableName": "second"})
+        await moves.other.call("CreateTable", {**CREATION, "TableName": "second"})
+        await stop_at(moves.other, "BatchWriteItem", 1)
+        with pytest.raises(OSError, match="stopped"):
+            await moves.import_(folder, state=None)
+        assert await moves.import_(folder, state=None, resume=True) == DONE
+        for name in ("first", "second"):
+            assert len(await moves.other.items(name)) == 1500
+
+
 async def test_two_exports_of_a_table_are_refused(tmp_path: Path):
     async with moving(tmp_path) as moves:
         folder = await moves.export()
