@@ -72,9 +72,11 @@ class OpenHome(NamedTuple):
 OpeningHome: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[OpenHome]]
 
 
-# The target of a message that tells a node to read the claims.
-_CLAIMS_CHANGED: Final = "dynactor.ClaimsChanged"
-_TELL: Final = Request(_CLAIMS_CHANGED, JSON_1_0, "", "", "", "", "", b"")
+# Tells a node to read the claims. No client sends an equal request, because it is signed in without
+# an address.
+_CLAIMS_CHANGED: Final = Request(
+    "dynactor.ClaimsChanged", JSON_1_0, "", "", "", "", "", b"", is_signed_in=True
+)
 
 
 class Node:
@@ -195,7 +197,7 @@ class Node:
 
     def answer_peer(self, request: Request) -> Answer | Awaitable[Answer] | None:
         """The answer to a forwarded request; None if this node is not the home of its tables."""
-        if request.target == _CLAIMS_CHANGED:
+        if request.is_signed_in and request == _CLAIMS_CHANGED:
             return self._read_claims()
         tables = tables_of(request)
         place = self.place(tables)
@@ -481,7 +483,7 @@ async def _run_link(link: HomeLink, scope: anyio.CancelScope) -> None:
 async def _tell(link: HomeLink) -> None:
     # Without the message, the other node reads the claims after its next beat.
     with suppress(NotSent, AnswerLost):
-        await link.ask(_TELL)
+        await link.ask(_CLAIMS_CHANGED)
 
 
 @asynccontextmanager

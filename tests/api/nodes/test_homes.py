@@ -12,7 +12,9 @@ from typing import Final
 import anyio
 import pytest
 
+from dynactor.api.http.protocol import JSON_1_0, Answer, Request
 from dynactor.api.nodes.home_link import AnswerLost
+from tests.support.clients.clients import AUTHORIZATION
 from tests.support.environment.simulated_loop import SimulatedLoop, simulated
 from tests.support.servers.simulated_cluster import TABLES, SimulatedCluster
 
@@ -132,6 +134,16 @@ async def test_an_operation_of_the_leader_gets_the_table() -> None:
         answer = await cluster.put(1, "backups", table, operation="UpdateContinuousBackups")
         assert answer.status == 200
         assert home_of(cluster, table) == leader_of(cluster)
+
+
+@simulated
+async def test_a_client_sends_no_message_of_nodes() -> None:
+    async with spread_cluster() as cluster:
+        number = next(each for each in NODES if each != leader_of(cluster))
+        message = Request("dynactor.ClaimsChanged", JSON_1_0, AUTHORIZATION, *("",) * 4, b"")
+        answer = cluster.protocols[f"n{number}"].answer(message)
+        assert not isinstance(answer, Answer)
+        assert (await answer).status == 400
 
 
 @simulated
