@@ -158,6 +158,7 @@ class Protocol:
         *,
         access_control: AccessControl | None = None,
         key_limits: KeyLimits | None = None,
+        token_service: TokenService | None = None,
     ) -> None:
         """Without ``signatures`` every signature is accepted, and there is no ``access_control``.
 
@@ -189,7 +190,7 @@ class Protocol:
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()
         # Answers requests of STS, if they are answered.
-        self.token_service: TokenService | None = None
+        self.token_service = token_service
         # Whether new connections are accepted; set by ``dynactor.api.http.server``.
         self.is_serving = False
         # Number of requests whose answers are awaited.
@@ -253,7 +254,7 @@ class Protocol:
         """The answer to a request without a known operation."""
         error: DynamoDBError = self._no_such_operation(asked.request.target)
         try:
-            _check_json(_plain_body(asked.request))
+            _check_json(plain_body(asked.request))
         except DynamoDBError as found:
             error = found
         return _answer(asked, *self._failure(asked, error))
@@ -444,7 +445,7 @@ class Protocol:
                     client if client in self.open_connections else None,
                 )
         operation, decoder, _ = known
-        body = _plain_body(request) if request.content_encoding else request.body
+        body = plain_body(request) if request.content_encoding else request.body
         decoded = decoder.decode(body)
         if self.databases is not None:
             return self._perform_in_region(asked, operation, decoded, self.databases, access_key_id)
@@ -539,7 +540,7 @@ class Protocol:
         match error:
             case ValidationException() | ResourceNotFoundException():
                 try:
-                    decoder.check_serialization(_plain_body(asked.request))
+                    decoder.check_serialization(plain_body(asked.request))
                 except SerializationException as found:
                     return found
                 if isinstance(error, ValidationException):
@@ -638,10 +639,6 @@ def plain_body(request: Request) -> bytes:
     Raises:
         SerializationException: the body can't be decompressed.
     """
-    return _plain_body(request)
-
-
-def _plain_body(request: Request) -> bytes:
     named = _content_coding(request)
     if named in ("", "identity"):
         return request.body

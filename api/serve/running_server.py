@@ -191,11 +191,12 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                     request_log,
                     access_control=access_control,
                     key_limits=limits,
+                    # Given at once, because a node copies the protocol.
+                    token_service=TokenService(tokens, registry, signatures, account),
                 )
 
             parts = await enter(_parts(options, store, opening, protocol_of, tokens))
             protocol = parts.protocol
-            protocol.token_service = TokenService(tokens, registry, signatures, account)
             admin_endpoint = None
             if admin is not None:
                 # Imported only for an admin port.

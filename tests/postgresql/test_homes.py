@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.clients.clients import STREAMS_TARGET_PREFIX, WireClient
+from tests.support.clients.clients import AUTHORIZATION, STREAMS_TARGET_PREFIX, WireClient
 from tests.support.servers.cluster import Cluster, running_cluster
 from tests.support.servers.postgresql import Postgresql
 from tests.support.streams.streams import images, records_of
@@ -63,6 +63,19 @@ def test_nothing_is_lost_when_homes_are_killed_suspended_and_restarted(
                 wait_index(wire, table, items)
                 check_stream(wire, table, items)
         assert "Traceback" not in cluster.log, cluster.log
+
+
+def test_each_node_answers_requests_for_temporary_credentials(postgresql: Postgresql) -> None:
+    headers = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Authorization": AUTHORIZATION.replace("/dynamodb/", "/sts/"),
+    }
+    form = "Action=GetCallerIdentity&Version=2011-06-15"
+    with running_cluster(postgresql.url()) as cluster:
+        for endpoint in cluster.endpoints:
+            with closing(WireClient(endpoint)) as wire:
+                answer = wire.request("POST", "/", form, headers)
+                assert (answer.status, b":root</Arn>" in answer.body) == (OK, True), answer
 
 
 def make_tables(cluster: Cluster) -> None:

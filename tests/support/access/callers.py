@@ -74,10 +74,7 @@ class Callers:
             NOT_IMPLEMENTED,
             self._signatures,
             access_control=AccessControl(self.registry),
-        )
-
-        self._protocol.token_service = TokenService(
-            tokens, self.registry, self._signatures, ACCOUNT
+            token_service=TokenService(tokens, self.registry, self._signatures, ACCOUNT),
         )
 
     def check_with(self, access_control: AccessControl) -> None:
