@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from playwright.sync_api import expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.console.conftest import STREAM, Console, create_table
 from tests.support.clients.clients import boto3_client
@@ -43,6 +43,54 @@ def test_a_change_arrives_with_the_item_before_and_after(console: Console, clien
     expect(line).to_contain_text("by a user")
     page.get_by_role("combobox", name="Change").select_option("REMOVE")
     expect(page.get_by_role("status")).to_contain_text("0 changes")
+
+
+def answer_badly(page: Page, operation: str, error: str) -> None:
+    """Answer an operation with an error, until the route is removed."""
+
+    def answer(route: Route) -> None:
+        if route.request.headers["x-amz-target"].endswith(operation):
+            route.fulfill(status=400, json={"__type": f"x#{error}", "message": error})
+        else:
+            route.fallback()
+
+    page.route("**/console/dynamodb", answer)
+
+
+def test_a_tail_continues_after_its_last_change_when_its_iterators_expire(
+    console: Console, client: Any
+):
+    create_table(client, "tailed", "key", StreamSpecification=STREAM)
+    client.put_item(TableName="tailed", Item={"key": {"S": "earlier"}})
+    page = console.open("table/tailed/stream")
+    shown = page.get_by_role("status")
+    expect(shown).to_contain_text("1 change,")
+    page.get_by_label("Start").select_option("LATEST")
+    expect(shown).to_contain_text("0 changes")
+    client.put_item(TableName="tailed", Item={"key": {"S": "first"}})
+    expect(shown).to_contain_text("1 change,")
+    answer_badly(page, "GetRecords", "ExpiredIteratorException")
+    client.put_item(TableName="tailed", Item={"key": {"S": "second"}})
+    for _ in range(2):
+        # The page asks for a new iterator after the change.
+        page.wait_for_event("request", lambda each: "GetRecords" in str(each.headers))
+    page.unroute("**/console/dynamodb")
+    expect(shown).to_contain_text("2 changes")
+    expect(page.get_by_role("listitem").filter(has_text="second")).to_have_count(1)
+
+
+def test_a_form_stays_when_its_view_is_not_read_again(console: Console, client: Any):
+    create_table(client, "kept", "key")
+    client.update_continuous_backups(
+        TableName="kept",
+        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+    )
+    page = console.open("table/kept/recovery")
+    name = page.get_by_role("form", name="Restore").get_by_label("Name of the new table")
+    name.fill("kept-before")
+    answer_badly(page, "DescribeContinuousBackups", "InternalServerError")
+    expect(page.get_by_role("alert")).to_contain_text("InternalServerError")
+    expect(name).to_have_value("kept-before")
 
 
 def test_a_deletion_is_found_behind_many_later_changes(

@@ -34,7 +34,7 @@ export function Definition({ table, server, reload, query }) {
       recovery:
         backups.data["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"],
     };
-  }, [table]);
+  }, [table.name]);
   const refresh = () => {
     reload();
     more.reload();

@@ -93,6 +93,8 @@ function useChanges(arn, shards, start, filter, isPaused) {
   const [error, setError] = useState(/** @type {unknown} */ (null));
   // By shard: the next iterator; null at the end of a closed shard.
   const iterators = useRef(/** @type {Map<string, string | null>} */ (new Map()));
+  // By shard: the sequence number of the last change that was read.
+  const numbers = useRef(/** @type {Map<string, string>} */ (new Map()));
   const isBusy = useRef(false);
   const started = useRef("");
   const wanted = JSON.stringify(start === "LATEST" ? [start] : [start, filter]);
@@ -103,6 +105,7 @@ function useChanges(arn, shards, start, filter, isPaused) {
       const isRestart = started.current !== wanted;
       if (isRestart) {
         iterators.current.clear();
+        numbers.current.clear();
         // Later shards are read from their beginning, because they continue these.
         for (const shard of start === "LATEST" ? shards : []) {
           const id = shard["ShardId"];
@@ -114,7 +117,7 @@ function useChanges(arn, shards, start, filter, isPaused) {
           const id = shard["ShardId"];
           let iterator = iterators.current.get(id);
           if (iterator === null) return null;
-          iterator ??= await iteratorOf(arn, id, "TRIM_HORIZON");
+          iterator ??= await iteratorOf(arn, id, "TRIM_HORIZON", numbers.current.get(id));
           const { data } = await dynamodb("GetRecords", {
             ShardIterator: iterator,
             Limit: RECORDS,
@@ -126,6 +129,8 @@ function useChanges(arn, shards, start, filter, isPaused) {
       const found = pages.flatMap((page) => {
         if (!page) return [];
         iterators.current.set(page.id, page.next);
+        const last = page.records.at(-1);
+        if (last) numbers.current.set(page.id, last["dynamodb"]["SequenceNumber"]);
         return page.records
           .map((/** @type {Json} */ each) => changeOf(each, page.id))
           .filter((/** @type {Change} */ change) => matches(change, filter));
@@ -137,8 +142,14 @@ function useChanges(arn, shards, start, filter, isPaused) {
       }
       setError(null);
     } catch (failure) {
-      // An iterator expires after 15 minutes in a hidden page: start with the oldest records again.
-      if (failure instanceof RequestError && failure.code === "ExpiredIteratorException") {
+      const code = failure instanceof RequestError ? failure.code : "";
+      if (code === "ExpiredIteratorException") {
+        // An iterator expires after 15 minutes in a hidden or paused page. Continue after the last
+        // change that was read; a shard without one starts with its oldest change, so none is lost.
+        for (const [id, iterator] of iterators.current) {
+          if (iterator) iterators.current.delete(id);
+        }
+      } else if (code === "TrimmedDataAccessException") {
         started.current = "";
       } else setError(failure);
     }
@@ -154,14 +165,17 @@ function useChanges(arn, shards, start, filter, isPaused) {
 /**
  * @param {string} arn
  * @param {string} id
- * @param {string} start
+ * @param {string} start the type of the iterator, unless it starts after a sequence number
+ * @param {string} [after]
  * @returns {Promise<string>}
  */
-async function iteratorOf(arn, id, start) {
+async function iteratorOf(arn, id, start, after) {
   const { data } = await dynamodb("GetShardIterator", {
     StreamArn: arn,
     ShardId: id,
-    ShardIteratorType: start,
+    ...(after
+      ? { ShardIteratorType: "AFTER_SEQUENCE_NUMBER", SequenceNumber: after }
+      : { ShardIteratorType: start }),
   });
   return data["ShardIterator"];
 }

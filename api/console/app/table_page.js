@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { Advice, IndexCost } from "./advice.js";
-import { dynamodb } from "./api.js";
+import { RequestError, dynamodb } from "./api.js";
 import { Definition } from "./definition.js";
 import { count, size } from "./format.js";
 import { Items } from "./items.js";
@@ -88,6 +88,7 @@ export function TablePage({ server, route }) {
     async (signal) => factsOf(await descriptionOf(name, { signal })),
     [name],
   );
+  const isGone = error instanceof RequestError && error.code === "ResourceNotFoundException";
   return html`<nav class="crumbs" aria-label="Path">
       <a href=${link(["tables"])}>Tables</a> <span aria-hidden="true">/</span>
     </nav>
@@ -107,7 +108,7 @@ export function TablePage({ server, route }) {
       )}
     </nav>
     <${Problem} error=${error} />
-    ${data && html`<${Tab} tab=${tab} table=${data} server=${server} route=${route} reload=${reload} />`}`;
+    ${data && !isGone && html`<${Tab} tab=${tab} table=${data} server=${server} route=${route} reload=${reload} />`}`;
 }
 
 /**

@@ -8,7 +8,7 @@ import { TYPES, cut, typeOf } from "./values.js";
 /** @typedef {import("../vendor/preact.js").VNode} VNode */
 
 /**
- * Load data when the inputs change.
+ * Load data when the inputs change. The data stays when the repetition of a load has failed.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
  * @param {readonly unknown[]} inputs
@@ -21,12 +21,22 @@ export function useLoaded(load, inputs) {
     ),
   );
   const [turn, setTurn] = useState(0);
+  // The inputs of the data.
+  const loaded = useRef(/** @type {readonly unknown[] | null} */ (null));
   useEffect(() => {
     const abort = new AbortController();
+    const succeed = (/** @type {T} */ data) => {
+      loaded.current = inputs;
+      setState({ data, error: null, isLoading: false });
+    };
+    const fail = (/** @type {unknown} */ error) => {
+      const isRepeated = loaded.current?.every((input, at) => input === inputs[at]);
+      setState(({ data }) => ({ data: isRepeated ? data : null, error, isLoading: false }));
+    };
     setState((before) => ({ ...before, isLoading: true }));
     load(abort.signal).then(
-      (data) => abort.signal.aborted || setState({ data, error: null, isLoading: false }),
-      (error) => abort.signal.aborted || setState({ data: null, error, isLoading: false }),
+      (data) => abort.signal.aborted || succeed(data),
+      (error) => abort.signal.aborted || fail(error),
     );
     return () => abort.abort();
   }, [...inputs, turn]);
