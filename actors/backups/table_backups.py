@@ -49,7 +49,7 @@ from dynactor.model.tables.table import TableDefinition
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId, label_of
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, table_backups
-from dynactor.storage.catalog import CatalogHead, TableRecord
+from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import Row, Store, View
 
 _MILLISECONDS: Final = 1_000
@@ -376,9 +376,8 @@ class TableBackups:
         also: Sequence[Row] = (),
         past: PastState | None = None,
     ) -> None:
-        head = structs.replace(self._owner.head, next_table_id=backup.rows_id + 1)
         puts = [table_backups.row(backup), *also]
-        await self._record(table, backup, head=head, puts=puts, past=past)
+        await self._record(table, backup, is_new=True, puts=puts, past=past)
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
 
@@ -496,13 +495,14 @@ class TableBackups:
         table: Table,
         backup: TableBackup,
         *,
-        head: CatalogHead | None = None,
+        is_new: bool = False,
         puts: Sequence[tuple[bytes, bytes]] = (),
         past: PastState | None = None,
     ) -> None:
         """Record a table's changes from now on, and store the positions of a backup, in one commit.
 
-        ``past`` has earlier positions, from which on the logs are kept.
+        ``is_new``: the commit also assigns the id of the backup's rows. ``past`` has earlier
+        positions, from which on the logs are kept.
 
         Raises:
             StoreError: nothing was changed, or the outcome is ``Unknown``.
@@ -511,10 +511,12 @@ class TableBackups:
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             positions = counters if past is None else past.positions
+            # Other nodes may have assigned numbers since an earlier attempt.
+            head = structs.replace(self._owner.head, next_table_id=backup.rows_id + 1)
             return Stored(
                 definition_commit.with_follower(record, subscriber, positions),
                 puts=[*puts, *first_checkpoints(subscriber, positions)],
-                catalog_head=head,
+                catalog_head=head if is_new else None,
             )
 
         definition = structs.replace(table.definition, is_backed_up=True)

@@ -230,6 +230,8 @@ class CatalogOwner:
         )
         head_bytes = self._head_bytes
         if head is not None and head != self.head:
+            assert head.next_table_id >= self.head.next_table_id, "a number is assigned once"
+            assert head.next_partition_number >= self.head.next_partition_number
             head_bytes = catalog.encode_head(head)
             groups = [Group(key_layout.CATALOG_HEAD, self._head_bytes, head_bytes), *groups]
         durable = await commit_past_stalls(self._locked or self._store, [own, *groups])

@@ -342,31 +342,36 @@ class DatabaseActor:
             await self._owner.settle()
             self._is_behind = True
         if self._is_behind:
-            await self.adopt(await load_catalog(self._store, self._settings.share))
+            await self.adopt()
             self._is_behind = False
             _log.warning("catalog_reloaded")
 
-    async def adopt(self, loaded: Catalog) -> None:
-        """Adopt the stored catalog: at start, and whenever it may differ from memory."""
+    async def adopt(self, loaded: Catalog | None = None) -> None:
+        """Adopt the stored catalog: at start, and whenever it may differ from memory.
+
+        ``loaded`` is the catalog if this database alone changes it.
+        """
+        if self._settings.share is not None:
+            # Load the claims first. A table that another home gives back after that is opened
+            # later, so no table is opened by a record that is older than its claim.
+            await self._homes.load()
+        if loaded is None or self._settings.share is not None:
+            loaded = await load_catalog(self._store, self._settings.share)
         self._owner.adopt(loaded)
         self._forget_phases()
         self._table_machine.forget()
-        await self._homes.load([record.definition.name for record in loaded.tables])
+        self._homes.note_all([record.definition.name for record in loaded.tables])
         await self._streams.load(self._store.latest)
         is_leader = self._settings.is_leader
-        elsewhere = {
-            record.definition.table_id
-            for record in loaded.tables
-            if record.definition.name in self._tables.elsewhere
-        }
-        here = [each for each in loaded.tables if each.definition.table_id not in elsewhere]
+        here = [each for each in loaded.tables if self._homes.is_here(each.definition.name)]
+        own = {record.definition.table_id for record in here}
         if is_leader:
             # The leader also has the streams of deleted tables.
+            elsewhere = {record.definition.table_id for record in loaded.tables} - own
             self._streams.keep_only(lambda stream: stream.table_id not in elsewhere)
             await self._imports.adopt(self._store.latest)
             await self._table_backups.load(self._store.latest)
         else:
-            own = {record.definition.table_id for record in here}
             self._streams.keep_only(lambda stream: stream.table_id in own)
         known = {record.definition.name for record in here}
         for name in self._tables.keys() - known:
@@ -400,7 +405,7 @@ class DatabaseActor:
         """Open the tables that this database has become the home of.
 
         Raises:
-            StoreError: some of them are not open; the caller repeats the message.
+            StoreError, DynamoDBError: some of them are not open; the caller repeats the message.
         """
         names = [name for name in message.names if name not in self._tables]
         await self._homes.reload(names)
@@ -421,7 +426,8 @@ class DatabaseActor:
             try:
                 await self._streams.load_table(self._store.latest, record.definition.table_id)
                 await self._open(record)
-            except StoreError:
+            except (StoreError, DynamoDBError):
+                # The table may have started in part, so start it again.
                 self._is_behind = True
                 raise
 

@@ -98,13 +98,17 @@ class Homes:
         self._tables = tables
         self._claims: dict[str, Claim] = {}
 
-    async def load(self, names: Collection[str]) -> None:
-        """Find out which of all tables other databases run: at start, or after a conflict."""
+    async def load(self) -> None:
+        """Load the claims and groups of all tables: at start, or after a conflict."""
+        self._claims = await catalog.load_claims(self._store.latest)
+        groups = await catalog.load_groups(self._store.latest)
+        self._tables.groups.clear()
+        self._tables.groups.update(groups)
+
+    def note_all(self, names: Collection[str]) -> None:
+        """Note which of all tables other databases run, and which are about to be opened here."""
         if self._share is None:
             return
-        self._claims = await catalog.load_claims(self._store.latest)
-        self._tables.groups.clear()
-        self._tables.groups.update(await catalog.load_groups(self._store.latest))
         self._tables.elsewhere.clear()
         for name in names:
             self.note(name)

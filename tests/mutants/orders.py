@@ -579,7 +579,7 @@ ORDERS: Final = (
         "actors/backups/table_backups.py",
         """\
         puts = [table_backups.row(backup), *also]
-        await self._record(table, backup, head=head, puts=puts, past=past)
+        await self._record(table, backup, is_new=True, puts=puts, past=past)
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
 """,
@@ -587,7 +587,7 @@ ORDERS: Final = (
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
         puts = [table_backups.row(backup), *also]
-        await self._record(table, backup, head=head, puts=puts, past=past)
+        await self._record(table, backup, is_new=True, puts=puts, past=past)
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [

@@ -1,14 +1,60 @@
-"""The leader's database leaves the tables of other homes alone."""
+"""Two databases share the tables of one store: the leader's, and that of another node's share."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
 import pytest
 
+from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.homes import CloseTables, GiveTables, Share, TakeTables
+from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.model.errors import ResourceInUseException
-from tests.support.databases.databases import running_database, table_definition
+from dynactor.model.keys.split_point import middle
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.storage import key_layout
+from dynactor.storage.store import Row, Store, View
+from tests.support.databases.backed_up import back_up, wait_available
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.store import memory_store
 
-OTHER_SHARE = 1 << 32
+EPOCH: Final = (3 << 32) + 1
+TAGGED: Final = TableEdit(tags_to_add=(("by", "the other home"),))
+
+
+@asynccontextmanager
+async def sharing(store: Store) -> AsyncIterator[tuple[Database, Database]]:
+    """The leader with the table Thread, and the database of a share without tables."""
+    async with (
+        running_database(store, share=Share()) as leader,
+        running_database(store, share=Share(EPOCH)) as other,
+    ):
+        await leader.create_table(table_definition())
+        yield leader, other
+
+
+async def give(leader: Database, other: Database, name: str = "Thread") -> None:
+    await leader.change_homes(CloseTables((name,)))
+    await leader.change_homes(GiveTables((name,), EPOCH))
+    await other.change_homes(TakeTables((name,)))
+    assert other.runs(name)
+
+
+async def give_back(other: Database, name: str = "Thread") -> None:
+    await other.change_homes(CloseTables((name,)))
+    await other.change_homes(GiveTables((name,)))
+
+
+async def split_first(database: Database, name: str = "Thread") -> None:
+    """Split the first partition of a table."""
+    ranges = PartitionMap(database.table(name).record.partitions)
+    number = ranges.numbers[0]
+    point = middle(ranges.range_of(number))
+    assert point is not None
+    await database.split_partition(name, number, point.at)
 
 
 async def test_the_name_of_a_table_with_another_home_is_in_use():
@@ -17,9 +63,92 @@ async def test_the_name_of_a_table_with_another_home_is_in_use():
         await leader.change_homes(CloseTables(("Thread",)))
         with pytest.raises(ResourceInUseException, match="Table already exists: Thread"):
             await leader.create_table(table_definition())
-        await leader.change_homes(GiveTables(("Thread",), OTHER_SHARE))
+        await leader.change_homes(GiveTables(("Thread",), EPOCH))
         with pytest.raises(ResourceInUseException, match="Table already exists: Thread"):
             await leader.create_table(table_definition())
-        ended = frozenset((OTHER_SHARE,))
-        await leader.change_homes(TakeTables(("Thread",), ended))
+        await leader.change_homes(TakeTables(("Thread",), frozenset((EPOCH,))))
         assert leader.runs("Thread")
+
+
+async def test_a_leader_opens_its_tables_when_it_starts():
+    async with memory_store() as store:
+        async with sharing(store) as (leader, other):
+            await leader.create_table(table_definition("Other"))
+            await give(leader, other)
+        async with running_database(store, share=Share()) as leader:
+            assert leader.runs("Other")
+            assert leader.tables_elsewhere == {"Thread": EPOCH}
+
+
+async def test_a_backup_that_is_being_created_is_completed_by_the_next_leader():
+    async with memory_store() as store:
+        async with running_database(store, share=Share()) as leader:
+            await leader.create_table(table_definition())
+            await leader.table("Thread").write(put(thread("a", "b")))
+            backup = await leader.create_table_backup("Thread", "nightly")
+            assert backup.status == "CREATING"
+        async with running_database(store, share=Share()) as leader:
+            assert (await wait_available(leader, backup.backup_id)).item_count == 1
+
+
+async def test_a_backup_assigns_no_number_again_that_another_home_has_assigned():
+    async with memory_store() as store, sharing(store) as (leader, other):
+        await leader.create_table(table_definition("Backed"))
+        await give(leader, other)
+        await split_first(other)
+        await back_up(leader, "Backed")
+        await split_first(other)
+        await leader.create_table(table_definition("Later"))
+        numbers = [
+            *other.table("Thread").record.partition_numbers,
+            *leader.table("Backed").record.partition_numbers,
+            *leader.table("Later").record.partition_numbers,
+        ]
+        assert len(numbers) == len(set(numbers))
+
+
+class HookedView:
+    """A view that calls a function once, after the first page of the tables' records."""
+
+    def __init__(self, view: View, store: HookedStore) -> None:
+        self._view = view
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+    async def page(self, start: bytes, end: bytes, **members: Any) -> list[Row]:
+        rows = await self._view.page(start, end, **members)
+        if start == key_layout.TABLE_RECORDS[0] and self._store.hook is not None:
+            hook, self._store.hook = self._store.hook, None
+            await hook()
+        return rows
+
+
+class HookedStore(FaultyStore):
+    """A store that calls ``hook`` while the catalog is loaded."""
+
+    hook: Callable[[], Awaitable[None]] | None = None
+
+    @property
+    def latest(self) -> Any:
+        return HookedView(super().latest, self)
+
+
+async def test_a_table_given_back_during_the_start_of_a_leader_has_its_latest_record():
+    async with memory_store() as inner:
+        store = HookedStore(inner)
+        async with sharing(inner) as (leader, other):
+            await give(leader, other)
+        async with running_database(inner, share=Share(EPOCH)) as other:
+            await other.change_homes(TakeTables(("Thread",)))
+
+            async def change_and_give_back() -> None:
+                await other.update_table("Thread", TAGGED)
+                await give_back(other)
+
+            store.hook = change_and_give_back
+            async with running_database(store, share=Share()) as leader:
+                assert store.hook is None
+                await leader.change_homes(TakeTables(("Thread",)))
+                assert leader.table("Thread").definition.tags == TAGGED.tags_to_add
