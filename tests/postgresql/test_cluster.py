@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, redirect_stdout
+from functools import partial
 from io import StringIO
 from time import monotonic
 from typing import Any, Final
@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dynactor.api.commands.nodes import NodesOptions, nodes
 from dynactor.api.commands.server_address import ServerAddress
+from tests.postgresql.writer_threads import WRITERS, WriterThreads
 from tests.support.clients.clients import SDK_ARGUMENTS, WireClient
 from tests.support.histories import history, history_serial
 from tests.support.histories.history_bank import TOTAL, BankClients
@@ -35,7 +36,6 @@ FAULTS: Final[list[ClusterFault]] = ["kill", "pause", "stop"]
 FEW_OPERATIONS: Final = 400
 MANY_OPERATIONS: Final = 3_000
 TABLE: Final = "Threads"
-WRITERS: Final = 3
 FEW_WRITES: Final = 20
 
 
@@ -100,14 +100,14 @@ def check_admin_ports(cluster: Cluster) -> None:
 
 def restart_all(cluster: Cluster) -> None:
     """Restart the nodes one after another. No request of an SDK fails meanwhile."""
-    with balanced(cluster.ports) as endpoint, sdk_writers(endpoint) as writers:
-        for number in range(len(cluster.ports)):
+    with balanced(cluster.ports) as endpoint:
+        with sdk_writers(endpoint) as writers:
+            for number in range(len(cluster.ports)):
+                writers.wait_writes(FEW_WRITES)
+                assert cluster.stop(number) == 0
+                writers.wait_writes(FEW_WRITES)
+                cluster.start(number)
             writers.wait_writes(FEW_WRITES)
-            assert cluster.stop(number) == 0
-            writers.wait_writes(FEW_WRITES)
-            cluster.start(number)
-        writers.wait_writes(FEW_WRITES)
-        writers.stop()
         assert writers.failures == []
         assert writers.missing() == []
 
@@ -117,37 +117,22 @@ def make_table(endpoint: str) -> None:
         wire("CreateTable", definition("pk:S", name=TABLE))
 
 
-class SdkWriters:
+class SdkWriters(WriterThreads):
     """Threads that put items by boto3 with its standard retries."""
 
     def __init__(self, endpoint: str) -> None:
+        super().__init__()
         self.failures: list[str] = []
         self._endpoint = endpoint
         self._written: list[str] = []
-        self._is_stopping = False
-        self._threads = [
-            threading.Thread(target=self._write, args=(number,)) for number in range(WRITERS)
-        ]
-        self._changed = threading.Condition()
-
-    def start(self) -> None:
-        make_table(self._endpoint)
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        """End all threads after their present request."""
-        self._is_stopping = True
-        for thread in self._threads:
-            thread.join()
 
     def wait_writes(self, number: int) -> None:
         """Wait until ``number`` more writes are acknowledged, or one has failed."""
         ends_at = monotonic() + 60
-        with self._changed:
+        with self.changed:
             enough = len(self._written) + number
             while len(self._written) < enough and not self.failures and monotonic() < ends_at:
-                self._changed.wait(1)
+                self.changed.wait(1)
 
     def missing(self) -> list[str]:
         """The acknowledged items that are not there."""
@@ -160,27 +145,26 @@ class SdkWriters:
         config = Config(retries={"mode": "standard"})
         return boto3.client("dynamodb", endpoint_url=self._endpoint, config=config, **SDK_ARGUMENTS)
 
-    def _write(self, writer: int) -> None:
+    def write(self, writer: int) -> None:
+        """Put items until the writers are stopped."""
         with closing(self._client()) as client:
             number = 0
-            while not self._is_stopping:
+            while not self.is_stopping:
                 number += 1
                 key = f"{writer}.{number}"
                 try:
                     client.put_item(TableName=TABLE, Item={"pk": {"S": key}})
                 except Exception as error:  # noqa: BLE001 - any error is a failure of the test
                     self.failures.append(repr(error))
-                with self._changed:
+                with self.changed:
                     self._written.append(key)
-                    self._changed.notify_all()
+                    self.changed.notify_all()
 
 
 @contextmanager
 def sdk_writers(endpoint: str) -> Iterator[SdkWriters]:
     """Writers that run within the context."""
+    make_table(endpoint)
     writers = SdkWriters(endpoint)
-    writers.start()
-    try:
+    with writers.running(*(partial(writers.write, number) for number in range(WRITERS))):
         yield writers
-    finally:
-        writers.stop()

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from http.client import HTTPException
 from random import Random
 from time import monotonic, sleep
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.postgresql.writer_threads import WRITERS, WriterThreads
 from tests.support.clients.clients import AUTHORIZATION, STREAMS_TARGET_PREFIX, WireClient
 from tests.support.servers.cluster import Cluster, running_cluster
 from tests.support.servers.postgresql import Postgresql
@@ -26,7 +27,6 @@ TABLES: Final = ("ta1", "tb1", "tc1", "td1", "te1", "tf1")
 # The tables that are used in transactions.
 TOGETHER: Final = TABLES[:2]
 INDEX: Final = "ByGroup"
-WRITERS: Final = 3
 FEW_WRITES: Final = 60
 OK: Final = 200
 
@@ -126,45 +126,30 @@ def wait_served(cluster: Cluster, number: int) -> None:
                 assert monotonic() < ends_at, table
 
 
-class Writers:
+class Writers(WriterThreads):
     """Threads that count in items of all tables, by single writes and by transactions.
 
     A write whose outcome is unknown may be there or not.
     """
 
-    def __init__(self, cluster: Cluster, draw: Random) -> None:
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
         self.down: set[int] = set()
         self.surprises: list[bytes] = []
         self._cluster = cluster
         self._written: Counter[tuple[str, str]] = Counter()
         self._unknown: Counter[tuple[str, str]] = Counter()
-        self._changed = threading.Condition()
-        self._is_stopping = False
-        self._threads = [
-            threading.Thread(target=self._write, args=(Random(draw.random()),))
-            for _ in range(WRITERS)
-        ]
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        """End all threads after their present request."""
-        self._is_stopping = True
-        for thread in self._threads:
-            thread.join()
 
     def wait_writes(self, number: int) -> None:
         """Wait until the tables together have about this number of further acknowledged writes."""
         ends_at = monotonic() + 60
-        with self._changed:
+        with self.changed:
             before = self._by_table()
             while any(
                 self._by_table()[table] < before[table] + number / len(TABLES) for table in TABLES
             ):
                 assert monotonic() < ends_at, (before, self._by_table())
-                self._changed.wait(1)
+                self.changed.wait(1)
 
     def check(self, table: str, items: dict[str, Any]) -> None:
         """Check that the items have all acknowledged writes, and no others."""
@@ -179,8 +164,9 @@ class Writers:
             found[table] += written
         return found
 
-    def _write(self, draw: Random) -> None:
-        while not self._is_stopping:
+    def write(self, draw: Random) -> None:
+        """Write until the writers are stopped."""
+        while not self.is_stopping:
             numbers = [each for each in list(self._cluster.servers) if each not in self.down]
             keys = [(draw.choice(TABLES), f"{draw.randrange(20)}")]
             if draw.random() < 0.1:
@@ -198,11 +184,11 @@ class Writers:
             except (HTTPException, OSError):
                 # The node was killed or suspended.
                 pass
-            with self._changed:
+            with self.changed:
                 (self._written if status == OK else self._unknown).update(keys)
                 if status == 400 and b"Transaction" not in body:
                     self.surprises.append(body)
-                self._changed.notify_all()
+                self.changed.notify_all()
 
 
 def update(table: str, key: str, group: int) -> dict[str, Any]:
@@ -218,12 +204,10 @@ def update(table: str, key: str, group: int) -> dict[str, Any]:
 @contextmanager
 def writing(cluster: Cluster, draw: Random) -> Iterator[Writers]:
     """Writers that run within the context."""
-    writers = Writers(cluster, draw)
-    writers.start()
-    try:
+    writers = Writers(cluster)
+    draws = [Random(draw.random()) for _ in range(WRITERS)]
+    with writers.running(*(partial(writers.write, each) for each in draws)):
         yield writers
-    finally:
-        writers.stop()
 
 
 def scan(wire: WireClient, table: str, **members: Any) -> dict[str, Any]:

@@ -12,14 +12,13 @@ from typing import Final
 import anyio
 import pytest
 
-from dynactor.api.nodes.home_link import AnswerLost
 from dynactor.storage.store import CannotOpen
 from tests.support.environment.simulated_loop import SimulatedLoop, simulated
 from tests.support.servers.simulated_cluster import SimulatedCluster
+from tests.support.servers.simulated_faults import FaultyRun
 
 NODES: Final = (1, 2, 3)
 SEEDS: Final = 5
-FAULTS: Final = 6
 
 
 @asynccontextmanager
@@ -159,50 +158,9 @@ def test_writes_are_done_once_at_most_over_random_faults(seed: int) -> None:
 
 async def random_faults(draw: Random) -> None:
     async with running_cluster() as cluster:
-        acknowledged: list[str] = []
-        refused: list[str] = []
-        up = set(NODES)
-        is_ended = False
 
-        async def write(client: int) -> None:
-            number = 0
-            while not is_ended:
-                number += 1
-                text = f"{client} {number}"
-                try:
-                    answer = await cluster.put(draw.choice(sorted(up)), text)
-                except AnswerLost:
-                    continue
-                if answer.status == 200:
-                    acknowledged.append(text)
-                elif b"unknown" not in answer.body:
-                    refused.append(text)
-                await anyio.sleep(draw.random() / 20)
+        def node() -> int:
+            return home_of(cluster) if draw.random() < 0.7 else draw.choice(NODES)
 
-        async with asyncio.TaskGroup() as tasks:
-            for client in range(4):
-                tasks.create_task(write(client))
-            for _ in range(FAULTS):
-                await anyio.sleep(draw.random() * 2)
-                number = home_of(cluster) if draw.random() < 0.7 else draw.choice(NODES)
-                up.discard(number)
-                match draw.choice(("kill", "leave", "pause")):
-                    case "kill":
-                        cluster.kill(number)
-                        await anyio.sleep(draw.random() * 8)
-                        await cluster.start(number)
-                    case "leave":
-                        await cluster.leave(number)
-                        await cluster.start(number)
-                    case "pause":
-                        cluster.pause(number)
-                        await anyio.sleep(draw.random() * 10)
-                        cluster.resume(number)
-                up.add(number)
-                await seconds_until_written(cluster, number)
-            is_ended = True
-        written = Counter(cluster.database.written)
-        assert max(written.values()) == 1
-        assert set(acknowledged) <= written.keys()
-        assert not written.keys() & set(refused)
-        assert len(acknowledged) > 100
+        run = FaultyRun(cluster, draw, NODES, tables=lambda: ())
+        await run.survive(node, probes=[()], pause_seconds=2)

@@ -13,14 +13,13 @@ import anyio
 import pytest
 
 from dynactor.api.http.protocol import JSON_1_0, Answer, Request
-from dynactor.api.nodes.home_link import AnswerLost
 from tests.support.clients.clients import AUTHORIZATION
 from tests.support.environment.simulated_loop import SimulatedLoop, simulated
 from tests.support.servers.simulated_cluster import TABLES, SimulatedCluster
+from tests.support.servers.simulated_faults import FaultyRun
 
 NODES: Final = (1, 2, 3)
 SEEDS: Final = 5
-FAULTS: Final = 6
 
 
 @asynccontextmanager
@@ -179,57 +178,10 @@ def test_no_table_has_two_homes_over_random_faults(seed: int) -> None:
 
 async def random_faults(draw: Random) -> None:
     async with spread_cluster() as cluster:
-        acknowledged: list[str] = []
-        refused: list[str] = []
-        up = set(NODES)
-        is_ended = False
 
-        async def write(client: int) -> None:
-            number = 0
-            while not is_ended:
-                number += 1
-                text = f"{client} {number}"
-                tables = (
-                    draw.sample(TABLES[:4], 2) if draw.random() < 0.02 else [draw.choice(TABLES)]
-                )
-                try:
-                    answer = await cluster.put(draw.choice(sorted(up)), text, *tables)
-                except AnswerLost:
-                    continue
-                if answer.status == 200:
-                    acknowledged.append(text)
-                elif b"unknown" not in answer.body:
-                    refused.append(text)
-                await anyio.sleep(draw.random() / 20)
+        def tables() -> list[str]:
+            return draw.sample(TABLES[:4], 2) if draw.random() < 0.02 else [draw.choice(TABLES)]
 
-        async with asyncio.TaskGroup() as tasks:
-            for client in range(4):
-                tasks.create_task(write(client))
-            for _ in range(FAULTS):
-                await anyio.sleep(draw.random() * 4)
-                number = draw.choice(NODES)
-                up.discard(number)
-                match draw.choice(("kill", "leave", "pause")):
-                    case "kill":
-                        cluster.kill(number)
-                        await anyio.sleep(draw.random() * 8)
-                        await cluster.start(number)
-                    case "leave":
-                        await cluster.leave(number)
-                        await cluster.start(number)
-                    case "pause":
-                        cluster.pause(number)
-                        await anyio.sleep(draw.random() * 10)
-                        cluster.resume(number)
-                up.add(number)
-                for table in TABLES:
-                    while (await cluster.put(number, f"{number} {table}", table)).status != 200:
-                        await anyio.sleep(0.1)
-            is_ended = True
-        written = Counter(
-            text for text in cluster.database.written if text.split()[1] not in TABLES
-        )
-        assert max(written.values()) == 1
-        assert set(acknowledged) <= written.keys()
-        assert not written.keys() & set(refused)
-        assert len(acknowledged) > 100
+        run = FaultyRun(cluster, draw, NODES, tables)
+        probes = [[table] for table in TABLES]
+        await run.survive(lambda: draw.choice(NODES), probes, pause_seconds=4)
