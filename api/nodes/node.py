@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeAlias
-from typing import Protocol as Port
 
 import anyio
 import structlog
@@ -52,18 +51,10 @@ _NO_STORE: Final = StoreFigures(
 _log = structlog.get_logger("nodes")
 
 
-class HomeStore(LeaderStore, Port):
-    """The store of the leader."""
-
-    def figures(self) -> StoreFigures:
-        """The figures for the metrics."""
-        ...
-
-
 class OpenHome(NamedTuple):
     """The store and the databases of the leader."""
 
-    store: HomeStore
+    store: LeaderStore
     epoch: int
     databases: Databases
 

@@ -29,7 +29,7 @@ _log = structlog.get_logger("nodes")
 
 
 class ShareStore(Protocol):
-    """The store of a share."""
+    """The store of a share, or of the leader."""
 
     @property
     def is_in_doubt(self) -> bool:

@@ -23,7 +23,7 @@ from dynactor.actors.catalog.homes import (
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.runner import Runner, SharedTables
-from dynactor.api.nodes.share_keeper import DRAIN_SECONDS
+from dynactor.api.nodes.share_keeper import DRAIN_SECONDS, ShareStore
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.members import Member
 from dynactor.storage.store import StoreError
@@ -39,13 +39,8 @@ _MOST_TABLES_AT_ONCE: Final = 50
 _log = structlog.get_logger("nodes")
 
 
-class LeaderStore(Protocol):
+class LeaderStore(ShareStore, Protocol):
     """The store of the leader."""
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Whether a commit of unknown outcome may still be written, so no table may move."""
-        ...
 
     async def fence(self, share: int, *, only_ended: bool) -> bool:
         """Refuse all later commits and reads of a share; return whether they are refused."""
