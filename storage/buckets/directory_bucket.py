@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import md5
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO, Final
 
 from dynactor.storage.buckets.bucket import BucketError, ObjectWriter, StoredObject
@@ -50,17 +52,16 @@ class DirectoryBucket:
 
     async def read(self, key: str) -> AsyncGenerator[bytes, None]:
         """The content of an object, in parts; raises as the port."""
-        file = await asyncio.to_thread(self._open, key)
+        file = _File(partial(self._open, key))
         try:
             while part := await asyncio.to_thread(_read_part, file):
                 yield part
         finally:
-            file.close()
+            file.close(waits=False)
 
     def _open(self, key: str) -> BinaryIO:
-        with _reporting():
-            self._check_root()
-            return self._path(key).open("rb")
+        self._check_root()
+        return self._path(key).open("rb")
 
     async def put(self, key: str, data: bytes) -> None:
         """Write an object durably, in place of an earlier one; raises as the port."""
@@ -84,7 +85,7 @@ class DirectoryBucket:
             # because an existing one may be a symbolic link.
             unfinished = path.parent / f"{_UNFINISHED}{path.name}"
             unfinished.unlink(missing_ok=True)
-            return _FileWriter(path, unfinished, unfinished.open("xb"))
+            return _FileWriter(path, unfinished)
 
     def _check_root(self) -> None:
         if not self._root.is_dir():
@@ -98,22 +99,59 @@ class DirectoryBucket:
         return path
 
 
+class _File:
+    """A file that the first thread to use it opens.
+
+    A thread can't be canceled: it may still open the file after its caller was canceled and has
+    closed the file.
+    """
+
+    def __init__(self, open_file: Callable[[], BinaryIO]) -> None:
+        self._open_file = open_file
+        self._file: BinaryIO | None = None
+        self._is_closed = False
+        self._lock = Lock()
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        try:
+            with self._lock:
+                if self._is_closed:
+                    raise ValueError("the file is closed")
+                if self._file is None:
+                    self._file = self._open_file()
+                yield self._file
+        finally:
+            if self._is_closed:
+                self.close(waits=False)
+
+    def close(self, *, waits: bool) -> None:
+        """Close the file, now or, without waiting, after the thread that uses it."""
+        self._is_closed = True
+        if self._lock.acquire(blocking=waits):
+            try:
+                if self._file is not None:
+                    self._file.close()
+            finally:
+                self._lock.release()
+
+
 class _FileWriter:
     """Writes a file under another name, and renames the file when it is complete."""
 
-    def __init__(self, path: Path, unfinished: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, unfinished: Path) -> None:
         self._path = path
         self._unfinished = unfinished
-        self._file = file
+        self._file = _File(lambda: unfinished.open("xb"))
         self._digest = md5(usedforsecurity=False)
 
     async def write(self, data: bytes) -> None:
         await asyncio.to_thread(self._write, data)
 
     def _write(self, data: bytes) -> None:
-        with _reporting():
+        with _reporting(), self._file.opened() as file:
             self._digest.update(data)
-            self._file.write(data)
+            file.write(data)
 
     async def close(self) -> str:
         """Complete the file durably; returns the tag of an object that S3 got in one part."""
@@ -122,9 +160,10 @@ class _FileWriter:
 
     def _close(self) -> None:
         with _reporting():
-            self._file.flush()
-            sync_file(self._file.fileno())
-            self._file.close()
+            with self._file.opened() as file:
+                file.flush()
+                sync_file(file.fileno())
+            self._file.close(waits=True)
             self._unfinished.rename(self._path)
             sync_directory(self._path.parent)
 
@@ -135,14 +174,14 @@ class _FileWriter:
         # Closing a file on a full disk writes its buffer, and fails again.
         with _reporting(is_ignored=True):
             try:
-                self._file.close()
+                self._file.close(waits=True)
             finally:
                 self._unfinished.unlink(missing_ok=True)
 
 
-def _read_part(file: BinaryIO) -> bytes:
-    with _reporting():
-        return file.read(_READ_BYTES)
+def _read_part(file: _File) -> bytes:
+    with _reporting(), file.opened() as opened:
+        return opened.read(_READ_BYTES)
 
 
 @contextmanager

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from threading import Event
+from typing import IO, Any
 
 import pytest
 
 from dynactor.storage.buckets.bucket import BucketError, read_whole
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.open_buckets import BadBucketUrl, Buckets, open_bucket
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(each.name for each in directory.iterdir())
 
 
 async def test_objects_are_listed_by_prefix_and_read(tmp_path: Path) -> None:
@@ -40,7 +46,39 @@ async def test_nothing_is_left_of_an_aborted_object(tmp_path: Path) -> None:
     writer = await bucket.writer("a")
     await writer.write(b"12")
     await writer.abort()
-    assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_a_file_that_opens_after_its_caller_was_canceled_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_read: bool
+) -> None:
+    bucket = DirectoryBucket(tmp_path)
+    await bucket.put("a", b"1")
+    is_opening, may_open = Event(), Event()
+    files: list[IO[Any]] = []
+    original = Path.open
+
+    def held(path: Path, mode: str) -> IO[Any]:
+        is_opening.set()
+        may_open.wait()
+        files.append(original(path, mode))
+        return files[-1]
+
+    monkeypatch.setattr(Path, "open", held)
+    caller = asyncio.ensure_future(
+        read_whole(bucket, "a") if is_read else bucket.put("b", b"2"),
+    )
+    await asyncio.to_thread(is_opening.wait)
+    caller.cancel()
+    # A reader ends at once, and a writer when its file is deleted.
+    await asyncio.wait([caller], timeout=0)
+    may_open.set()
+    await asyncio.wait([caller])
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert caller.cancelled()
+    assert [file.closed for file in files] == [True]
+    assert names(tmp_path) == ["a"]
 
 
 async def test_an_object_is_written_again_after_a_crash(tmp_path: Path) -> None:
@@ -48,7 +86,7 @@ async def test_an_object_is_written_again_after_a_crash(tmp_path: Path) -> None:
     crashed = await DirectoryBucket(tmp_path).writer("a")
     await crashed.write(b"12")
     await DirectoryBucket(tmp_path).put("a", b"3")
-    assert await asyncio.to_thread(lambda: [each.name for each in tmp_path.iterdir()]) == ["a"]
+    assert names(tmp_path) == ["a"]
     assert await read_whole(DirectoryBucket(tmp_path), "a") == b"3"
     await crashed.abort()
 
