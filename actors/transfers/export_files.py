@@ -113,40 +113,46 @@ class ExportFiles(BucketUse, Outlet):
         period = self.export.period
         if period is None:
             stored = codec.decode_all([row.value for row in rows])
-            wanted = [item.data for item in stored]
-            if self._filter is not None:
-                filtered = map(self._filter.data_of, stored)
-                wanted = [data for data in filtered if data is not None]
+            wanted = [data for data in map(self._wanted, stored) if data is not None]
             # The size of the whole table is billed.
             return list(map(self._line, wanted)), sum(item.size_bytes for item in stored)
         has_old = period["ExportViewType"] == "NEW_AND_OLD_IMAGES"
         lines = []
         size_bytes = 0
         for record in decoded(rows):
-            old = record.old if has_old else None
-            lines.append(self._change(record, old))
-            size_bytes += sum(image.size_bytes for image in (old, record.new) if image is not None)
+            billed = (record.old if has_old else None, record.new)
+            size_bytes += sum(image.size_bytes for image in billed if image is not None)
+            # An image that the filter leaves out counts as missing, so an item that no longer
+            # matches has the record of a deleted one.
+            old = None if record.old is None else self._wanted(record.old)
+            new = None if record.new is None else self._wanted(record.new)
+            if old is not None or new is not None:
+                lines.append(self._change(record, old if has_old else None, new))
         return lines, size_bytes
+
+    def _wanted(self, stored: StoredItem) -> bytes | None:
+        """The JSON of an item's attributes to export; None if the filter leaves the item out."""
+        return stored.data if self._filter is None else self._filter.data_of(stored)
 
     def _line(self, data: bytes) -> bytes:
         """The line of an item's JSON."""
         return line_of(Item=items.decode(data)) if self.export.is_ion else _LINE % data
 
-    def _change(self, record: ChangeRecord, old: StoredItem | None) -> bytes:
-        """The line of a change, with this old image."""
-        new, time_us = record.new, record.commit_time_us
+    def _change(self, record: ChangeRecord, old: bytes | None, new: bytes | None) -> bytes:
+        """The line of a change, with the JSON of these images."""
+        time_us = record.commit_time_us
         if not self.export.is_ion:
             return _CHANGE % (
                 time_us,
                 record.keys,
-                b"" if old is None else _OLD % old.data,
-                b"" if new is None else _NEW % new.data,
+                b"" if old is None else _OLD % old,
+                b"" if new is None else _NEW % new,
             )
         images = {"OldImage": old, "NewImage": new}
         return line_of(
             Metadata=f"{{WriteTimestampMicros:{time_us}.}}",
             Keys=record.key,
-            **{name: image.item for name, image in images.items() if image is not None},
+            **{name: items.decode(data) for name, data in images.items() if data is not None},
         )
 
     async def _open_file(self) -> GzipObject:

@@ -33,7 +33,6 @@ async def handle(call: Call[ExportTableToPointInTimeInput]) -> bytes:
     """Start an export; one of the present state needs no point-in-time recovery."""
     request, database = call.request, call.database
     name = table_name(request.TableArn)
-    _refuse_unsupported(request)
     _check_period(request)
     if request.FilterSpecification is not None:
         wanted = item_filter(transfers.given_members(request.FilterSpecification))
@@ -54,13 +53,6 @@ def _check_period(request: ExportTableToPointInTimeInput) -> None:
         raise ValidationException("ExportFromTime must be specified for an incremental export")
     if period is not None and request.ExportTime is not None:
         raise ValidationException("ExportTime can't be specified for an incremental export")
-
-
-def _refuse_unsupported(request: ExportTableToPointInTimeInput) -> None:
-    if request.FilterSpecification is not None and request.IncrementalExportSpecification:
-        raise ValidationException(
-            "FilterSpecification is not supported yet for incremental exports"
-        )
 
 
 OPERATION = Operation("ExportTableToPointInTime", ExportTableToPointInTimeInput, handle)

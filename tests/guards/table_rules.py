@@ -123,13 +123,6 @@ TABLE_RULES: Final = (
         ExportType="INCREMENTAL_EXPORT",
     ),
     _export(
-        "no filter of a period",
-        "not supported yet for incremental",
-        "FilterSpecification",
-        **_INCREMENTAL,
-        FilterSpecification={**_FILTER, "ExpressionAttributeNames": {"#a": "v"}},
-    ),
-    _export(
         "placeholders of a filter",
         "invalid key: Syntax error",
         "FilterSpecification",

@@ -226,26 +226,6 @@ async def test_a_table_with_recovery_is_exported_as_it_was(tmp_path: Path) -> No
         assert refusal[0] == "InvalidExportTimeException"
 
 
-@pytest.mark.parametrize(
-    "members",
-    [
-        {
-            "FilterSpecification": {"FilterExpression": "attribute_exists(a)"},
-            "ExportType": "INCREMENTAL_EXPORT",
-            "IncrementalExportSpecification": {"ExportFromTime": 1},
-        },
-    ],
-)
-async def test_unsupported_exports_are_refused(tmp_path: Path, members: dict[str, object]) -> None:
-    async with transferring(tmp_path / "b") as call:
-        await call.create()
-        refusal = await call.refused(
-            "ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET, **members
-        )
-        assert refusal[0] == "ValidationException"
-        assert "not supported yet" in refusal[1]
-
-
 async def test_unknown_tables_and_exports_are_not_found(tmp_path: Path) -> None:
     async with transferring(tmp_path / "b") as call:
         refusal = await call.refused("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)

@@ -71,6 +71,14 @@ class Changes:
                 number = self._draw.choice(table.record.partitions).number
                 await halve(self._call.client.database, table, number)
 
+    def filtered_state(self, digit: str) -> dict[str, dict[str, Any]]:
+        """The texts and sets of the items whose text has a digit, by key."""
+        return {
+            key: {name: each[name] for name in ("text", "strings")}
+            for key, each in self._items.items()
+            if digit in each["text"]["S"]
+        }
+
     def expected(self) -> list[dict[str, Any]]:
         """The records of the changes since the beginning of the period."""
         found = []
@@ -103,8 +111,20 @@ def records_of(directory: Path, description: Mapping[str, Any]) -> list[dict[str
     return sorted(found, key=repr)
 
 
-async def exported(call: Transfers, **period: Any) -> dict[str, Any]:
-    return await call.export(ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification=period)
+async def exported(
+    call: Transfers,
+    form: str = "DYNAMODB_JSON",
+    *,
+    filtered_by: Mapping[str, Any] | None = None,
+    **period: Any,
+) -> dict[str, Any]:
+    filters = {} if filtered_by is None else {"FilterSpecification": filtered_by}
+    return await call.export(
+        ExportType="INCREMENTAL_EXPORT",
+        ExportFormat=form,
+        IncrementalExportSpecification=period,
+        **filters,
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -140,6 +160,78 @@ async def test_an_incremental_export_has_the_changes_of_its_period(
         assert unknown_members("DescribeExport", described) == []
         listed = await call("ListExports")
         assert {each["ExportType"] for each in listed["ExportSummaries"]} == {"INCREMENTAL_EXPORT"}
+
+
+@pytest.mark.parametrize("view", ["NEW_AND_OLD_IMAGES", "NEW_IMAGE"])
+async def test_filtered_changes_lead_from_one_filtered_state_to_the_next(
+    tmp_path: Path, view: str
+) -> None:
+    clock = SetClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await create_recoverable(call)
+        changes = Changes(call, clock, 3)
+        await changes.write(60)
+        clock.step(1)
+        wanted = {
+            "FilterExpression": "contains(#t, :digit)",
+            "ProjectionExpression": "#t, strings",
+            "ExpressionAttributeNames": {"#t": "text"},
+            "ExpressionAttributeValues": {":digit": {"S": "7"}},
+        }
+        begin = clock.now_epoch_seconds()
+        before = changes.filtered_state("7")
+        changes.begin_period()
+        await changes.write(150)
+        clock.step(_QUARTER)
+        found = await exported(
+            call,
+            ExportFromTime=begin,
+            ExportToTime=clock.now_epoch_seconds(),
+            ExportViewType=view,
+            filtered_by=wanted,
+        )
+        assert found["FilterSpecification"] == wanted
+        after = changes.filtered_state("7")
+        state, transitions = dict(before), set()
+        for record in records_of(call.directory, found):
+            key = str(record["Keys"])
+            old, new = state.pop(key, None), record.get("NewImage")
+            assert record.get("OldImage") == (old if view == "NEW_AND_OLD_IMAGES" else None)
+            if new is not None:
+                state[key] = new
+            transitions.add((old is not None, new is not None))
+        assert state == after
+        assert len(transitions) == 3, "items begin to match, match twice, and match no more"
+        everything = await exported(
+            call, ExportFromTime=begin, ExportToTime=clock.now_epoch_seconds(), ExportViewType=view
+        )
+        assert everything["ItemCount"] > found["ItemCount"]
+        assert everything["BilledSizeBytes"] == found["BilledSizeBytes"]
+
+
+async def test_filtered_changes_of_ion_have_the_same_images(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await create_recoverable(call)
+        begin = clock.now_epoch_seconds()
+        for number in (1, 2):
+            await call("PutItem", TableName="Thread", Item=item(number))
+        clock.step(_QUARTER)
+        wanted = {
+            "KeyConditionExpression": "pk = :pk",
+            "ProjectionExpression": "numbers",
+            "ExpressionAttributeValues": {":pk": {"S": "p2"}},
+        }
+        found = await exported(call, "ION", ExportFromTime=begin, filtered_by=wanted)
+        (file,) = [
+            lines
+            for path in call.directory.rglob("*.ion.gz")
+            if (lines := gzip.decompress(path.read_bytes()))
+        ]
+        assert found["ItemCount"] == 1
+        assert file.endswith(b'Keys:{pk:"p2",n:2.},NewImage:{numbers:$dynamodb_NS::[1.,2.]}}\n'), (
+            file
+        )
 
 
 async def create_recoverable(call: Transfers) -> None:
