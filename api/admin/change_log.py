@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 from aiohttp import web
 
-from dynactor.api.admin.change_rules import caller_of
+from dynactor.api.admin.callers import Caller
 from dynactor.api.console.door import TARGET_HEADER, reads_only
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -19,9 +19,7 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _log = structlog.get_logger("admin")
 
 
-async def log_change(
-    request: web.BaseRequest, http_status: int, secret: str | None, *, is_signed_in: bool
-) -> None:
+async def log_change(request: web.BaseRequest, http_status: int, caller: Caller) -> None:
     """Log a request that has been answered, if it would change something."""
     if request.method in _READING:
         return
@@ -34,6 +32,6 @@ async def log_change(
         path=request.path,
         operation=target.partition(".")[2],
         http_status=http_status,
-        caller=caller_of(request.headers, request.remote, secret, is_signed_in=is_signed_in),
+        caller=caller.proof,
         address=request.remote,
     )

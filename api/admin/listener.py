@@ -31,8 +31,9 @@ from dynactor.api.admin import (
 from dynactor.api.admin.access_messages import ACCESS_PATH
 from dynactor.api.admin.answers import fault
 from dynactor.api.admin.backup_messages import BACKUPS_PATH
+from dynactor.api.admin.callers import Caller, CallerRules, Level, certificate_name
 from dynactor.api.admin.change_log import log_change
-from dynactor.api.admin.change_rules import change_refusal
+from dynactor.api.admin.change_rules import READING, Refusal, page_refusal, refusal
 from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
 from dynactor.api.admin.fault_routes import FAULTS_PATH
 from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
@@ -66,9 +67,11 @@ if TYPE_CHECKING:
     from dynactor.api.nodes.node import Node
 
 _SHUTDOWN_SECONDS: Final = 1.0
-# Paths about tables. A request may name their region.
+# Load balancers read these paths, and give no proof.
+_OF_ANYBODY: Final = (HEALTH_PATH, READY_PATH)
 # Paths that a node answers by itself even if it is not the home.
 _OF_ANY_NODE: Final = (METRICS_PATH, HEALTH_PATH, READY_PATH, NODES_PATH)
+# Paths about tables. A request may name their region.
 _OF_TABLES: Final = {REPLAYS_PATH: replay_routes.answer, INSIGHTS_PATH: insights_routes.answer}
 
 _log = structlog.get_logger(__name__)
@@ -82,8 +85,7 @@ class Administered(NamedTuple):
     backups: Backups | None = None
     suite_controls: SuiteControls | None = None
     faults: FaultInjector | None = None
-    # Other machines need this secret for changes.
-    secret: str | None = None
+    callers: CallerRules = CallerRules()
     # None: there is no console.
     console: ConsoleMode | None = None
     # Clients of the API need access keys.
@@ -126,7 +128,7 @@ class _Admin:
     ) -> None:
         self._store_figures, self._protocol = administered.store_figures, administered.protocol
         self._backups, self._suite_controls = administered.backups, administered.suite_controls
-        self._faults, self._secret = administered.faults, administered.secret
+        self._faults, self._rules = administered.faults, administered.callers
         self._node = administered.node
         self._loop_lag = loop_lag
         self._access = access
@@ -147,12 +149,17 @@ class _Admin:
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request to any path, and log it if it is a change."""
-        is_signed_in = self._console is not None and self._console.may_use(request)
-        response = await self._answer(request, is_signed_in=is_signed_in)
-        await log_change(request, response.status, self._secret, is_signed_in=is_signed_in)
+        caller = self._rules.caller(
+            request.headers,
+            request.remote,
+            certificate_name(request),
+            Level.NOTHING if self._console is None else self._console.level(request),
+        )
+        response = await self._answer(request, caller)
+        await log_change(request, response.status, caller)
         return response
 
-    async def _answer(self, request: web.BaseRequest, *, is_signed_in: bool) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         host = request.headers.get("Host", "")
         if not self._access.allows_host(host):
             return _text(
@@ -160,19 +167,16 @@ class _Admin:
                 host_refusal(host),
             )
         console = self._console
-        refusal = change_refusal(
-            request.method,
-            request.headers,
-            request.remote,
-            self._secret,
-            is_signed_in=is_signed_in,
-        )
+        is_of_console = console is not None and console.serves(request.path)
+        refused = None if is_of_console else self._refusal(request, caller)
+        if refused is not None:
+            return fault(*refused)
         if self._node is not None and self._node.home is None and request.path not in _OF_ANY_NODE:
             return nodes_routes.not_home(self._node)
-        if console is not None and console.serves(request.path):
-            return await console.answer(request, refusal, self._database_for)
-        if refusal is not None:
-            return fault(*refusal)
+        if console is not None and is_of_console:
+            # The console has rules of its own, because its pages let callers sign in.
+            refused = page_refusal(request.method, request.headers)
+            return await console.answer(request, refused, self._database_for)
         if request.path == NODES_PATH:
             return nodes_routes.answer(self._node, request)
         controls = self._suite_controls
@@ -210,6 +214,11 @@ class _Admin:
             )
         return await self._metrics(request.headers.get("Accept", ""))
 
+    def _refusal(self, request: web.BaseRequest, caller: Caller) -> Refusal | None:
+        if request.path in _OF_ANYBODY and request.method in READING:
+            return None
+        return refusal(request.method, request.headers, caller, self._rules)
+
     async def _metrics(self, accept: str) -> web.Response:
         # Imported here because only this method uses them.
         from dynactor.api.admin.metrics.exposition import exposition  # noqa: PLC0415
@@ -243,7 +252,7 @@ def _console(administered: Administered) -> Console | None:
     return Console(
         administered.protocol,
         administered.endpoint,
-        SignIn(administered.secret, checks_keys=administered.checks_keys),
+        SignIn(administered.callers, checks_keys=administered.checks_keys),
         administered.console,
         Abilities(
             faults=administered.faults is not None,

@@ -1,19 +1,23 @@
 """A client of the admin listener, for commands that use a running server.
 
-It uses only the standard library, so that short commands start fast.
+It uses only the standard library, so that short commands start fast. If the server needs a secret,
+the client reads it from the file that one of the server's variables names.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 from dynactor.api.admin.change_header import CHANGE_HEADER, CHANGE_HEADER_VALUE
+from dynactor.api.admin.secret_file import BadSecretFile, read_secret
 from dynactor.api.commands.reach import CannotCall, no_address, not_reached
 from dynactor.api.commands.trusted_authorities import tls_context
 
@@ -21,6 +25,8 @@ AnswerT = TypeVar("AnswerT")
 
 _SCHEMES: Final = ("http", "https")
 _TIMEOUT_SECONDS: Final = 300.0
+# The first of these variables that is set names the file of the secret.
+_SECRET_VARIABLES: Final = ("DYNACTOR_ADMIN_SECRET_FILE", "DYNACTOR_ADMIN_READ_SECRET_FILE")
 
 
 class AdminRequestFailed(Exception):
@@ -96,7 +102,7 @@ class AdminClient:
         if address.scheme not in _SCHEMES or not host:
             raise no_address(self._endpoint)
         content = None if body is None else msgspec.json.encode(body)
-        headers = {CHANGE_HEADER: CHANGE_HEADER_VALUE}
+        headers = {CHANGE_HEADER: CHANGE_HEADER_VALUE, **_authorization()}
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
@@ -112,6 +118,23 @@ class AdminClient:
             raise CannotCall(f"No answer from {self._endpoint}: {error}") from None
         finally:
             connection.close()
+
+
+def _authorization() -> dict[str, str]:
+    """The header with the secret, if a variable names its file.
+
+    Raises:
+        CannotCall: the file can't be used.
+    """
+    for variable in _SECRET_VARIABLES:
+        path = os.environ.get(variable)
+        if path:
+            try:
+                secret = read_secret(Path(path).expanduser(), variable)
+            except BadSecretFile as error:
+                raise CannotCall(str(error)) from None
+            return {"Authorization": f"Bearer {secret}"}
+    return {}
 
 
 def _connection(

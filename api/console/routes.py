@@ -23,6 +23,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.admin.access_routes import access_answer
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
+from dynactor.api.admin.callers import Level, certificate_name
 from dynactor.api.admin.change_rules import Refusal
 from dynactor.api.console import door, live, requests
 from dynactor.api.console.files import FILES_PATH, HEADERS, PageFiles
@@ -103,10 +104,10 @@ class Console:
         """Whether this module serves a path."""
         return path == PAGE_PATH or path.startswith(FILES_PATH)
 
-    def may_use(self, request: web.BaseRequest) -> bool:
-        """Whether a page that has signed in sends a request that it may send."""
-        is_change = not self.serves(request.path)
-        return self._sign_in.allows(request) and not (self._is_read_only and is_change)
+    def level(self, request: web.BaseRequest) -> Level:
+        """The requests that the page may send."""
+        level = self._sign_in.level(request)
+        return min(level, Level.READ) if self._is_read_only else level
 
     async def answer(
         self,
@@ -116,7 +117,7 @@ class Console:
     ) -> web.StreamResponse:
         """Answer a request; ``change_refusal`` is the admin port's, for a caller of any kind."""
         path = request.path
-        refusal = self._sign_in.refusal(request.remote)
+        refusal = self._sign_in.refusal(request.remote, certificate_name(request))
         if refusal is not None:
             return _refused(refusal)
         if path == PAGE_PATH:
@@ -130,7 +131,7 @@ class Console:
                 return file
         if path == _SIGN_IN_PATH:
             return await self._begin_session(request)
-        if not self._sign_in.allows(request):
+        if self.level(request) is Level.NOTHING:
             return fault(HTTPStatus.UNAUTHORIZED, "Sign in at the console's page")
         if path == _SIGN_OUT_PATH:
             if request.method != "POST":
@@ -171,24 +172,28 @@ class Console:
         if change_refusal is not None:
             return _refused(change_refusal)
         target = request.headers.get(door.TARGET_HEADER, "")
-        if self._is_read_only and not door.reads_only(target, await request.read()):
-            return fault(HTTPStatus.FORBIDDEN, "The console of this server is read-only")
+        if self.level(request) < Level.FULL and not door.reads_only(target, await request.read()):
+            reason = "The console of this server is read-only"
+            if not self._is_read_only:
+                reason = "You may only read: sign in with the secret of --admin-secret-file"
+            return fault(HTTPStatus.FORBIDDEN, reason)
         return await door.perform(self._protocol, request)
 
     def _facts(self, request: web.BaseRequest) -> ServerFacts:
         databases = self._protocol.databases
         names = [] if databases is None else list(databases.by_namespace)
+        is_read_only = self.level(request) < Level.FULL
         return ServerFacts(
             __version__,
             self._endpoint,
             self._protocol.database.settings.region,
             sorted({name.region for name in names}),
             sorted({name.access_key_id for name in names if name.access_key_id}),
-            self._is_read_only,
+            is_read_only,
             bool(self._sign_in.session(request)),
             self._protocol.database.clock_control is not None,
-            self._abilities.faults and not self._is_read_only,
-            self._abilities.reset and not self._is_read_only,
+            self._abilities.faults and not is_read_only,
+            self._abilities.reset and not is_read_only,
             self._abilities.nodes,
         )
 

@@ -1,8 +1,9 @@
 """The callers of the console: their sessions, and the tokens of their pages.
 
-A caller on the same machine needs no session, unless the server has a secret or access keys. Others
-sign in with the secret of ``--admin-secret-file`` and get a cookie. Every request of a page also
-sends the page's token, which belongs to the session. A page of another site can read neither.
+A caller on the same machine needs no session, unless the server has a secret or access keys. A
+caller with a client certificate needs none either. Others sign in with a secret and get a cookie.
+Every request of a page also sends the page's token, which belongs to the session. A page of another
+site can read neither.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from hmac import compare_digest, digest
 from http import HTTPStatus
 from secrets import token_bytes, token_hex
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiohttp import web
 
+from dynactor.api.admin.callers import CallerRules, Level, certificate_name, is_local
 from dynactor.api.admin.change_header import CONSOLE_HEADER
-from dynactor.api.admin.change_rules import Refusal, is_local
+from dynactor.api.admin.change_rules import Refusal
 
 SESSION_SECONDS: Final = 12 * 60 * 60
 # Wrong secrets in a minute, over all callers.
@@ -29,31 +31,46 @@ _MINUTE_SECONDS: Final = 60.0
 _COOKIE: Final = "dynactor_console"
 
 
+class _Session(NamedTuple):
+    """A caller that has signed in."""
+
+    ends_at: float
+    level: Level
+
+
 class SignIn:
     """Decides who may use the console.
 
-    Invariant: ``_sessions`` has the end of each session, the oldest session first.
+    Invariant: ``_sessions`` has the oldest session first.
     """
 
     def __init__(
         self,
-        secret: str | None,
+        rules: CallerRules,
         *,
         checks_keys: bool,
         now: Callable[[], float] = monotonic,
     ) -> None:
         """``checks_keys``: clients of the API need access keys."""
-        self._secret = secret
+        self._rules = rules
         self._checks_keys = checks_keys
         self._now = now
         self._key = token_bytes(32)
-        self._sessions: dict[str, float] = {}
+        self._sessions: dict[str, _Session] = {}
         self._failures: deque[float] = deque(maxlen=MOST_TRIES)
 
-    def refusal(self, peer: str | None) -> Refusal | None:
-        """The reason why nobody at this IP address can use the console, or None."""
-        if self._secret is not None:
+    def refusal(self, peer: str | None, certificate: str | None = None) -> Refusal | None:
+        """The reason why nobody at this IP address can use the console, or None.
+
+        ``certificate`` is the common name of the caller's certificate.
+        """
+        if self._rules.has_secrets or certificate is not None:
             return None
+        if self._rules.has_certificates:
+            return Refusal(
+                HTTPStatus.UNAUTHORIZED,
+                "The console needs a client certificate of --admin-client-ca",
+            )
         if self._checks_keys:
             return Refusal(
                 HTTPStatus.FORBIDDEN,
@@ -70,26 +87,32 @@ class SignIn:
 
     def session(self, request: web.BaseRequest) -> str | None:
         """The caller's session, an empty text if it needs none; None before it has signed in."""
-        if self.refusal(request.remote) is not None:
+        certificate = certificate_name(request)
+        if self.refusal(request.remote, certificate) is not None:
             return None
-        if self._secret is None:
-            return ""
-        session = request.cookies.get(_cookie_name(request), "")
-        ends_at = self._sessions.get(session)
-        return session if ends_at is not None and self._now() < ends_at else None
+        name = request.cookies.get(_cookie_name(request), "")
+        session = self._sessions.get(name)
+        if session is not None and self._now() < session.ends_at:
+            return name
+        return "" if certificate is not None or not self._rules.has_secrets else None
 
     def token(self, session: str) -> str:
         """The token of the pages of a session."""
         return digest(self._key, session.encode(), "sha256").hex()
 
-    def allows(self, request: web.BaseRequest) -> bool:
-        """Whether a request comes from a page of a caller that has signed in."""
+    def level(self, request: web.BaseRequest) -> Level:
+        """The requests that a page may send: none, unless its caller has signed in."""
         session = self.session(request)
         if session is None:
-            return False
-        given = request.headers.get(CONSOLE_HEADER, "")
+            return Level.NOTHING
         # The text of a header may have surrogates, for bytes that are not UTF-8.
-        return compare_digest(given.encode(errors="surrogateescape"), self.token(session).encode())
+        given = request.headers.get(CONSOLE_HEADER, "").encode(errors="surrogateescape")
+        if not compare_digest(given, self.token(session).encode()):
+            return Level.NOTHING
+        if session:
+            return self._sessions[session].level
+        certificate = certificate_name(request)
+        return Level.FULL if certificate is None else self._rules.certificate_level(certificate)
 
     def sign_in(self, request: web.BaseRequest, given: str) -> web.Response | Refusal:
         """Begin a session if the secret is right."""
@@ -98,12 +121,13 @@ class SignIn:
             return Refusal(
                 HTTPStatus.TOO_MANY_REQUESTS, "Too many wrong secrets: try again in a minute"
             )
-        if self._secret is None or not compare_digest(given.encode(), self._secret.encode()):
+        level = self._rules.secret_level(given)
+        if level is Level.NOTHING:
             self._failures.append(now)
             return Refusal(HTTPStatus.UNAUTHORIZED, "This is not the secret of --admin-secret-file")
         self._forget_old(now)
         session = token_hex(32)
-        self._sessions[session] = now + SESSION_SECONDS
+        self._sessions[session] = _Session(now + SESSION_SECONDS, level)
         response = web.Response(status=HTTPStatus.NO_CONTENT)
         response.set_cookie(
             _cookie_name(request),
@@ -124,10 +148,10 @@ class SignIn:
         return response
 
     def _forget_old(self, now: float) -> None:
-        while self._sessions and (
-            len(self._sessions) >= _MOST_SESSIONS or next(iter(self._sessions.values())) <= now
-        ):
-            del self._sessions[next(iter(self._sessions))]
+        for name, session in list(self._sessions.items()):
+            if session.ends_at > now and len(self._sessions) < _MOST_SESSIONS:
+                break
+            del self._sessions[name]
 
 
 def _cookie_name(request: web.BaseRequest) -> str:

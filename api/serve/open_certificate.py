@@ -10,9 +10,13 @@ from dynactor.api.tls.certificate import BadCertificate, ServerCertificate
 
 
 class OpenCertificate(NamedTuple):
-    """The server's certificate. Clients must trust ``authority``, if the server made one."""
+    """The certificate of the ports. Clients must trust ``authority``, if the server made it.
+
+    ``admin`` differs if the admin port verifies the certificates of its clients.
+    """
 
     server: ServerCertificate
+    admin: ServerCertificate
     authority: Path | None = None
 
 
@@ -26,7 +30,7 @@ def open_certificate(options: ServeOptions) -> OpenCertificate | None:
     """
     if options.tls_cert is not None and options.tls_key is not None:
         paths = options.tls_cert.expanduser(), options.tls_key.expanduser()
-        return OpenCertificate(ServerCertificate(*paths))
+        return _open(options, *paths)
     if not options.tls_self_signed:
         return None
     try:
@@ -37,4 +41,15 @@ def open_certificate(options: ServeOptions) -> OpenCertificate | None:
             f"--tls-self-signed needs {error.name}: install it by pip install 'dynactor[tls]'"
         ) from error
     made = self_signed_certificate(options.tls_directory, options.host_names)
-    return OpenCertificate(ServerCertificate(made.certificate, made.key), made.authority)
+    return _open(options, made.certificate, made.key, made.authority)
+
+
+def _open(
+    options: ServeOptions, certificate: Path, key: Path, authority: Path | None = None
+) -> OpenCertificate:
+    server = ServerCertificate(certificate, key)
+    client_ca = options.admin_callers.admin_client_ca
+    if client_ca is None:
+        return OpenCertificate(server, server, authority)
+    admin = ServerCertificate(certificate, key, client_ca.expanduser())
+    return OpenCertificate(server, admin, authority)

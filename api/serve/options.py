@@ -18,7 +18,6 @@ from cyclopts.types import UInt16
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock, SystemClock, VirtualClock
 from dynactor.api.access.identities import Identities
-from dynactor.api.admin.secret_file import BadSecretFile, read_secret
 from dynactor.api.commands.times import parse_time
 from dynactor.api.http.access_keys import (
     BadCredentialsFile,
@@ -29,6 +28,7 @@ from dynactor.api.http.access_keys import (
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.server_identity import StoreKind
 from dynactor.api.http.signature import AccessKey
+from dynactor.api.serve.admin_options import AdminOptions
 from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.log_settings import LogFormat, LogLevel
@@ -153,12 +153,9 @@ class ServeOptions:
     no_console: Annotated[bool, Parameter(group=_ADMIN, negative=())] = False
     """Do not serve the console."""
 
-    admin_secret_file: Annotated[Path | None, Parameter(group=_ADMIN)] = None
-    """File with the secret for changes over the admin port from other machines. Callers on the same
-    machine need no secret."""
-
     admin_host: Annotated[str, Parameter(group=_ADMIN)] = "127.0.0.1"
-    """Address of the admin port. An address other than loopback needs --allow-open."""
+    """Address of the admin port. An address other than loopback needs --admin-read-secret-file,
+    --admin-client-ca or --allow-open."""
 
     region: Annotated[str, Parameter(group=_REGIONS)] = "us-east-1"
     """Region in ARNs, for example eu-west-1. The server accepts requests for any region."""
@@ -255,6 +252,8 @@ class ServeOptions:
     key_traffic: Annotated[bool, Parameter(group=_LIMITS)] = True
     """Count a sample of the requests by key, for dynactor advise."""
 
+    admin_callers: AdminOptions = field(default_factory=AdminOptions)
+
     nodes: NodeOptions = field(default_factory=NodeOptions)
 
     kafka: KafkaOptions = field(default_factory=KafkaOptions)
@@ -340,7 +339,6 @@ class ServeOptions:
             self.identities  # noqa: B018 - likewise
         elif self.explain_access:
             raise ConfigurationError("--explain-access explains policies: give --policy-dir")
-        self.admin_secret  # noqa: B018 - likewise
         # The region becomes a part of ARNs, whose fields are separated by colons.
         if _REGION.match(self.region) is None:
             raise ConfigurationError(
@@ -389,11 +387,12 @@ class ServeOptions:
                 f"Every client that can reach {self.host} is accepted: give --credentials-file "
                 "with the keys that clients must sign with, or add --allow-open if that is intended"
             )
-        if not _is_loopback(self.admin_host):
+        if not (_is_loopback(self.admin_host) or self.admin_callers.callers.restricts_reading):
             raise ConfigurationError(
                 f"Every client that can reach {self.admin_host} may read metrics, keys of items "
-                "and the state of the server there. Add --allow-open if that is intended. Changes "
-                "need --admin-secret-file anyway"
+                "and the state of the server there: give --admin-read-secret-file or "
+                "--admin-client-ca, or add --allow-open if that is intended. Changes need "
+                "--admin-secret-file anyway"
             )
 
     def _check_tls(self) -> None:
@@ -403,6 +402,11 @@ class ServeOptions:
         if self.tls_self_signed and self.tls_cert is not None:
             raise ConfigurationError(
                 "--tls-self-signed makes a certificate: leave out --tls-cert and --tls-key"
+            )
+        has_tls = self.tls_self_signed or self.tls_cert is not None
+        if self.admin_callers.admin_client_ca is not None and not has_tls:
+            raise ConfigurationError(
+                "--admin-client-ca needs TLS: give --tls-cert and --tls-key, or --tls-self-signed"
             )
 
     def _check_names(self) -> None:
@@ -588,20 +592,6 @@ class ServeOptions:
         return _split(self.allowed_hosts)
 
     # Read once: the checked value is the used value, and a pipe can't be read twice.
-    @cached_property
-    def admin_secret(self) -> str | None:
-        """The secret for changes over the admin port from other machines.
-
-        Raises:
-            ConfigurationError: the file has no usable value.
-        """
-        if self.admin_secret_file is None:
-            return None
-        try:
-            return read_secret(self.admin_secret_file.expanduser(), "--admin-secret-file")
-        except BadSecretFile as error:
-            raise ConfigurationError(str(error)) from None
-
     @cached_property
     def access_keys(self) -> tuple[AccessKey, ...] | None:
         """The keys that clients must sign with; None accepts any key.

@@ -149,7 +149,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             if store is not None:
                 await refuse_unfinished_copy(store)
             opened = open_certificate(options)
-            certificate = None if opened is None else opened.server
+            certificate, admin_certificate = (None, None) if opened is None else opened[:2]
             keys = options.access_keys
             account = database_settings.account_id
             tokens = SessionTokens()
@@ -164,7 +164,9 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             limits = None if keys is None else KeyLimits(tokens)
             if limits is not None:
                 limits.replace(options.profiles or ())
-            watches = [] if certificate is None else [_certificate_watch(certificate)]
+            # The admin port's certificate may be the same.
+            certificates = {certificate, admin_certificate}
+            watches = [_certificate_watch(each) for each in certificates if each is not None]
             if signatures is not None and options.credentials_file is not None:
                 policy_dir = options.policy_dir
                 watch = key_watch(
@@ -203,13 +205,13 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 from dynactor.api.admin.listener import serving_admin  # noqa: PLC0415
 
                 administered = _administered(options, parts)._replace(
-                    secret=options.admin_secret,
+                    callers=options.admin_callers.callers,
                     console=options.console_mode,
                     checks_keys=keys is not None,
                     endpoint=url(listener, certificate),
                 )
                 admin_endpoint = await enter(
-                    serving_admin(administered, options.admin_access, admin, certificate)
+                    serving_admin(administered, options.admin_access, admin, admin_certificate)
                 )
             http_settings = _http_settings(options, admin_endpoint, admin)
             if certificate is not None:

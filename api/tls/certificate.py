@@ -28,13 +28,19 @@ class BadCertificate(Exception):
 class ServerCertificate:
     """A certificate with its key. ``context`` is for new connections; existing ones keep theirs."""
 
-    def __init__(self, certificate: Path, key: Path) -> None:
-        """Load both files.
+    def __init__(
+        self, certificate: Path, key: Path, client_authorities: Path | None = None
+    ) -> None:
+        """Load the files. Certificates of clients are verified against ``client_authorities``.
+
+        A client may also have no certificate.
 
         Raises:
-            BadCertificate: a file can't be read, or the files don't belong together.
+            BadCertificate: a file can't be read, or certificate and key don't belong together.
         """
-        self.paths = (certificate, key)
+        self._certificate, self._key = certificate, key
+        self._client_authorities = client_authorities
+        self.paths = tuple(path for path in (certificate, key, client_authorities) if path)
         self.context, self.expires_at_epoch_seconds = self._load()
 
     def reload(self) -> None:
@@ -49,7 +55,7 @@ class ServerCertificate:
             _log.info("certificate_loaded", expires=expiry.isoformat())
 
     def _load(self) -> tuple[ssl.SSLContext, float]:
-        certificate, key = self.paths
+        certificate, key = self._certificate, self._key
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
@@ -58,7 +64,7 @@ class ServerCertificate:
         try:
             # An empty password makes an encrypted key an error, instead of a prompt.
             context.load_cert_chain(certificate, key, password="")
-            return context, certificate_expiry(certificate.read_text())
+            expiry = certificate_expiry(certificate.read_text())
         except (OSError, ValueError) as error:
             # The errors of the library ssl are OSErrors.
             reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
@@ -66,3 +72,22 @@ class ServerCertificate:
             raise BadCertificate(
                 f"The certificate {certificate} can't be used with the key {key}: {reason}{hint}"
             ) from None
+        if self._client_authorities is not None:
+            trust_clients(context, self._client_authorities)
+        return context, expiry
+
+
+def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
+    """Verify the certificates of clients that have one.
+
+    Raises:
+        BadCertificate: the file of authorities can't be used.
+    """
+    context.verify_mode = ssl.CERT_OPTIONAL
+    try:
+        context.load_verify_locations(authorities)
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error.strerror or error
+        raise BadCertificate(
+            f"The certificate authorities {authorities} can't be used: {reason}"
+        ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
+from dynactor.api.serve.admin_options import AdminOptions
 from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.node_options import NodeOptions
 from dynactor.api.serve.options import ServeOptions
@@ -19,8 +20,9 @@ def test_the_page_equals_the_one_generated_from_the_options():
 
 def test_every_option_is_on_the_page_once():
     shown = re.findall(r"^\| `--([a-z-]+)`", configuration_page.page(), re.MULTILINE)
-    rooms = (ServeOptions, KafkaOptions, NodeOptions, TraceOptions)
+    rooms = (ServeOptions, AdminOptions, KafkaOptions, NodeOptions, TraceOptions)
     options = {field.name for room in rooms for field in fields(room)} - {
+        "admin_callers",
         "kafka",
         "nodes",
         "traces",

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 from multidict import CIMultiDict
 
+from dynactor.api.admin.callers import CallerRules
 from dynactor.api.admin.nodes_messages import NodesState
 from dynactor.api.console.files import PageFiles
 from dynactor.api.console.sign_in import MOST_TRIES, SESSION_SECONDS, SignIn
@@ -170,8 +171,8 @@ async def test_a_server_with_access_keys_shows_nothing_without_a_secret():
 
 @pytest.mark.parametrize(("peer", "is_refused"), [("127.0.0.1", False), ("192.0.2.7", True)])
 def test_other_machines_need_a_secret(peer: str, is_refused: bool):
-    assert (SignIn(None, checks_keys=False).refusal(peer) is not None) == is_refused
-    assert SignIn(SECRET, checks_keys=False).refusal(peer) is None
+    assert (SignIn(CallerRules(), checks_keys=False).refusal(peer) is not None) == is_refused
+    assert SignIn(CallerRules(SECRET), checks_keys=False).refusal(peer) is None
 
 
 async def test_files_are_sent_once():

@@ -17,6 +17,7 @@ from typing import Any, Final
 from cyclopts.argument import Argument
 
 from dynactor.api.command_line import app
+from dynactor.api.serve.admin_options import AdminOptions
 from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.node_options import NodeOptions
 from dynactor.api.serve.options import ServeOptions
@@ -50,7 +51,7 @@ settings over the admin port.
 
 def page() -> str:
     """The text of the page."""
-    option_classes = (ServeOptions, KafkaOptions, NodeOptions, TraceOptions)
+    option_classes = (ServeOptions, AdminOptions, KafkaOptions, NodeOptions, TraceOptions)
     descriptions = {
         name: text for options in option_classes for name, text in _docstrings(options).items()
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+from dynactor.api.admin.callers import CallerRules
 from dynactor.api.admin.listener import Administered, serving_admin
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
@@ -57,9 +58,16 @@ class Page:
 
 
 @asynccontextmanager
-async def opened_page(signatures: Signatures | None = None, **options: Any) -> AsyncIterator[Page]:
+async def opened_page(
+    signatures: Signatures | None = None, *, secret: str | None = None, **options: Any
+) -> AsyncIterator[Page]:
     """A page of a server with a table; ``options`` are those of ``Administered``."""
-    options = {"console": "full", "endpoint": "http://localhost:8000"} | options
+    options = {
+        "console": "full",
+        "endpoint": "http://localhost:8000",
+        "callers": CallerRules(secret),
+        **options,
+    }
     async with running_database() as database:
         protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED, signatures)
         administered = Administered(
