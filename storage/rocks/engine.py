@@ -268,25 +268,24 @@ class MemoryEngine:
         self._is_interrupted = False
         self.is_for_writing = True
         # An empty engine for the next ``clear``, and the engines that earlier calls have replaced.
-        self._spare: tuple[TemporaryDirectory[str], Rdict] | None = None
-        self._replaced: list[tuple[TemporaryDirectory[str], Rdict]] = []
-        self._directory, self.rows = self._open_empty()
+        self._spare: Rdict | None = None
+        self._replaced: list[Rdict] = []
+        self.rows = self._open_empty()
 
-    def _open_empty(self) -> tuple[TemporaryDirectory[str], Rdict]:
-        # rocksdict writes a small configuration file beside the database, even in memory.
-        directory = TemporaryDirectory(prefix="dynactor-")
+    def _open_empty(self) -> Rdict:
         in_memory = engine_options(self._options)
         in_memory.set_env(Env.mem_env())
-        return directory, open_rows(Path(directory.name), in_memory, AccessType.read_write())
+        # At the opening, rocksdict writes a configuration file, even in memory. It is deleted at
+        # once, because a killed process would leave it behind.
+        with TemporaryDirectory(prefix="dynactor-") as directory:
+            return open_rows(Path(directory), in_memory, AccessType.read_write())
 
     def prepare_clear(self) -> None:
         """Open the engine that ``clear`` will use, and close the replaced ones.
 
         May run in a thread. Takes a few milliseconds.
         """
-        while self._replaced:
-            directory, _ = self._replaced.pop()
-            directory.cleanup()
+        self._replaced.clear()
         if self._spare is None:
             self._spare = self._open_empty()
 
@@ -297,8 +296,8 @@ class MemoryEngine:
         """
         if self._spare is None:
             self._spare = self._open_empty()
-        self._replaced.append((self._directory, self.rows))
-        (self._directory, self.rows), self._spare = self._spare, None
+        self._replaced.append(self.rows)
+        self.rows, self._spare = self._spare, None
 
     def take_space(self, size_bytes: int) -> None:
         """Do nothing, because memory is not limited."""
@@ -358,13 +357,8 @@ class MemoryEngine:
         # Rdict.close would try to sync the log in memory. RocksDB closes when its last reference is
         # dropped.
         del self.rows
-        self._directory.cleanup()
-        if self._spare is not None:
-            self._replaced.append(self._spare)
-            self._spare = None
-        while self._replaced:
-            directory, _ = self._replaced.pop()
-            directory.cleanup()
+        self._spare = None
+        self._replaced.clear()
 
 
 def _figures(rows: Rdict, log_bytes: int, free_bytes: int | None) -> EngineFigures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Protocol
 import pytest
 
 from dynactor.storage.rocks.reads import DiskReads
-from dynactor.storage.rocks.store import open_rocks
+from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import NOT_CACHED, CannotOpen, Closed, Group, Row, Store
 from tests.support.stores.rows import MANY, group, keys_between, put
 from tests.support.stores.store import disk_store, memory_store
@@ -153,6 +154,24 @@ async def test_a_checkpoint_needs_an_empty_directory(store: Store, tmp_path: Pat
     (tmp_path / "copy" / "thesis.txt").write_text("mine")
     with pytest.raises(CannotOpen):
         await store.checkpoint(tmp_path / "copy")
+
+
+async def test_a_store_in_memory_leaves_no_file_if_its_process_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    store = await open_rocks_in_memory()
+    for _ in range(2):
+        await (await store.commit([group({b"a": b"1"})]))
+        await store.clear()
+        assert await store.durable().load([b"a"]) == [None]
+    assert files_in(tmp_path) == []
+    await store.close()
+    assert files_in(tmp_path) == []
+
+
+def files_in(directory: Path) -> list[Path]:
+    return list(directory.iterdir())
 
 
 async def test_a_start_takes_well_under_a_second(tmp_path: Path) -> None:
