@@ -75,9 +75,10 @@ test-store: $(VENV)/.stores
 	$(BIN)/pytest --store postgresql --numprocesses $(WORKERS) --dist loadfile $(STORE_TESTS) $(ARGS)
 
 # Faults of the store in PostgreSQL under load. ROUNDS is the number of kills of the server. PostgreSQL
-# is killed half as often, and its standby is promoted a third as often.
+# is killed half as often, and its standby is promoted a third as often. Also mirrors of 100,000 items
+# between the stores, whose copier and servers are killed.
 crash-store: $(VENV)/.stores
-	$(BIN)/pytest tests/postgresql/test_rounds.py --rounds $(or $(ROUNDS),100) \
+	$(BIN)/pytest tests/postgresql/test_rounds.py tests/postgresql/test_mirrors.py --rounds $(or $(ROUNDS),100) \
 		-o faulthandler_timeout=3600 $(ARGS)
 
 # The histories of `make histories` on PostgreSQL. Half of them meet a kill of the server or of
