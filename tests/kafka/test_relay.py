@@ -141,13 +141,13 @@ async def test_an_unreachable_broker_delays_no_write_and_misses_no_change(
     with running_server(*kafka_options(breakable_broker, *delivery)) as server:
         table = created(server)
         with writing([server], table) as writers:
-            wait_written(writers, 500)
+            wait_written(writers, 200)
             with breakable_broker.stopped():
-                wait_written(writers, 3_000)
-                assert lag_records(server)[table] >= 2_000
-            wait_written(writers, 500)
+                wait_written(writers, 1_500)
+                assert lag_records(server)[table] >= 1_000
+            wait_written(writers, 200)
             with breakable_broker.suspended():
-                wait_written(writers, 1_000)
+                wait_written(writers, 500)
         wait_published(server, table)
         await rebuilt(breakable_broker, server, table, delivery)
         # The event is logged once per state, not once per retry.
