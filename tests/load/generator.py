@@ -80,7 +80,7 @@ def percentile(latencies: dict[int, int], share: float) -> float:
 class _Client:
     """A connection that sends its next request as soon as an answer is whole."""
 
-    def __init__(self, run: _Run, position: int) -> None:
+    def __init__(self, run: Load, position: int) -> None:
         self._run = run
         self._position = position
 
@@ -106,7 +106,7 @@ class _Client:
         self._run.lost(reason)
 
 
-class _Run:
+class Load:
     """The shared state of a load's connections."""
 
     def __init__(self, plan: Plan) -> None:
@@ -229,7 +229,7 @@ class Generator:
 
 async def _main() -> None:
     plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
-    run = _Run(plan)
+    run = Load(plan)
     await run.warm_up()
     print("ready", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.readline)

@@ -30,7 +30,7 @@ from dynactor.load.run.runner import Run
 from dynactor.load.run.table import prepare
 from dynactor.storage import key_layout
 from tests.load.peers.servers import process_seconds
-from tests.load.servers import directory_on
+from tests.load.servers import directory_on, postgresql_seconds, postmaster
 from tests.support.servers import server
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.servers.server import running_server
@@ -93,14 +93,14 @@ class Bench:
             await Run(first, Silent()).measure(name, line)
             plan = structs.replace(plan, fill=False)
         pid = measured.process.pid
-        began = process_seconds(pid), self._postgresql_seconds()
+        began = process_seconds(pid), postgresql_seconds(self._postgresql)
         result = await Run(plan, Silent()).measure(name, line)
         requests = result.total.requests
         assert not result.total.errors, result.error_examples
         return Measured(
             requests / result.seconds,
             (process_seconds(pid) - began[0]) / requests * 1e6,
-            (self._postgresql_seconds() - began[1]) / requests * 1e6,
+            (postgresql_seconds(self._postgresql) - began[1]) / requests * 1e6,
             result.generator.cost.us_per_request or 0.0,
         )
 
@@ -109,8 +109,8 @@ class Bench:
         script = self._postgresql.directory / "script.sql"
         statement = _STATEMENTS[line].replace("{digits}", str(2 * self._key_bytes))
         script.write_text(f"\\set n random(0, {options.keys - 64})\n{statement}\n")
-        before = set(self._postmaster().children())
-        began = self._postgresql_seconds(), _children_seconds()
+        before = set(postmaster(self._postgresql).children())
+        began = postgresql_seconds(self._postgresql), _children_seconds()
         said = self._postgresql.run(
             "pgbench",
             *("--host", "127.0.0.1", "--port", str(self._postgresql.port)),
@@ -120,7 +120,9 @@ class Bench:
             *("--file", script, "postgres"),
         )
         # The postmaster counts the time of its processes when they have ended.
-        psutil.wait_procs(set(self._postmaster().children()) - before, timeout=_END_SECONDS)
+        psutil.wait_procs(
+            set(postmaster(self._postgresql).children()) - before, timeout=_END_SECONDS
+        )
         rate, transactions = _TPS.search(said), _TRANSACTIONS.search(said)
         assert rate, said
         assert transactions, said
@@ -128,7 +130,7 @@ class Bench:
         return Measured(
             float(rate[1]) * rows,
             0.0,
-            (self._postgresql_seconds() - began[0]) / done * 1e6,
+            (postgresql_seconds(self._postgresql) - began[0]) / done * 1e6,
             (_children_seconds() - began[1]) / done * 1e6,
         )
 
@@ -148,21 +150,6 @@ class Bench:
             f"INSERT INTO alone SELECT {key}, '\\x{value}' FROM generate_series(0, {keys}) AS n"
         )
         self._postgresql.sql("VACUUM ANALYZE alone")
-
-    def _postmaster(self) -> psutil.Process:
-        return psutil.Process(
-            int((self._postgresql.data / "postmaster.pid").read_text().split()[0])
-        )
-
-    def _postgresql_seconds(self) -> float:
-        """The processor time of PostgreSQL, with processes that have ended."""
-        postmaster = self._postmaster()
-        times = postmaster.cpu_times()
-        seconds = times.user + times.system + times.children_user + times.children_system
-        for child in postmaster.children():
-            times = child.cpu_times()
-            seconds += times.user + times.system
-        return float(seconds)
 
 
 def _children_seconds() -> float:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import psutil
 
+from tests.support.servers.postgresql import Postgresql
 from tests.support.servers.server import running_server
 
 
@@ -49,3 +50,19 @@ def cpu_seconds(pid: int) -> float:
 def resident_megabytes(pid: int) -> float:
     """The resident memory of a process."""
     return float(psutil.Process(pid).memory_info().rss) / 1e6
+
+
+def postmaster(server: Postgresql) -> psutil.Process:
+    """The process that starts PostgreSQL's others."""
+    return psutil.Process(int((server.data / "postmaster.pid").read_text().split()[0]))
+
+
+def postgresql_seconds(server: Postgresql) -> float:
+    """The processor time of PostgreSQL, with processes that have ended."""
+    process = postmaster(server)
+    times = process.cpu_times()
+    seconds = times.user + times.system + times.children_user + times.children_system
+    for child in process.children():
+        times = child.cpu_times()
+        seconds += times.user + times.system
+    return float(seconds)

@@ -45,8 +45,8 @@ class Cluster:
         arguments: tuple[str, ...] = (),
     ) -> None:
         self.store_url = store_url
-        self.ports = ports or [_free_port() for _ in range(NODES)]
-        self._peer_ports = [_free_port() for _ in self.ports]
+        self.ports = ports or free_ports(NODES)
+        self._peer_ports = free_ports(len(self.ports))
         self._module = module
         self._environment = environment
         self._arguments = arguments
@@ -153,6 +153,11 @@ def running_cluster(store_url: str, **options: Any) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.close()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are not in use."""
+    return [_free_port() for _ in range(count)]
 
 
 def _free_port() -> int:
