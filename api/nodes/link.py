@@ -31,13 +31,17 @@ from dynactor.api.nodes.frames import (
     request_frame,
 )
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
+from dynactor.api.tls.node_certificate import NodeCertificate
 
 _CONNECT_SECONDS: Final = 2.0
 _AGAIN_SECONDS: Final = 0.5
 # A connection without an answer to its ping for half of this time more has ended.
 _PING_SECONDS: Final = 4.0
 
-_REFUSALS: Final[dict[int, str]] = {HTTPStatus.FORBIDDEN: "it has another --peer-secret-file"}
+_REFUSALS: Final[dict[int, str]] = {
+    HTTPStatus.FORBIDDEN: "it has another --peer-secret-file",
+    HTTPStatus.BAD_REQUEST: "it speaks TLS, and this node has no certificate",
+}
 
 _log = structlog.get_logger("nodes")
 
@@ -53,13 +57,21 @@ class _Asked:
 class Link(HomeLink):
     """Two WebSockets to one node; see ``HomeLink``."""
 
-    def __init__(self, address: str, secret: str, changes: Changes) -> None:
+    def __init__(
+        self,
+        address: str,
+        secret: str,
+        changes: Changes,
+        certificate: NodeCertificate | None = None,
+    ) -> None:
+        """Without a certificate, the connections are not encrypted."""
         self.address = address
         self.is_open = False
         self.failure = ""
         self.is_refused = False
         self._headers = {"Authorization": f"Bearer {secret}".strip()}
         self._changes = changes
+        self._certificate = certificate
         self._numbers = count(1)
         self._asked: dict[int, _Asked] = {}
         self._outboxes: tuple[Outbox, ...] = ()
@@ -95,16 +107,19 @@ class Link(HomeLink):
 
     async def _run_once(self, http: ClientSession) -> None:
         pair = token_hex(8)
+        certificate = self._certificate
+        scheme = "http" if certificate is None else "https"
         async with AsyncExitStack() as stack:
             sockets = []
             for lane in LANES:
                 with anyio.fail_after(_CONNECT_SECONDS):
                     connecting = http.ws_connect(
-                        f"http://{self.address}{PEER_PATH}",
+                        f"{scheme}://{self.address}{PEER_PATH}",
                         params={"pair": pair, "lane": lane},
                         headers=self._headers,
                         heartbeat=_PING_SECONDS,
                         max_msg_size=0,
+                        ssl=True if certificate is None else certificate.client,
                     )
                     sockets.append(await stack.enter_async_context(connecting))
             self._outboxes = tuple(Outbox() for _ in sockets)

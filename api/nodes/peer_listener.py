@@ -23,6 +23,8 @@ from dynactor.api.nodes.frames import (
     answer_frame,
     decode_requests,
 )
+from dynactor.api.tls.acceptor import accepting_tls
+from dynactor.api.tls.certificate import ServerCertificate
 from dynactor.model.limits import MIB
 
 _PING_SECONDS: Final = 4.0
@@ -137,15 +139,20 @@ async def _sending(outbox: Outbox, messages: web.WebSocketResponse) -> AsyncIter
 
 
 @asynccontextmanager
-async def serving_peers(listener: socket.socket, peers: PeerListener) -> AsyncIterator[None]:
-    """Serve other nodes within the context."""
-    runner = web.ServerRunner(
-        web.Server(peers.handle, access_log=None), shutdown_timeout=_SHUTDOWN_SECONDS
-    )
+async def serving_peers(
+    listener: socket.socket, peers: PeerListener, certificate: ServerCertificate | None = None
+) -> AsyncIterator[None]:
+    """Serve other nodes within the context; TLS needs a certificate."""
+    server = web.Server(peers.handle, access_log=None)
+    runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
-        await web.SockSite(runner, listener).start()
-        yield
+        if certificate is None:
+            await web.SockSite(runner, listener).start()
+            yield
+        else:
+            async with accepting_tls(listener, server, certificate):
+                yield
     finally:
         await peers.close()
         await runner.cleanup()

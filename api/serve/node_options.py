@@ -60,15 +60,20 @@ class NodeOptions:
     --peer-listen."""
 
     peer_secret_file: Path | None = None
-    """File with the secret that all nodes share. Needed unless --peer-listen is a loopback
-    address."""
+    """File with the secret that all nodes share. Needed without --peer-ca, unless --peer-listen is
+    a loopback address."""
+
+    peer_ca: Path | None = None
+    """File with the certificate authorities of nodes, in PEM form. A node then accepts only nodes
+    with a certificate of theirs. Needs TLS. Default: the authorities of the system."""
 
     def __post_init__(self) -> None:
         address = self.address
         if address is None:
-            if self.node_name is not None or self.peer_secret_file is not None:
+            if (self.node_name, self.peer_secret_file, self.peer_ca) != (None, None, None):
                 raise ConfigurationError(
-                    "--node-name and --peer-secret-file are for several nodes: give --peer-listen"
+                    "--node-name, --peer-secret-file and --peer-ca are for several nodes: give "
+                    "--peer-listen"
                 )
             return
         if address.is_wildcard:
@@ -76,10 +81,10 @@ class NodeOptions:
                 f"--peer-listen {self.peer_listen}: give the address at which other nodes reach "
                 "this one, such as 10.0.0.5:7000"
             )
-        if not address.is_loopback and self.peer_secret_file is None:
+        if not address.is_loopback and not self.is_authenticated:
             raise ConfigurationError(
                 f"Every machine that can reach {self.peer_listen} could send requests there: give "
-                "--peer-secret-file, the same on all nodes"
+                "--peer-secret-file or --peer-ca, the same on all nodes"
             )
         if self.node_name is not None and not 0 < len(self.node_name) <= _MOST_NAME_CHARACTERS:
             raise ConfigurationError(
@@ -107,6 +112,11 @@ class NodeOptions:
                 "10.0.0.5:7000"
             )
         return PeerAddress(host, port)
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether a node that connects has to prove that it belongs to the cluster."""
+        return self.peer_secret_file is not None or self.peer_ca is not None
 
     # Read once: the checked value is the used value, and a pipe can't be read twice.
     @cached_property

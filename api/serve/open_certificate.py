@@ -7,16 +7,19 @@ from typing import NamedTuple
 
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.tls.certificate import BadCertificate, ServerCertificate
+from dynactor.api.tls.node_certificate import NodeCertificate
 
 
 class OpenCertificate(NamedTuple):
     """The certificate of the ports. Clients must trust ``authority``, if the server made it.
 
-    ``admin`` differs if the admin port verifies the certificates of its clients.
+    ``admin`` differs if the admin port verifies the certificates of its clients. ``node`` is for
+    connections between nodes.
     """
 
     server: ServerCertificate
     admin: ServerCertificate
+    node: NodeCertificate | None
     authority: Path | None = None
 
 
@@ -48,8 +51,12 @@ def _open(
     options: ServeOptions, certificate: Path, key: Path, authority: Path | None = None
 ) -> OpenCertificate:
     server = ServerCertificate(certificate, key)
+    admin, node = server, None
     client_ca = options.admin_callers.admin_client_ca
-    if client_ca is None:
-        return OpenCertificate(server, server, authority)
-    admin = ServerCertificate(certificate, key, client_ca.expanduser())
-    return OpenCertificate(server, admin, authority)
+    if client_ca is not None:
+        admin = ServerCertificate(certificate, key, client_ca.expanduser())
+    if options.nodes.address is not None:
+        peer_ca = options.nodes.peer_ca
+        trusted = authority if peer_ca is None else peer_ca.expanduser()
+        node = NodeCertificate(certificate, key, trusted, is_mutual=peer_ca is not None)
+    return OpenCertificate(server, admin, node, authority)

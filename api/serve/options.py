@@ -195,8 +195,8 @@ class ServeOptions:
     explanation shows parts of policies, and whether a table exists."""
 
     tls_cert: Annotated[Path | None, Parameter(group=_TLS)] = None
-    """File with the certificate of the server and its chain, in PEM form. Both ports then speak
-    HTTPS."""
+    """File with the certificate of the server and its chain, in PEM form. All ports then speak
+    TLS."""
 
     tls_key: Annotated[Path | None, Parameter(group=_TLS)] = None
     """File with the private key of --tls-cert, in PEM form, without a password."""
@@ -404,10 +404,14 @@ class ServeOptions:
                 "--tls-self-signed makes a certificate: leave out --tls-cert and --tls-key"
             )
         has_tls = self.tls_self_signed or self.tls_cert is not None
-        if self.admin_callers.admin_client_ca is not None and not has_tls:
-            raise ConfigurationError(
-                "--admin-client-ca needs TLS: give --tls-cert and --tls-key, or --tls-self-signed"
-            )
+        for option, path in (
+            ("--admin-client-ca", self.admin_callers.admin_client_ca),
+            ("--peer-ca", self.nodes.peer_ca),
+        ):
+            if path is not None and not has_tls:
+                raise ConfigurationError(
+                    f"{option} needs TLS: give --tls-cert and --tls-key, or --tls-self-signed"
+                )
 
     def _check_names(self) -> None:
         """Refuse names that no client can send, because they are mistakes."""
@@ -450,10 +454,10 @@ class ServeOptions:
             raise ConfigurationError(
                 "--peer-listen needs --store postgresql://…, the database that the nodes share"
             )
-        if self.credentials_file is not None and self.nodes.peer_secret_file is None:
+        if self.credentials_file is not None and not self.nodes.is_authenticated:
             raise ConfigurationError(
-                "--credentials-file with --peer-listen needs --peer-secret-file, because nodes "
-                "trust each other's word for the address of a client"
+                "--credentials-file with --peer-listen needs --peer-secret-file or --peer-ca, "
+                "because nodes trust each other's word for the address of a client"
             )
         for option, is_given, reason in (
             ("--virtual-clock", self.virtual_clock is not None, "it is the clock of one server"),

@@ -27,6 +27,7 @@ from dynactor.api.serve.open_postgresql import (
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.sts.session_tokens import SessionTokens
 from dynactor.api.sts.stored_key import session_key
+from dynactor.api.tls.node_certificate import NodeCertificate
 from dynactor.storage.copies import refuse_unfinished_copy
 from dynactor.storage.namespaces import settle_separation
 from dynactor.storage.store import CannotOpen, Unavailable
@@ -38,6 +39,8 @@ class NodeParts(NamedTuple):
     protocol: Protocol
     opening: Opening
     tokens: SessionTokens
+    # None: connections between nodes are not encrypted.
+    certificate: NodeCertificate | None
 
 
 @asynccontextmanager
@@ -61,13 +64,16 @@ async def serving_as_node(options: ServeOptions, parts: NodeParts) -> AsyncItera
                 parts.protocol,
                 lambda taken_over: _opening_home(options, parts, taken_over),
                 opening_share=opening_share if parts.opening.separation == "shared" else None,
-                linking=lambda address: Link(address, options.nodes.secret, changes),
+                linking=lambda address: Link(
+                    address, options.nodes.secret, changes, parts.certificate
+                ),
                 drain_seconds=options.drain_seconds,
             )
             peers = PeerListener(
                 node.answer_peer, options.nodes.secret, is_leader=lambda: node.home is not None
             )
-            async with serving_peers(listener, peers), running_node(node):
+            server = None if parts.certificate is None else parts.certificate.server
+            async with serving_peers(listener, peers, server), running_node(node):
                 yield node
 
 

@@ -48,6 +48,7 @@ from dynactor.api.sts.session_tokens import SessionTokens
 from dynactor.api.sts.stored_key import session_key
 from dynactor.api.sts.token_service import TokenService
 from dynactor.api.tls.certificate import ServerCertificate
+from dynactor.api.tls.node_certificate import NodeCertificate
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
 from dynactor.storage.copies import refuse_unfinished_copy
 from dynactor.storage.directory_backups import Backups
@@ -149,7 +150,9 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             if store is not None:
                 await refuse_unfinished_copy(store)
             opened = open_certificate(options)
-            certificate, admin_certificate = (None, None) if opened is None else opened[:2]
+            certificate, admin_certificate, node_certificate = (
+                (None, None, None) if opened is None else opened[:3]
+            )
             keys = options.access_keys
             account = database_settings.account_id
             tokens = SessionTokens()
@@ -165,7 +168,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             if limits is not None:
                 limits.replace(options.profiles or ())
             # The admin port's certificate may be the same.
-            certificates = {certificate, admin_certificate}
+            certificates = {certificate, admin_certificate, node_certificate}
             watches = [_certificate_watch(each) for each in certificates if each is not None]
             if signatures is not None and options.credentials_file is not None:
                 policy_dir = options.policy_dir
@@ -197,7 +200,16 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                     token_service=TokenService(tokens, registry, signatures, account),
                 )
 
-            parts = await enter(_parts(options, store, opening, protocol_of, tokens))
+            parts = await enter(
+                _parts(
+                    options,
+                    store,
+                    opening,
+                    protocol_of,
+                    tokens=tokens,
+                    certificate=node_certificate,
+                )
+            )
             protocol = parts.protocol
             admin_endpoint = None
             if admin is not None:
@@ -247,7 +259,9 @@ async def _parts(
     store: Store | None,
     opening: Opening,
     protocol_of: Callable[[Database | None], AbstractAsyncContextManager[Protocol]],
+    *,
     tokens: SessionTokens,
+    certificate: NodeCertificate | None,
 ) -> AsyncIterator[_Parts]:
     """The parts that answer requests. Without a store, the server is a node of a cluster."""
     if store is None:
@@ -256,7 +270,7 @@ async def _parts(
 
         async with (
             protocol_of(None) as protocol,
-            serving_as_node(options, NodeParts(protocol, opening, tokens)) as node,
+            serving_as_node(options, NodeParts(protocol, opening, tokens, certificate)) as node,
         ):
             yield _Parts(protocol, None, node=node)
         return
@@ -291,7 +305,7 @@ def _administered(options: ServeOptions, parts: _Parts) -> Administered:
     return Administered(store.figures, protocol, backups, controls, faults)
 
 
-def _certificate_watch(certificate: ServerCertificate) -> FileWatch:
+def _certificate_watch(certificate: ServerCertificate | NodeCertificate) -> FileWatch:
     return FileWatch(lambda: certificate.paths, certificate.reload)
 
 

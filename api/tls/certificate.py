@@ -29,17 +29,23 @@ class ServerCertificate:
     """A certificate with its key. ``context`` is for new connections; existing ones keep theirs."""
 
     def __init__(
-        self, certificate: Path, key: Path, client_authorities: Path | None = None
+        self,
+        certificate: Path,
+        key: Path,
+        client_authorities: Path | None = None,
+        *,
+        requires_clients: bool = False,
     ) -> None:
         """Load the files. Certificates of clients are verified against ``client_authorities``.
 
-        A client may also have no certificate.
+        A client may also have no certificate, unless ``requires_clients``.
 
         Raises:
             BadCertificate: a file can't be read, or certificate and key don't belong together.
         """
         self._certificate, self._key = certificate, key
         self._client_authorities = client_authorities
+        self._requires_clients = requires_clients
         self.paths = tuple(path for path in (certificate, key, client_authorities) if path)
         self.context, self.expires_at_epoch_seconds = self._load()
 
@@ -67,27 +73,30 @@ class ServerCertificate:
             expiry = certificate_expiry(certificate.read_text())
         except (OSError, ValueError) as error:
             # The errors of the library ssl are OSErrors.
-            reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-            hint = "; the key is not the certificate's" if "MISMATCH" in str(reason) else ""
+            reason = reason_of(error)
+            hint = "; the key is not the certificate's" if "MISMATCH" in reason else ""
             raise BadCertificate(
                 f"The certificate {certificate} can't be used with the key {key}: {reason}{hint}"
             ) from None
         if self._client_authorities is not None:
-            trust_clients(context, self._client_authorities)
+            self._trust_clients(context, self._client_authorities)
         return context, expiry
 
+    def _trust_clients(self, context: ssl.SSLContext, authorities: Path) -> None:
+        """Verify the certificates of clients.
 
-def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
-    """Verify the certificates of clients that have one.
+        Raises:
+            BadCertificate: the file of authorities can't be used.
+        """
+        context.verify_mode = ssl.CERT_REQUIRED if self._requires_clients else ssl.CERT_OPTIONAL
+        try:
+            context.load_verify_locations(authorities)
+        except OSError as error:
+            raise BadCertificate(
+                f"The certificate authorities {authorities} can't be used: {reason_of(error)}"
+            ) from None
 
-    Raises:
-        BadCertificate: the file of authorities can't be used.
-    """
-    context.verify_mode = ssl.CERT_OPTIONAL
-    try:
-        context.load_verify_locations(authorities)
-    except OSError as error:
-        reason = getattr(error, "reason", None) or error.strerror or error
-        raise BadCertificate(
-            f"The certificate authorities {authorities} can't be used: {reason}"
-        ) from None
+
+def reason_of(error: Exception) -> str:
+    """The text of an error of the library ssl, or of a file."""
+    return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
@@ -16,10 +17,24 @@ from dynactor.api.nodes.frames import PEER_PATH
 from dynactor.api.nodes.home_link import AnswerLost, NotSent
 from dynactor.api.nodes.link import Link
 from dynactor.api.nodes.peer_listener import Answering, PeerListener, serving_peers
+from dynactor.api.tls.node_certificate import NodeCertificate
 from tests.support.clients.clients import AUTHORIZATION
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, REFUSE, Gate
+from tests.support.servers.certificates import Authority
 
 SECRET = "one secret of all nodes"
+
+
+def node_certificate(authority: Authority, name: str, address: str) -> NodeCertificate:
+    return NodeCertificate(*authority.issue(name, address), authority.file, is_mutual=True)
+
+
+def node_pair(directory: Path) -> tuple[NodeCertificate, NodeCertificate]:
+    authority = Authority(directory)
+    return (
+        node_certificate(authority, "n0", "127.0.0.1"),
+        node_certificate(authority, "n1", "127.0.0.1"),
+    )
 
 
 def request(operation: str, text: str) -> Request:
@@ -34,13 +49,20 @@ def echo(*operations: object) -> Answering:
 
 @asynccontextmanager
 async def linked(
-    answering: Answering, *, listens_with: str = SECRET
+    answering: Answering,
+    *,
+    listens_with: str = SECRET,
+    certificate: NodeCertificate | None = None,
+    listeners_certificate: NodeCertificate | None = None,
 ) -> AsyncIterator[tuple[Link, asyncio.Task[None]]]:
-    """A link to a listener, open unless their secrets differ, and its task."""
+    """A link to a listener, open unless their secrets or certificates differ, and its task."""
     changes = Changes()
     with listen("127.0.0.1", 0) as listener:
-        link = Link(f"127.0.0.1:{listener.getsockname()[1]}", SECRET, changes)
-        async with serving_peers(listener, PeerListener(answering, listens_with)):
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        link = Link(address, SECRET, changes, certificate)
+        peers = PeerListener(answering, listens_with)
+        server = None if listeners_certificate is None else listeners_certificate.server
+        async with serving_peers(listener, peers, server):
             running = asyncio.create_task(link.run())
             while not (link.is_open or link.failure):
                 await changes.wait(10)
@@ -70,6 +92,50 @@ async def test_large_requests_and_answers_use_a_connection_of_their_own() -> Non
         small = await link.ask(request("Echo", "small"))
         assert small.status == 200
         assert len((await asked).body) > len(large)
+
+
+async def test_nodes_with_certificates_speak_tls(tmp_path: Path) -> None:
+    large, pair = "x" * 5_000_000, node_pair(tmp_path)
+    async with linked(echo(), certificate=pair[0], listeners_certificate=pair[1]) as (link, _):
+        assert link.is_open
+        asked = asyncio.create_task(link.ask(request("Echo", large)))
+        assert (await link.ask(request("Echo", "small"))).status == 200
+        assert len((await asked).body) > len(large)
+
+
+@pytest.mark.parametrize(
+    ("address", "failure"),
+    [("127.0.0.2", "IP address mismatch"), ("127.0.0.1", "certificate verify failed")],
+)
+async def test_a_node_connects_only_to_the_certificate_of_the_other_node(
+    address: str, failure: str, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    right = node_certificate(authority, "n0", "127.0.0.1")
+    other = Authority(tmp_path / "other") if address == "127.0.0.1" else authority
+    wrong = node_certificate(other, "n1", address)
+    async with linked(echo(), certificate=right, listeners_certificate=wrong) as (link, _):
+        assert not link.is_open
+        assert failure in link.failure
+
+
+async def test_a_node_without_a_certificate_of_the_authority_is_refused(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    pair = authority.issue("n1", "127.0.0.1")
+    right = NodeCertificate(*pair, authority.file, is_mutual=True)
+    none = NodeCertificate(*pair, authority.file, is_mutual=False)
+    async with linked(echo(), certificate=none, listeners_certificate=right) as (link, _):
+        assert not link.is_open
+    async with linked(echo(), certificate=none, listeners_certificate=none) as (link, _):
+        assert link.is_open
+
+
+async def test_nodes_with_and_without_tls_say_so(tmp_path: Path) -> None:
+    certificate, _ = node_pair(tmp_path)
+    async with linked(echo(), listeners_certificate=certificate) as (link, _):
+        assert (link.is_open, "speaks TLS" in link.failure) == (False, True)
+    async with linked(echo(), certificate=certificate) as (link, _):
+        assert not link.is_open
 
 
 async def test_a_node_that_is_not_the_home_has_done_nothing() -> None:

@@ -19,6 +19,7 @@ LOOPBACK = "127.0.0.1:7000"
     [
         ({"node_name": "a"}, "give --peer-listen"),
         ({"peer_secret_file": Path("secret")}, "give --peer-listen"),
+        ({"peer_ca": Path("ca.pem")}, "give --peer-listen"),
         ({"peer_listen": "7000"}, "give HOST:PORT"),
         ({"peer_listen": "http://host:7000"}, "give HOST:PORT"),
         ({"peer_listen": "host:70000"}, "give HOST:PORT"),
