@@ -14,7 +14,7 @@ from tests.support.clients.clients import boto3_client
 from tests.support.servers.admin import admin_port
 from tests.support.servers.server import Server, running_server
 
-_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
 _DEADLINE_MILLISECONDS = 20_000
 STREAM: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
@@ -23,7 +23,7 @@ STREAM: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Chromium has no sandbox for root, and the pages are ours.
-        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
 
