@@ -7,7 +7,11 @@ from typing import Final
 
 import structlog
 
+from dynactor.model.access.decision import RESOURCE_CHARACTERS
+
 _SECONDS: Final = 60.0
+# A longer message has a name of a resource that no resource can have.
+MESSAGE_CHARACTERS: Final = 2 * RESOURCE_CHARACTERS
 # Combinations that are remembered. Clients choose the names of resources.
 _MOST_COMBINATIONS: Final = 10_000
 
@@ -31,6 +35,7 @@ class ObservedDenials:
     ) -> None:
         """Log a denied action; the time is the monotonic clock's unless it is given."""
         now = time.monotonic() if now_seconds is None else now_seconds
+        resource = resource[:RESOURCE_CHARACTERS]
         combination = access_key_id, action, resource
         last = self._logged.get(combination)
         if last is not None and now - last < _SECONDS:
@@ -43,5 +48,5 @@ class ObservedDenials:
             access_key_id=access_key_id,
             action=action,
             resource=resource,
-            message=message,
+            message=message[:MESSAGE_CHARACTERS],
         )

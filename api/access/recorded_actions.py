@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from dynactor.api.access.ask import Ask
+from dynactor.model.access.decision import RESOURCE_CHARACTERS
 from dynactor.model.access.rules import UnknownFact
 from dynactor.model.access.suggestion import RecordedAction, literal
 
@@ -21,8 +22,6 @@ _FORGET_SECONDS: Final = 60.0
 # A condition with more leading keys would restrict little.
 _FEW_KEYS: Final = 10
 _KEY_CHARACTERS: Final = 256
-# Longer than all valid ARNs.
-_ARN_CHARACTERS: Final = 2_048
 _ARN: Final = re.compile(r"arn:aws:dynamodb:[^:]*:[^:]*:")
 _LEADING_KEYS: Final = "dynamodb:leadingkeys"
 
@@ -75,7 +74,7 @@ class RecordedActions:
 
         Malformed and too long ARNs are left out, because their operations refuse them.
         """
-        if len(ask.resource) > _ARN_CHARACTERS:
+        if len(ask.resource) > RESOURCE_CHARACTERS:
             return
         if _ARN.match(ask.resource) is None and ask.resource != "*":
             return

@@ -98,8 +98,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
             # The connection was accepted just before the server stopped.
             connection.abort()
             return
-        if len(self.protocol.open_connections) >= self.settings.most_connections:
-            self.protocol.figures.refused_connections += 1
+        if not self.admitted():
             connection.abort()
             return
         self.protocol.open_connections.add(connection.client)
@@ -107,6 +106,13 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self._tasks.start_soon(self._serve, connection)
         if self._ending:
             connection.end()
+
+    def admitted(self) -> int:
+        """The number of connections that may be opened now; 0 counts as a refused connection."""
+        free = self.settings.most_connections - len(self.protocol.open_connections)
+        if free <= 0:
+            self.protocol.figures.refused_connections += 1
+        return max(free, 0)
 
     def disconnected(self, client: Connection) -> None:
         """Forget a connection that has ended, in either lane."""

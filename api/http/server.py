@@ -119,7 +119,10 @@ async def _accepting(
 ) -> AsyncIterator[None]:
     """Accept connections within the context."""
     if certificate is not None:
-        async with accepting_tls(listener, fast.connection, certificate):
+        # Unfinished handshakes count as connections.
+        async with accepting_tls(
+            listener, fast.connection, certificate, most_handshakes=fast.admitted
+        ):
             yield
         return
     server = await asyncio.get_running_loop().create_server(

@@ -22,7 +22,7 @@ from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.limits import KIB
 
 HANDSHAKE_SECONDS: Final = 10.0
-# More unfinished handshakes end the oldest one.
+# More unfinished handshakes of a port end the oldest one.
 MOST_HANDSHAKES: Final = 512
 # The first byte of a TLS handshake record.
 _HANDSHAKE_RECORD: Final = b"\x16"
@@ -44,13 +44,19 @@ async def accepting_tls(
     listener: socket.socket,
     factory: Callable[[], asyncio.BaseProtocol],
     certificate: ServerCertificate,
+    *,
+    most_handshakes: Callable[[], int] = lambda: MOST_HANDSHAKES,
 ) -> AsyncIterator[None]:
-    """Accept connections within the context. Each gets a protocol of ``factory``."""
+    """Accept connections within the context. Each gets a protocol of ``factory``.
+
+    ``most_handshakes`` is the number of unfinished handshakes that may exist now. More of them end
+    the oldest one. With 0, connections are refused.
+    """
     listener.setblocking(False)
     kept = KeptFailure()
     async with anyio.create_task_group() as group:
-        acceptor = _Acceptor(listener, factory, certificate, group)
-        group.start_soon(acceptor.run)
+        acceptor = _Acceptor(factory, certificate, most_handshakes, group)
+        group.start_soon(acceptor.run, listener)
         with kept:
             yield
         group.cancel_scope.cancel()
@@ -62,29 +68,33 @@ class _Acceptor:
 
     def __init__(
         self,
-        listener: socket.socket,
         factory: Callable[[], asyncio.BaseProtocol],
         certificate: ServerCertificate,
+        most_handshakes: Callable[[], int],
         group: TaskGroup,
     ) -> None:
-        self._listener = listener
         self._factory = factory
         self._certificate = certificate
+        self._most_handshakes = most_handshakes
         self._group = group
         # The unfinished handshakes, the oldest first.
         self._handshakes: dict[CancelScope, None] = {}
 
-    async def run(self) -> None:
+    async def run(self, listener: socket.socket) -> None:
         """Accept connections until the task is canceled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(self._listener)
+                connection, _ = await loop.sock_accept(listener)
             except OSError as error:
                 _log.warning("connection_refused", reason=error.strerror)
                 await anyio.sleep(_PAUSE_SECONDS)
                 continue
-            if len(self._handshakes) >= MOST_HANDSHAKES:
+            most = min(self._most_handshakes(), MOST_HANDSHAKES)
+            if most <= 0:
+                connection.close()
+                continue
+            while len(self._handshakes) >= most:
                 oldest = next(iter(self._handshakes))
                 del self._handshakes[oldest]
                 oldest.cancel()

@@ -20,6 +20,8 @@ PolicyType: TypeAlias = Literal["identity-based", "resource-based", "session"]
 
 # Pairs of action and resource whose rules are cached for each caller.
 _CACHED_PAIRS: Final = 2048
+# Longer than all valid ARNs. Callers choose the names of resources.
+RESOURCE_CHARACTERS: Final = 2_048
 # Resource policies that are compiled for each caller.
 _CACHED_POLICIES: Final = 64
 
@@ -166,7 +168,8 @@ class _PolicySet:
                 # Callers choose the names of resources, so the cache has a limit.
                 self._cache.clear()
             found = _rules([one for _, one in self.statements], action, resource)
-            self._cache[action, resource] = found
+            if len(resource) <= RESOURCE_CHARACTERS:
+                self._cache[action, resource] = found
         return found
 
     def rules_of_session(self, action: str, resource: str) -> _Rules:

@@ -27,6 +27,15 @@ async def test_denied_requests_are_executed_and_logged():
         assert line["message"].startswith("User: arn:aws:iam::000000000000:user/ann is not auth")
 
 
+def test_long_names_of_resources_are_cut():
+    observed = ObservedDenials()
+    with structlog.testing.capture_logs() as lines:
+        for end in ("a", "b"):
+            observed.note("AKIA", "dynamodb:PartiQLSelect", "x" * 10_000 + end, "y" * 10_000, 0)
+    (line,) = lines
+    assert (len(line["resource"]), len(line["message"])) == (2_048, 4_096)
+
+
 def test_a_combination_is_logged_once_a_minute():
     observed = ObservedDenials()
     with structlog.testing.capture_logs() as lines:

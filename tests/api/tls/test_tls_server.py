@@ -32,13 +32,21 @@ MIB = 1024 * 1024
 
 
 @asynccontextmanager
-async def tls_server() -> AsyncIterator[str]:
+async def tls_server(most_connections: int = 1_000) -> AsyncIterator[str]:
+    async with counted_tls_server(most_connections) as (endpoint, _):
+        yield endpoint
+
+
+@asynccontextmanager
+async def counted_tls_server(most_connections: int) -> AsyncIterator[tuple[str, Protocol]]:
+    """A server, and its protocol, which counts refused connections."""
     protocol = Protocol(NO_DATABASE, (ECHO,))
+    settings = HttpSettings("local", most_connections=most_connections)
     with listen("127.0.0.1", 0) as listener:
         async with serving(
-            protocol, HttpSettings("local"), listener, certificate_for_tests().server
+            protocol, settings, listener, certificate_for_tests().server
         ) as endpoint:
-            yield endpoint
+            yield endpoint, protocol
 
 
 @asynccontextmanager
@@ -112,7 +120,9 @@ async def test_a_slow_handshake_is_ended(sent: bytes):
         await pass_seconds(acceptor.HANDSHAKE_SECONDS - 1)
         assert not closed.done()
         await pass_seconds(2)
-        assert await closed
+        # Not awaited, so that the test fails instead of waiting without a limit.
+        assert closed.done()
+        assert closed.result()
 
 
 async def test_the_oldest_unfinished_handshake_makes_way_for_new_ones(
@@ -125,6 +135,22 @@ async def test_the_oldest_unfinished_handshake_makes_way_for_new_ones(
             assert await silent[0].is_closed()
         async with tls_connection(endpoint) as connection:
             assert (await connection.ask("Echo")).status == 200
+
+
+async def test_unfinished_handshakes_count_as_connections():
+    async with counted_tls_server(2) as (endpoint, protocol), AsyncExitStack() as stack:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            opened = await stack.enter_async_context(tls_connection(endpoint))
+            assert (await opened.ask("Echo")).status == 200
+            silent = await stack.enter_async_context(raw_connection(endpoint))
+            # A new connection ends the unfinished handshake, and no open connection.
+            last = await stack.enter_async_context(tls_connection(endpoint))
+            assert await silent.is_closed()
+            assert (await last.ask("Echo")).status == 200
+            refused = await stack.enter_async_context(raw_connection(endpoint))
+            assert await refused.is_closed()
+            assert protocol.figures.refused_connections == 1
+            assert (await opened.ask("Echo")).status == 200
 
 
 def test_a_server_has_tls_on_both_ports_and_reads_its_files_on_sighup(tmp_path: Path):
