@@ -63,13 +63,19 @@ class Link(HomeLink):
         secret: str,
         changes: Changes,
         certificate: NodeCertificate | None = None,
+        *,
+        node: str = "",
     ) -> None:
-        """Without a certificate, the connections are not encrypted."""
+        """Without a certificate, the connections are not encrypted.
+
+        ``node`` is the name of this node, for the other node's log.
+        """
         self.address = address
         self.is_open = False
         self.failure = ""
         self.is_refused = False
         self._headers = {"Authorization": f"Bearer {secret}".strip()}
+        self._node = node
         self._changes = changes
         self._certificate = certificate
         self._numbers = count(1)
@@ -115,7 +121,7 @@ class Link(HomeLink):
                 with anyio.fail_after(_CONNECT_SECONDS):
                     connecting = http.ws_connect(
                         f"{scheme}://{self.address}{PEER_PATH}",
-                        params={"pair": pair, "lane": lane},
+                        params={"pair": pair, "lane": lane, "node": self._node},
                         headers=self._headers,
                         heartbeat=_PING_SECONDS,
                         max_msg_size=0,

@@ -71,7 +71,12 @@ class PeerListener:
             return web.Response(status=HTTPStatus.NOT_FOUND, text="This port is for nodes\n")
         given = request.headers.get("Authorization", "").encode()
         if not compare_digest(given, self._authorization):
-            _log.warning("node_refused", remote=request.remote, reason="it has another secret")
+            _log.warning(
+                "node_refused",
+                remote=request.remote,
+                node=request.query.get("node", ""),
+                reason="it has another secret",
+            )
             return web.Response(status=HTTPStatus.FORBIDDEN, text="The secret is another one\n")
         messages = web.WebSocketResponse(
             heartbeat=_PING_SECONDS, compress=False, max_msg_size=0, timeout=_SHUTDOWN_SECONDS

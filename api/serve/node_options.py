@@ -24,7 +24,7 @@ _MOST_NAME_CHARACTERS: Final = 100
 
 
 class PeerAddress(NamedTuple):
-    """The address at which a node listens for other nodes."""
+    """The address of a node for other nodes."""
 
     host: str
     port: int
@@ -52,12 +52,16 @@ class NodeOptions:
     """Invariant: other nodes can connect to the address, and need a secret from another machine."""
 
     peer_listen: str | None = None
-    """HOST:PORT at which this node listens for other nodes, and at which they reach it. Port 0
-    takes a free port. Needs --store."""
+    """HOST:PORT at which this node listens for other nodes. Port 0 takes a free port. Needs
+    --store."""
+
+    peer_advertise: str | None = None
+    """HOST:PORT at which other nodes reach this one, such as behind NAT. Default: the address of
+    --peer-listen."""
 
     node_name: str | None = None
-    """Name of this node, different from those of other nodes. Default: the address of
-    --peer-listen."""
+    """Name of this node, different from those of other nodes. Default: the address at which they
+    reach it."""
 
     peer_secret_file: Path | None = None
     """File with the secret that all nodes share. Needed without --peer-ca, unless --peer-listen is
@@ -70,16 +74,23 @@ class NodeOptions:
     def __post_init__(self) -> None:
         address = self.address
         if address is None:
-            if (self.node_name, self.peer_secret_file, self.peer_ca) != (None, None, None):
+            given = (self.peer_advertise, self.node_name, self.peer_secret_file, self.peer_ca)
+            if any(value is not None for value in given):
                 raise ConfigurationError(
-                    "--node-name, --peer-secret-file and --peer-ca are for several nodes: give "
-                    "--peer-listen"
+                    "--peer-advertise, --node-name, --peer-secret-file and --peer-ca are for "
+                    "several nodes: give --peer-listen"
                 )
             return
-        if address.is_wildcard:
+        advertised = self.advertised
+        if advertised is None and address.is_wildcard:
             raise ConfigurationError(
                 f"--peer-listen {self.peer_listen}: give the address at which other nodes reach "
-                "this one, such as 10.0.0.5:7000"
+                "this one, such as 10.0.0.5:7000, here or with --peer-advertise"
+            )
+        if advertised is not None and (advertised.is_wildcard or not advertised.port):
+            raise ConfigurationError(
+                f"--peer-advertise {self.peer_advertise}: give the address at which other nodes "
+                "reach this one, such as 10.0.0.5:7000"
             )
         if not address.is_loopback and not self.is_authenticated:
             raise ConfigurationError(
@@ -99,19 +110,16 @@ class NodeOptions:
         Raises:
             ConfigurationError: it is not an address.
         """
-        if self.peer_listen is None:
-            return None
-        try:
-            url = urlsplit(f"//{self.peer_listen}")
-            host, port = url.hostname, url.port
-        except ValueError:
-            host = port = None
-        if not host or port is None or url.netloc != self.peer_listen or "@" in self.peer_listen:
-            raise ConfigurationError(
-                f"--peer-listen {self.peer_listen} is not understood: give HOST:PORT, such as "
-                "10.0.0.5:7000"
-            )
-        return PeerAddress(host, port)
+        return _parsed("--peer-listen", self.peer_listen)
+
+    @cached_property
+    def advertised(self) -> PeerAddress | None:
+        """The address of --peer-advertise.
+
+        Raises:
+            ConfigurationError: it is not an address.
+        """
+        return _parsed("--peer-advertise", self.peer_advertise)
 
     @property
     def is_authenticated(self) -> bool:
@@ -138,6 +146,23 @@ class NodeOptions:
         return self.address_at(port) if self.node_name is None else self.node_name
 
     def address_at(self, port: int) -> str:
-        """The address for other nodes, with the port that was taken."""
+        """The address for other nodes; this node listens at this port."""
+        if self.advertised is not None:
+            return host_and_port(*self.advertised)
         assert self.address is not None
         return host_and_port(self.address.host, port)
+
+
+def _parsed(option: str, text: str | None) -> PeerAddress | None:
+    if text is None:
+        return None
+    try:
+        url = urlsplit(f"//{text}")
+        host, port = url.hostname, url.port
+    except ValueError:
+        host = port = None
+    if not host or port is None or url.netloc != text or "@" in text:
+        raise ConfigurationError(
+            f"{option} {text} is not understood: give HOST:PORT, such as 10.0.0.5:7000"
+        )
+    return PeerAddress(host, port)

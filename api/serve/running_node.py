@@ -65,7 +65,11 @@ async def serving_as_node(options: ServeOptions, parts: NodeParts) -> AsyncItera
                 lambda taken_over: _opening_home(options, parts, taken_over),
                 opening_share=opening_share if parts.opening.separation == "shared" else None,
                 linking=lambda address: Link(
-                    address, options.nodes.secret, changes, parts.certificate
+                    address,
+                    options.nodes.secret,
+                    changes,
+                    parts.certificate,
+                    node=membership.me.name,
                 ),
                 drain_seconds=options.drain_seconds,
             )

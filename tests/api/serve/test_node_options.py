@@ -20,6 +20,11 @@ LOOPBACK = "127.0.0.1:7000"
         ({"node_name": "a"}, "give --peer-listen"),
         ({"peer_secret_file": Path("secret")}, "give --peer-listen"),
         ({"peer_ca": Path("ca.pem")}, "give --peer-listen"),
+        ({"peer_advertise": "10.0.0.5:7000"}, "give --peer-listen"),
+        ({"peer_listen": LOOPBACK, "peer_advertise": "7000"}, "--peer-advertise 7000 is not"),
+        ({"peer_listen": LOOPBACK, "peer_advertise": "[::]:7000"}, "other nodes reach this one"),
+        ({"peer_listen": LOOPBACK, "peer_advertise": "node:0"}, "other nodes reach this one"),
+        ({"peer_listen": "0.0.0.0:7000", "peer_advertise": "10.0.0.5:1"}, "--peer-secret-file"),
         ({"peer_listen": "7000"}, "give HOST:PORT"),
         ({"peer_listen": "http://host:7000"}, "give HOST:PORT"),
         ({"peer_listen": "host:70000"}, "give HOST:PORT"),
@@ -44,6 +49,16 @@ def test_a_secret_allows_other_machines(tmp_path: Path) -> None:
     nodes = NodeOptions(peer_listen="[fd00::5]:7000", peer_secret_file=tmp_path / "secret")
     assert (nodes.secret, nodes.address) == ("0123456789abcdef", ("fd00::5", 7000))
     assert nodes.address_at(7000) == nodes.name_at(7000) == "[fd00::5]:7000"
+
+
+def test_other_nodes_reach_a_node_at_its_advertised_address(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("0123456789abcdef\n")
+    nodes = NodeOptions(
+        peer_listen="0.0.0.0:0",
+        peer_advertise="node1.example.com:7000",
+        peer_secret_file=tmp_path / "secret",
+    )
+    assert nodes.address_at(43_210) == nodes.name_at(43_210) == "node1.example.com:7000"
 
 
 def test_loopback_needs_no_secret_and_a_name_is_used() -> None:
