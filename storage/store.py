@@ -61,6 +61,10 @@ class Closed(StoreError):
     """The store or view can't be used: it was closed, a sync failed, or there is a new owner."""
 
 
+class TakenOver(Closed):
+    """Another server owns the data now, and this store can't be used any more."""
+
+
 class Unavailable(StoreError):
     """The database can't be reached at this moment. Nothing was written; try again later."""
 

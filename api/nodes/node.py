@@ -32,15 +32,15 @@ from dynactor.api.nodes.node_figures import NodeFigures
 from dynactor.api.nodes.request_tables import RequestTables, tables_of
 from dynactor.api.nodes.runner import Runner
 from dynactor.api.nodes.share_keeper import OpeningShare, ShareKeeper
-from dynactor.api.nodes.spreading import LeaderStore, Spreader
+from dynactor.api.nodes.spreading import SUSPECT_BEATS, LeaderStore, Spreader
 from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.model.members import Member
 from dynactor.storage.store import CannotOpen, InUse, StoreError, Unavailable
 from dynactor.storage.store_figures import EngineFigures, StoreFigures
 
-# Another node may become the home when the home's beat stays the same for this number of renewals.
-_SUSPECT_BEATS: Final = 2
+# A node that renews its beat, but can't be reached for that time, is cut off.
+CUT_OFF_SECONDS: Final = 3.0
 _TRY_SECONDS: Final = 0.1
 _START_SECONDS: Final = 15.0
 
@@ -93,6 +93,8 @@ class Node:
         self.home: OpenHome | None = None
         # The connections to all other members, by address.
         self._links: dict[str, HomeLink] = {}
+        # By address: since when a connection has failed, by the event loop's clock.
+        self._failed_at: dict[str, float] = {}
         self._leader = Runner(protocol.twin())
         self._share = Runner(protocol.twin())
         self._keeper = opening_share and ShareKeeper(
@@ -125,11 +127,15 @@ class Node:
         """The reason why no requests can be answered, or an empty text.
 
         While requests wait for a home, all nodes are ready. Otherwise a load balancer would refuse
-        the requests.
+        the requests. A node that is cut off from the leader is not ready, because others are.
         """
         if self.membership.is_leaving:
             return "the node is leaving the cluster"
-        if self.is_ready or asyncio.get_running_loop().time() < self._ready_at + HOME_SECONDS:
+        if self.is_ready:
+            return ""
+        is_recent = asyncio.get_running_loop().time() < self._ready_at + HOME_SECONDS
+        home = self.membership.home
+        if is_recent and (home is None or not self.is_cut_off(home)):
             return ""
         return "this node has no connection to a home of the tables"
 
@@ -220,7 +226,9 @@ class Node:
             claims = self.membership.claims
             homes = {claims[name].epoch if name in claims else 0 for name in names}
             if tables.is_at_home and len(homes) == 1 and (epoch := homes.pop()):
-                return self._link_to_share(epoch)
+                link = self._link_to_share(epoch)
+                # The leader reaches nodes that this one is cut off from.
+                return link if link is not None and link.is_open else self.link
             return self.link
         if leader.holds(names):
             return None
@@ -316,7 +324,7 @@ class Node:
         home = self.membership.home
         if home is None or home.is_leaving:
             return True
-        if self.membership.still_beats(home) >= _SUSPECT_BEATS:
+        if self.membership.still_beats(home) >= SUSPECT_BEATS:
             return True
         link = self.link
         if link is None or link.address != home.address:
@@ -422,11 +430,18 @@ class Node:
                 epoch = membership.owned_epoch
                 for link in self._links.values():
                     link.is_refused = False
-            has_failed = any(link.failure for link in self._links.values())
+            has_failed = self._note_failures()
             if has_failed and membership.claims:
                 # Another node may have taken the tables of that node.
                 membership.ask_for_claims()
             await self._changes.wait(_TRY_SECONDS if has_failed else BEAT_SECONDS)
+
+    def _note_failures(self) -> bool:
+        """Note since when connections have failed; return whether one has failed."""
+        now = asyncio.get_running_loop().time()
+        failed = [address for address, link in self._links.items() if link.failure]
+        self._failed_at = {address: self._failed_at.get(address, now) for address in failed}
+        return bool(failed)
 
     def _link_to_share(self, epoch: int) -> HomeLink | None:
         """The connection to the node with a share; None if requests to its tables wait."""
@@ -444,6 +459,15 @@ class Node:
         """Whether the connection to a member has ended."""
         link = self._links.get(member.address)
         return link is not None and bool(link.failure)
+
+    def is_cut_off(self, member: Member) -> bool:
+        """Whether a member renews its beat, but can't be reached for some time."""
+        failed_at = self._failed_at.get(member.address)
+        return (
+            failed_at is not None
+            and asyncio.get_running_loop().time() >= failed_at + CUT_OFF_SECONDS
+            and self.membership.still_beats(member) < SUSPECT_BEATS
+        )
 
     def tell_of_claims(self, shares: Collection[int]) -> None:
         """Tell the nodes with these shares that claims have changed."""

@@ -28,7 +28,8 @@ from dynactor.model.errors import DynamoDBError
 from dynactor.model.members import Member
 from dynactor.storage.store import StoreError
 
-# Number of renewals without a new beat after which the leader asks PostgreSQL about a node.
+# Number of renewals without a new beat after which the leader asks PostgreSQL about a node, and
+# after which another node may become the leader.
 SUSPECT_BEATS: Final = 2
 _AGAIN_SECONDS: Final = 0.1
 # A table that a request needs at the leader stays there for that time.
@@ -58,6 +59,10 @@ class NodeLinks(Protocol):
         """Whether the connection to a member has ended."""
         ...
 
+    def is_cut_off(self, member: Member) -> bool:
+        """Whether a member renews its beat, but can't be reached for some time."""
+        ...
+
     def tell_of_claims(self, shares: Collection[int]) -> None:
         """Tell the nodes with these shares that claims have changed."""
         ...
@@ -77,6 +82,8 @@ class Spreader:
         # Tables that waiting requests need at the leader, and tables that were used together.
         self._wanted: set[str] = set()
         self._together: set[frozenset[str]] = set()
+        # Shares that were fenced. A member shows its new share only after its next beat.
+        self._fenced: set[int] = set()
         # By name: until when a table stays at the leader, by the event loop's clock.
         self._pinned: dict[str, float] = {}
 
@@ -121,19 +128,25 @@ class Spreader:
             await self._balance(store)
         return is_urgent
 
-    # -- ended nodes --------------------------------------------------------------------------
+    # -- ended nodes, and those that are cut off ------------------------------------------------
 
     async def _take_ended(self, store: LeaderStore) -> bool:
-        """Take the tables of nodes that ended; return whether a node may have ended."""
+        """Take the tables of nodes that have ended or are cut off from this one.
+
+        Return whether another node may have ended.
+        """
         is_suspect = False
         for epoch, names in self._by_share().items():
             member = self._member(epoch)
             # A member that joined again has another share.
+            is_out = member is None
             if member is not None:
                 if not self._is_suspect(member):
                     continue
                 is_suspect = True
-            if await store.fence(epoch, only_ended=member is not None):
+                is_out = self._links.is_cut_off(member)
+            if await store.fence(epoch, only_ended=not is_out):
+                self._fenced.add(epoch)
                 await self._change(TakeTables(tuple(names), frozenset((epoch,))))
                 await self._claims_changed()
                 _log.info("share_ended", tables=len(names), share=epoch)
@@ -248,6 +261,7 @@ class Spreader:
     def _may_take(self, member: Member) -> bool:
         return (
             member.share > 0
+            and member.share not in self._fenced
             and member.name != self._membership.me.name
             and not member.is_leaving
             and self._links.is_connected(member)

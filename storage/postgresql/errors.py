@@ -7,7 +7,15 @@ from typing import Any, Final
 import asyncpg
 
 from dynactor.storage.postgresql.sql import INSERT_COLLISION, OWNED_BY_ANOTHER, READ_BY_ANOTHER
-from dynactor.storage.store import CannotOpen, Closed, Damaged, Full, Retry, StoreError, Unavailable
+from dynactor.storage.store import (
+    CannotOpen,
+    Damaged,
+    Full,
+    Retry,
+    StoreError,
+    TakenOver,
+    Unavailable,
+)
 
 # Errors that a statement or a connection may end with, except bugs.
 FAILURES: Final = (
@@ -55,7 +63,7 @@ def translate(error: Exception) -> StoreError:
     if code == _FULL:
         return Full(text)
     if code in (OWNED_BY_ANOTHER, READ_BY_ANOTHER):
-        return Closed("another server has taken over the database: restart this one")
+        return TakenOver("another server has taken over the database: restart this one")
     if code == INSERT_COLLISION:
         return InsertCollision(text)
     if code in _ROLLED_BACK:

@@ -20,7 +20,7 @@ from dynactor.storage.postgresql.address import Address
 from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, close_connection, connect
 from dynactor.storage.postgresql.errors import FAILURES
 from dynactor.storage.postgresql.sql import Statements
-from dynactor.storage.store import Closed, InUse
+from dynactor.storage.store import InUse, TakenOver
 from dynactor.storage.store_figures import EngineFigures
 
 # Time to wait for the lock of a server that was just killed. PostgreSQL releases the lock when it
@@ -46,7 +46,7 @@ class Ownership:
         self._statements = statements
         self._connection = connection
 
-    async def keep(self, lost: Callable[[Closed], None], beat: Callable[[bool], None]) -> None:
+    async def keep(self, lost: Callable[[TakenOver], None], beat: Callable[[bool], None]) -> None:
         """Hold the lock until another server takes over; lock again after a lost connection.
 
         Each second ``beat`` gets whether PostgreSQL answers. When this task ends, it releases the
@@ -58,7 +58,7 @@ class Ownership:
             with anyio.CancelScope(shield=True):
                 await close_connection(self._connection)
 
-    async def _keep(self, lost: Callable[[Closed], None], beat: Callable[[bool], None]) -> None:
+    async def _keep(self, lost: Callable[[TakenOver], None], beat: Callable[[bool], None]) -> None:
         beats = 0
         is_locked = True
         while True:
@@ -71,7 +71,7 @@ class Ownership:
                     (is_locked,) = await self._ask(self._statements.try_lock)
                 (epoch,) = await self._ask(self._statements.epoch)
                 if epoch != self.epoch:
-                    lost(Closed("another server has taken over the database: restart this one"))
+                    lost(TakenOver("another server has taken over the database: restart this one"))
                     return
                 if beats % _BEATS_PER_SIZE == 0:
                     tables, log = await self._ask(self._statements.sizes)

@@ -337,7 +337,7 @@ class _PostgresqlStore:
 
     def _raise_if_closed(self) -> None:
         if self._closed is not None:
-            raise Closed(str(self._closed))
+            raise type(self._closed)(str(self._closed))
 
     def note_beat(self, is_answered: bool) -> None:
         """Record whether PostgreSQL answers, even if nobody writes.

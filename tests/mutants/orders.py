@@ -1007,10 +1007,18 @@ ORDERS: Final = (
     Fault(
         "the leader takes tables of a node that may still write them",
         "api/nodes/spreading.py",
-        "if await store.fence(epoch, only_ended=member is not None):",
+        "if await store.fence(epoch, only_ended=not is_out):",
         "if True:",
         "tests/api/nodes/test_homes.py",
         ["test_a_suspended_home_writes_nothing_after_its_tables_have_another_home"],
+    ),
+    Fault(
+        "the leader never takes the tables of a node that it is cut off from",
+        "api/nodes/spreading.py",
+        "is_out = self._links.is_cut_off(member)",
+        "is_out = False",
+        "tests/api/nodes/test_homes.py",
+        ["test_the_leader_takes_the_tables_of_a_node_that_it_is_cut_off_from"],
     ),
     Fault(
         "a table moves while requests to it are in flight",

@@ -6,36 +6,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, redirect_stdout
-from functools import partial
+from contextlib import closing, redirect_stdout
 from io import StringIO
-from time import monotonic
-from typing import Any, Final
+from typing import Final
 
-import boto3
 import pytest
-from botocore.config import Config
 from prometheus_client.parser import text_string_to_metric_families
 
 from dynactor.api.commands.nodes import NodesOptions, nodes
 from dynactor.api.commands.server_address import ServerAddress
-from tests.postgresql.writer_threads import WRITERS, WriterThreads
-from tests.support.clients.clients import SDK_ARGUMENTS, WireClient
+from tests.support.clients.clients import AUTHORIZATION, WireClient
 from tests.support.histories import history, history_serial
 from tests.support.histories.history_bank import TOTAL, BankClients
 from tests.support.histories.history_cluster import ClusterFault, HistoryCluster
 from tests.support.histories.history_registers import RegisterClients
-from tests.support.servers.cluster import NODE_METRICS, Cluster
+from tests.support.servers.cluster import NODE_METRICS, Cluster, running_cluster
 from tests.support.servers.load_balancer import balanced
 from tests.support.servers.postgresql import Postgresql
-from tests.support.tables.tables import definition
+from tests.support.writers.sdk_writers import sdk_writers
 
 FEW_FAULTS: Final[list[ClusterFault]] = ["kill", "pause"]
 FAULTS: Final[list[ClusterFault]] = ["kill", "pause", "stop"]
 FEW_OPERATIONS: Final = 400
 MANY_OPERATIONS: Final = 3_000
-TABLE: Final = "Threads"
 FEW_WRITES: Final = 20
 
 
@@ -112,59 +105,14 @@ def restart_all(cluster: Cluster) -> None:
         assert writers.missing() == []
 
 
-def make_table(endpoint: str) -> None:
-    with closing(WireClient(endpoint)) as wire:
-        wire("CreateTable", definition("pk:S", name=TABLE))
-
-
-class SdkWriters(WriterThreads):
-    """Threads that put items by boto3 with its standard retries."""
-
-    def __init__(self, endpoint: str) -> None:
-        super().__init__()
-        self.failures: list[str] = []
-        self._endpoint = endpoint
-        self._written: list[str] = []
-
-    def wait_writes(self, number: int) -> None:
-        """Wait until ``number`` more writes are acknowledged, or one has failed."""
-        ends_at = monotonic() + 60
-        with self.changed:
-            enough = len(self._written) + number
-            while len(self._written) < enough and not self.failures and monotonic() < ends_at:
-                self.changed.wait(1)
-
-    def missing(self) -> list[str]:
-        """The acknowledged items that are not there."""
-        with closing(self._client()) as client:
-            pages = client.get_paginator("scan").paginate(TableName=TABLE)
-            found = {item["pk"]["S"] for page in pages for item in page["Items"]}
-        return sorted(set(self._written) - found)
-
-    def _client(self) -> Any:
-        config = Config(retries={"mode": "standard"})
-        return boto3.client("dynamodb", endpoint_url=self._endpoint, config=config, **SDK_ARGUMENTS)
-
-    def write(self, writer: int) -> None:
-        """Put items until the writers are stopped."""
-        with closing(self._client()) as client:
-            number = 0
-            while not self.is_stopping:
-                number += 1
-                key = f"{writer}.{number}"
-                try:
-                    client.put_item(TableName=TABLE, Item={"pk": {"S": key}})
-                except Exception as error:  # noqa: BLE001 - any error is a failure of the test
-                    self.failures.append(repr(error))
-                with self.changed:
-                    self._written.append(key)
-                    self.changed.notify_all()
-
-
-@contextmanager
-def sdk_writers(endpoint: str) -> Iterator[SdkWriters]:
-    """Writers that run within the context."""
-    make_table(endpoint)
-    writers = SdkWriters(endpoint)
-    with writers.running(*(partial(writers.write, number) for number in range(WRITERS))):
-        yield writers
+def test_each_node_answers_requests_for_temporary_credentials(postgresql: Postgresql) -> None:
+    headers = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Authorization": AUTHORIZATION.replace("/dynamodb/", "/sts/"),
+    }
+    form = "Action=GetCallerIdentity&Version=2011-06-15"
+    with running_cluster(postgresql.url()) as cluster:
+        for endpoint in cluster.endpoints:
+            with closing(WireClient(endpoint)) as wire:
+                answer = wire.request("POST", "/", form, headers)
+                assert (answer.status, b":root</Arn>" in answer.body) == (200, True), answer

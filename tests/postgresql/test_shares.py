@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from dynactor.storage.postgresql.store import OwnedStore, open_postgresql, open_share
-from dynactor.storage.store import Closed, Group
+from dynactor.storage.store import Closed, Group, TakenOver
 from tests.support.servers.postgresql import Postgresql
 
 KEY = b"\x02" + bytes(8)
@@ -35,11 +35,11 @@ async def test_a_fenced_share_writes_and_reads_nothing_but_the_leader_does(
         assert await leader.share_epochs() == {share.epoch, other.epoch}
         assert not await leader.fence(share.epoch, only_ended=True)
         assert await leader.fence(share.epoch, only_ended=False)
-        with pytest.raises(Closed, match="taken over"):
+        with pytest.raises(TakenOver, match="taken over"):
             await write(share, b"2", b"3")
         async with open_share(url, taken_over=ignore_loss) as reading:
             assert await leader.fence(reading.epoch, only_ended=False)
-            with pytest.raises(Closed, match="taken over"):
+            with pytest.raises(TakenOver, match="taken over"):
                 await reading.latest.load([KEY])
         await write(leader, b"2", b"4")
         await write(other, b"4", b"5")
@@ -65,7 +65,7 @@ async def test_a_server_alone_ends_all_shares(postgresql: Postgresql) -> None:
     async with open_postgresql(url, is_shared=True):
         pass
     async with open_share(url, taken_over=ignore_loss) as share, open_postgresql(url) as alone:
-        with pytest.raises(Closed, match="taken over"):
+        with pytest.raises(TakenOver, match="taken over"):
             await write(share, None, b"1")
         await write(alone, None, b"2")
 

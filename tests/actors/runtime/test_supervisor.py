@@ -8,7 +8,7 @@ from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from dynactor.actors.runtime.supervisor import RESTARTS, Supervisor
 from dynactor.model.errors import InternalServerError
-from dynactor.storage.store import Fenced, Unavailable
+from dynactor.storage.store import Fenced, TakenOver, Unavailable
 from tests.support.environment.simulated_loop import simulated
 
 
@@ -98,7 +98,11 @@ def fenced_child() -> Exception:
     return ExceptionGroup("children", [ExceptionGroup("grandchildren", [fenced()])])
 
 
-@pytest.mark.parametrize("refusal", [fenced, fenced_reply, fenced_child])
+def taken_over() -> Exception:
+    return TakenOver("another server has taken over the database")
+
+
+@pytest.mark.parametrize("refusal", [fenced, fenced_reply, fenced_child, taken_over])
 async def test_a_fenced_actor_is_not_restarted(refusal: Callable[[], Exception]):
     class Replaced(Waiter):
         async def run(self) -> None:

@@ -163,6 +163,57 @@ async def test_a_leaving_node_gives_its_tables_back_and_fails_no_request() -> No
         assert max(Counter(cluster.database.written).values()) == 1
 
 
+def others_than(*numbers: int) -> list[int]:
+    return [number for number in NODES if number not in numbers]
+
+
+@simulated
+async def test_a_node_cut_off_from_a_home_reaches_it_through_the_leader() -> None:
+    async with spread_cluster() as cluster:
+        table = given_table(cluster)
+        home = home_of(cluster, table)
+        (other,) = others_than(home, leader_of(cluster))
+        cluster.cut(home, other)
+        began = cluster.loop.time()
+        assert (await cluster.put(other, "relayed", table)).status == 200
+        assert cluster.loop.time() - began < 0.1
+        await anyio.sleep(20)
+        assert home_of(cluster, table) == home
+        assert all(node.is_ready for node in cluster.nodes.values())
+
+
+@simulated
+async def test_the_leader_takes_the_tables_of_a_node_that_it_is_cut_off_from() -> None:
+    async with spread_cluster() as cluster:
+        table = given_table(cluster)
+        home, leader = home_of(cluster, table), leader_of(cluster)
+        cluster.cut(home, leader)
+        began = cluster.loop.time()
+        assert (await cluster.put(leader, "during the cut", table)).status == 200
+        assert cluster.loop.time() - began < 5
+        assert home_of(cluster, table) == leader
+        cluster.heal()
+        await until(lambda: home in {home_of(cluster, each) for each in TABLES})
+        assert (await cluster.put(home, "after the cut", table)).status == 200
+
+
+@simulated
+async def test_nodes_cut_off_from_the_leader_are_soon_not_ready() -> None:
+    async with spread_cluster() as cluster:
+        leader = leader_of(cluster)
+        for other in others_than(leader):
+            cluster.cut(leader, other)
+        await anyio.sleep(1)
+        assert {node.readiness for node in cluster.nodes.values()} == {""}
+        await anyio.sleep(3)
+        ready = {name for name, node in cluster.nodes.items() if not node.readiness}
+        assert ready == {f"n{leader}"}
+        for table in TABLES:
+            assert (await cluster.put(leader, "during the cut", table)).status == 200
+        cluster.heal()
+        await until(lambda: all(not node.readiness for node in cluster.nodes.values()))
+
+
 @simulated
 async def test_a_new_node_gets_a_share() -> None:
     async with spread_cluster() as cluster:

@@ -50,11 +50,11 @@ class Serving:
 
     async def kill_and_start(self, writers: ExpiringWriters) -> None:
         """Kill the server while clients write, and start the next one."""
-        writers.use_server(None)
+        writers.use_servers()
         self.server.kill()
         assert "Traceback" not in self.server.log, self.server.log
         self.server = await asyncio.to_thread(self._start)
-        writers.use_server(address(self.server))
+        writers.use_servers(address(self.server))
 
 
 class Outcome(NamedTuple):
@@ -107,7 +107,7 @@ async def writing(writers: ExpiringWriters, server: Server) -> AsyncIterator[Non
     """Let the clients write within the context."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(writers.run())
-        writers.use_server(address(server))
+        writers.use_servers(address(server))
         yield
         writers.stop()
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tests.support.clients.clients import WireClient
 from tests.support.servers.admin import ask
+from tests.support.servers.peer_network import PeerNetwork
 from tests.support.servers.postgresql import NoPostgresql, running_postgresql
 from tests.support.servers.server import Server, running
 
@@ -46,7 +47,9 @@ class Cluster:
     ) -> None:
         self.store_url = store_url
         self.ports = ports or free_ports(NODES)
-        self._peer_ports = free_ports(len(self.ports))
+        self.peer_ports = free_ports(len(self.ports))
+        # The network that the nodes reach each other by; None if they connect directly.
+        self.network: PeerNetwork | None = None
         self._module = module
         self._environment = environment
         self._arguments = arguments
@@ -70,10 +73,12 @@ class Cluster:
             *(sys.executable, "-m", self._module, "serve"),
             *("--port", str(self.ports[number]), "--admin-port", "0"),
             *("--store", self.store_url),
-            *("--peer-listen", f"127.0.0.1:{self._peer_ports[number]}"),
+            *("--peer-listen", f"127.0.0.1:{self.peer_ports[number]}"),
             *("--node-name", f"n{number}"),
             *self._arguments,
         ]
+        if self.network is not None:
+            command += ["--peer-advertise", f"127.0.0.1:{self.network.ports[number]}"]
         life = ExitStack()
         server = life.enter_context(running(command, environment=self._environment))
         self._lives[number] = life
@@ -144,9 +149,22 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(store_url: str, **options: Any) -> Iterator[Cluster]:
-    """Three nodes on a database, killed at the end if they still run."""
-    cluster = Cluster(store_url, **options)
+def running_cluster(
+    store_url: str, *, has_network: bool = False, **options: Any
+) -> Iterator[Cluster]:
+    """Three nodes on a database, killed at the end if they still run.
+
+    With ``has_network``, the network between them can be cut.
+    """
+    if has_network:
+        cluster = Cluster(store_url, **options)
+        with PeerNetwork(cluster.peer_ports).running() as cluster.network:
+            yield from _running(cluster)
+    else:
+        yield from _running(Cluster(store_url, **options))
+
+
+def _running(cluster: Cluster) -> Iterator[Cluster]:
     try:
         for number in range(len(cluster.ports)):
             cluster.start(number)

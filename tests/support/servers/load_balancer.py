@@ -1,23 +1,28 @@
-"""A load balancer for TCP connections: each goes to the next server that accepts it."""
+"""A load balancer for TCP connections: each goes to the next ready server that accepts it."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
 _CHUNK_BYTES: Final = 1 << 16
+_CHECK_SECONDS: Final = 0.5
 
 
 @contextmanager
-def balanced(ports: Sequence[int]) -> Iterator[str]:
-    """The endpoint of a load balancer for servers on these ports, in a thread of its own."""
+def balanced(ports: Sequence[int], is_ready: Callable[[int], bool] | None = None) -> Iterator[str]:
+    """The endpoint of a load balancer for servers on these ports, in a thread of its own.
+
+    ``is_ready`` is asked regularly about each server, by number. The connections to a server that
+    is not ready are closed, as HAProxy does with ``on-marked-down shutdown-sessions``.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    balancer = _Balancer(ports)
+    balancer = _Balancer(ports, is_ready)
     serving = balancer.serving()
     try:
         port = asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result()
@@ -32,18 +37,24 @@ def balanced(ports: Sequence[int]) -> Iterator[str]:
 
 
 class _Balancer:
-    def __init__(self, ports: Sequence[int]) -> None:
+    def __init__(self, ports: Sequence[int], is_ready: Callable[[int], bool] | None) -> None:
         self._ports = ports
+        self._is_ready = is_ready
+        self._unready: set[int] = set()
         self._turn = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        # The port of each connection; 0 without one.
+        self._tasks: dict[asyncio.Task[None], int] = {}
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[int]:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        checking = asyncio.create_task(self._check())
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
             server.close()
+            checking.cancel()
+            await asyncio.gather(checking, return_exceptions=True)
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -51,22 +62,41 @@ class _Balancer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        self._tasks[task] = 0
         try:
             for _ in self._ports:
                 self._turn += 1
                 port = self._ports[self._turn % len(self._ports)]
+                if port in self._unready:
+                    continue
                 with suppress(OSError):
                     upstream = await asyncio.open_connection("127.0.0.1", port)
+                    self._tasks[task] = port
                     break
             else:
                 return
             async with asyncio.TaskGroup() as group:
                 group.create_task(_copy(reader, upstream[1]))
                 group.create_task(_copy(upstream[0], writer))
+        except asyncio.CancelledError:
+            # A server of asyncio reports canceled tasks as errors.
+            pass
         finally:
-            self._tasks.discard(task)
+            del self._tasks[task]
             writer.close()
+
+    async def _check(self) -> None:
+        """Ask the servers whether they are ready, until the task is canceled."""
+        while self._is_ready is not None:
+            for number, port in enumerate(self._ports):
+                if await asyncio.to_thread(self._is_ready, number):
+                    self._unready.discard(port)
+                else:
+                    self._unready.add(port)
+            for task, port in self._tasks.items():
+                if port in self._unready:
+                    task.cancel()
+            await asyncio.sleep(_CHECK_SECONDS)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

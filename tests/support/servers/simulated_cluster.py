@@ -273,8 +273,11 @@ class FakeStore:
 class FakeLink(HomeLink):
     """Messages to another node of the simulation."""
 
-    def __init__(self, cluster: SimulatedCluster, address: str, changes: Changes) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, node: str, address: str, changes: Changes
+    ) -> None:
         self.address = address
+        self._node = node
         self.is_open = self.is_refused = False
         self.failure = ""
         self._cluster = cluster
@@ -299,11 +302,11 @@ class FakeLink(HomeLink):
     async def run(self) -> None:
         try:
             while True:
-                ended = self._cluster.ends.get(self.address)
-                if ended is not None and self.address not in self._cluster.unreachable:
+                if self._cluster.connects(self._node, self.address):
                     self.is_open, self.failure = True, ""
                     self._changes.notify()
-                    await ended.wait()
+                    closed = self._cluster.closings[self._node, self.address] = anyio.Event()
+                    await closed.wait()
                 self._end()
                 await anyio.sleep(_CONNECT_SECONDS)
         finally:
@@ -328,6 +331,10 @@ class SimulatedCluster:
         self.ends: dict[str, anyio.Event] = {}
         # Nodes to which no new link can be opened.
         self.unreachable: set[str] = set()
+        # Pairs of nodes that can't reach each other.
+        self._cuts: set[frozenset[str]] = set()
+        # Set when a link is closed, by its two nodes.
+        self.closings: dict[tuple[str, str], anyio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         # By name: the number of the node's queue. A node that is started again has another queue,
         # so that nothing wakes what the killed one would still do.
@@ -370,7 +377,7 @@ class SimulatedCluster:
             protocol,
             lambda taken_over: self._opening(name, taken_over),
             opening_share=lambda taken_over: self._opening_share(name, taken_over),
-            linking=lambda address: FakeLink(self, address, changes),
+            linking=lambda address: FakeLink(self, name, address, changes),
             drain_seconds=10,
         )
         self.nodes[name], self.protocols[name] = node, protocol
@@ -384,7 +391,7 @@ class SimulatedCluster:
                 group.cancel_scope.cancel()
             else:
                 ready.set_result(None)
-        self.ends.pop(name).set()
+        self._end_node(name)
 
     @asynccontextmanager
     async def _opening(self, name: str, _lost: Callable[[], None]) -> AsyncIterator[OpenHome]:
@@ -492,7 +499,30 @@ class SimulatedCluster:
         if self.database.owner == name:
             self.database.owner = None
         self.database.locked.pop(name, None)
+        self._end_node(name)
+
+    def _end_node(self, name: str) -> None:
         self.ends.pop(name).set()
+        for (source, target), closed in self.closings.items():
+            if name in (source, target):
+                closed.set()
+
+    def connects(self, source: str, target: str) -> bool:
+        """Whether a link between two nodes can be opened."""
+        is_cut = target in self.unreachable or frozenset((source, target)) in self._cuts
+        return target in self.ends and not is_cut
+
+    def cut(self, *numbers: int) -> None:
+        """Close the link between two nodes until ``heal`` is called."""
+        pair = frozenset(f"n{number}" for number in numbers)
+        self._cuts.add(pair)
+        for nodes, closed in self.closings.items():
+            if pair == frozenset(nodes):
+                closed.set()
+
+    def heal(self) -> None:
+        """End all cuts."""
+        self._cuts.clear()
 
     def pause(self, number: int) -> None:
         """Suspend a node, whose connections stay open."""

@@ -31,6 +31,7 @@ class FaultyRun:
         """``tables`` draws the tables of a write."""
         self._cluster = cluster
         self._draw = draw
+        self._nodes = frozenset(nodes)
         self._up = set(nodes)
         self._tables = tables
         self._acknowledged: list[str] = []
@@ -62,7 +63,7 @@ class FaultyRun:
 
     async def _fail(self, number: int) -> None:
         cluster, draw = self._cluster, self._draw
-        match draw.choice(("kill", "leave", "pause")):
+        match draw.choice(("kill", "leave", "pause", "cut")):
             case "kill":
                 cluster.kill(number)
                 await anyio.sleep(draw.random() * 8)
@@ -74,6 +75,12 @@ class FaultyRun:
                 cluster.pause(number)
                 await anyio.sleep(draw.random() * 10)
                 cluster.resume(number)
+            case "cut":
+                others = sorted(self._nodes - {number})
+                for other in draw.choice((others, others[:1])):
+                    cluster.cut(number, other)
+                await anyio.sleep(draw.random() * 8)
+                cluster.heal()
 
     async def _write(self, client: int) -> None:
         number = 0

@@ -1,6 +1,6 @@
-"""Clients that write at random to several tables with time to live, across crashes of the server.
+"""Clients that write at random to several tables with time to live, across crashes of servers.
 
-The clients record every answer in a history, and continue with the next server after a kill. There
+The clients record every answer in a history, and continue with another server after a kill. There
 are three kinds of items. Permanent items never expire, so only clients delete them. Expire-only
 items are put once with an expiry time and never deleted by clients, so only time to live deletes
 them. Mixed items are deleted by clients and also expire; the history distinguishes the two.
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count, cycle
 from random import Random
 from typing import Any, Final, TypeAlias
 
@@ -27,6 +28,7 @@ from tests.support.histories.history import (
     Update,
 )
 from tests.support.kafka.kafka_consumer import canonical
+from tests.support.writers.writers import is_refused
 
 EXPIRES: Final = "expires"
 WRITER_COUNT: Final = 32
@@ -70,36 +72,57 @@ def may_be_deleted(keys: Item) -> bool:
 
 
 class ExpiringWriters:
-    """Many writers, each with its own connection, on the current server.
+    """Many writers, each with its own connection to one of the current servers.
 
     ``writes`` counts the requests sent, answered or not; a batch counts as many as it has requests.
+    ``pause_seconds`` is the longest pause of a writer before a request. A batch has several tables
+    if ``mixes_tables``; a cluster would give these tables one home.
     """
 
-    def __init__(self, tables: Sequence[str], draw: Random, size: int = WRITER_COUNT) -> None:
+    def __init__(
+        self,
+        tables: Sequence[str],
+        draw: Random,
+        size: int = WRITER_COUNT,
+        *,
+        pause_seconds: float = 0.0,
+        mixes_tables: bool = True,
+    ) -> None:
         self.history = History()
         self.tables = tables
         self.writes = 0
         self.unanswered = 0
+        self.pause_seconds = pause_seconds
+        self.mixes_tables = mixes_tables
+        # The numbers of the writers' tokens, which are unique over all calls of ``run``.
+        self.tokens = count(1)
         self._draw = draw
         self._size = size
         self._stopping = False
-        self._address: tuple[str, int] | None = None
+        self._addresses: tuple[tuple[str, int], ...] = ()
+        self._turns: Iterator[tuple[str, int]] = iter(())
         self._served = asyncio.Event()
         self._waiting: dict[asyncio.Event, int] = {}
 
     async def run(self) -> None:
         """Write until stopped."""
+        self._stopping = False
         async with asyncio.TaskGroup() as tasks:
             for number in range(self._size):
-                tasks.create_task(_Writer(self, number, Random(self._draw.random())).run())
+                tasks.create_task(self.client(number).run())
 
-    def use_server(self, address: tuple[str, int] | None) -> None:
-        """Set the address of the current server; None while no server runs."""
-        self._address = address
-        if address is None:
-            self._served.clear()
-        else:
+    def client(self, number: int) -> ExpiringClient:
+        """One of the clients."""
+        return ExpiringClient(self, number, Random(self._draw.random()))
+
+    def use_servers(self, *addresses: tuple[str, int]) -> None:
+        """Set the addresses of the current servers; none while no server runs."""
+        self._addresses = addresses
+        self._turns = cycle(addresses)
+        if addresses:
             self._served.set()
+        else:
+            self._served.clear()
 
     def stop(self) -> None:
         """Let each writer end after its current write."""
@@ -118,10 +141,10 @@ class ExpiringWriters:
         return self._stopping
 
     async def wait_server(self) -> tuple[str, int] | None:
-        """Wait until a server runs, and return its address; None after ``stop``."""
-        while self._address is None and not self._stopping:
+        """Wait until a server runs, and return the address of the next; None after ``stop``."""
+        while not self._addresses and not self._stopping:
             await self._served.wait()
-        return None if self._stopping else self._address
+        return None if self._stopping else next(self._turns)
 
     def count(self, writes: int) -> None:
         """Count writes that were sent."""
@@ -132,7 +155,7 @@ class ExpiringWriters:
                 enough.set()
 
 
-class _Writer:
+class ExpiringClient:
     """One client: one request at a time."""
 
     def __init__(self, writers: ExpiringWriters, number: int, draw: Random) -> None:
@@ -140,18 +163,21 @@ class _Writer:
         self._history = writers.history
         self._name = f"client{number}"
         self._draw = draw
-        self._tokens = 0
 
     async def run(self) -> None:
+        """Write until stopped."""
         while address := await self._writers.wait_server():
             try:
                 connection = await Connection.open(*address)
             except ConnectionLost:
-                # The server has just ended, and ``use_server`` is about to be called.
+                # The server has just ended, and ``use_servers`` is about to be called.
                 await asyncio.sleep(0)
                 continue
             try:
                 while not self._writers.is_stopping:
+                    if self._writers.pause_seconds:
+                        pause = self._draw.uniform(0, self._writers.pause_seconds)
+                        await asyncio.sleep(pause)
                     (step,) = self._draw.choices(
                         (self._write, self._batch, self._put_expire_only), (8, 1, 1)
                     )
@@ -182,18 +208,31 @@ class _Writer:
 
     async def _put_expire_only(self, connection: Connection) -> None:
         """Put an item that is expired or soon expires, and is never written again."""
-        table = self._draw.choice(self._writers.tables)
+        await self.put_new(
+            connection, self._draw.choice(self._writers.tables), expires=self._expiry()
+        )
+
+    async def put_new(
+        self, connection: Connection, table: str, *, expires: dict[str, str] | None
+    ) -> Item | None:
+        """Put an item that is never written again; return it if the put was acknowledged.
+
+        Raises:
+            ConnectionLost: no answer arrived.
+        """
         token = self._token()
-        keys = {"pk": {"S": token}, "sk": {"S": _EXPIRE_ONLY}}
-        write = Put({**keys, TOKEN: {"S": token}, EXPIRES: self._expiry()})
-        noted = self._history.invoke(self._name, place_name(table, keys), write)
-        body = {"TableName": table, "Item": write.item}
+        keys = {"pk": {"S": token}, "sk": {"S": _EXPIRE_ONLY if expires else _PERMANENT}}
+        item = {**keys, TOKEN: {"S": token}, **({EXPIRES: expires} if expires else {})}
+        noted = self._history.invoke(self._name, place_name(table, keys), Put(item))
+        body = {"TableName": table, "Item": item}
         answer = await self._ask(connection, "PutItem", body, 1)
         self._note(place_name(table, keys), noted, answer, Done())
+        return item if answer.status == 200 else None
 
     async def _batch(self, connection: Connection) -> None:
-        """BatchWriteItem: independent writes to several tables."""
-        places = {place_name(*place): place for place in (self._place() for _ in range(4))}
+        """BatchWriteItem: independent writes, by default to several tables."""
+        table = None if self._writers.mixes_tables else self._draw.choice(self._writers.tables)
+        places = {place_name(*place): place for place in (self._place(table) for _ in range(4))}
         writes = [
             (name, table, keys, Delete() if at == 0 else Put(keys | self._attributes(keys)))
             for at, (name, (table, keys)) in enumerate(places.items())
@@ -233,17 +272,16 @@ class _Writer:
     def _note(self, name: str, operation: Operation, answer: Answer, outcome: Done) -> None:
         if answer.status == 200:
             self._history.answer(operation, outcome)
-        elif answer.status == 500:
+        elif is_refused(answer):
+            self._history.withdraw(name, operation)
+        else:
+            assert answer.status == 500, answer
             assert "unknown" in answer.body["message"], answer
             self._writers.unanswered += 1
             self._history.answer(operation, Unanswered())
-        else:
-            message = answer.body["message"]
-            assert "Throttling" in answer.error or message.startswith("Nothing was"), answer
-            self._history.withdraw(name, operation)
 
-    def _place(self) -> tuple[str, Item]:
-        table = self._draw.choice(self._writers.tables)
+    def _place(self, table: str | None = None) -> tuple[str, Item]:
+        table = table or self._draw.choice(self._writers.tables)
         if self._draw.random() < 0.2:
             pk, number = "shared", self._draw.randrange(_SHARED_ITEMS)
         else:
@@ -273,8 +311,7 @@ class _Writer:
         return {"N": str(int(time.time()) + self._draw.randrange(-2, 2))}
 
     def _token(self) -> str:
-        self._tokens += 1
-        return f"{self._name}.{self._tokens}"
+        return f"{self._name}.{next(self._writers.tokens)}"
 
 
 def _old_image(answer: Answer) -> Item | None:

@@ -9,6 +9,7 @@ their client tokens.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
@@ -70,6 +71,28 @@ class TransactingWriters:
         async with asyncio.TaskGroup() as tasks:
             for client in range(CLIENTS):
                 tasks.create_task(self._client(server, client))
+
+    async def run_on(self, next_address: Callable[[], Awaitable[tuple[str, int] | None]]) -> None:
+        """Send transactions to one server after another, until there is no next address."""
+        async with asyncio.TaskGroup() as tasks:
+            for client in range(CLIENTS):
+                tasks.create_task(self._moving_client(next_address, client))
+
+    async def _moving_client(
+        self, next_address: Callable[[], Awaitable[tuple[str, int] | None]], client: int
+    ) -> None:
+        while (address := await next_address()) is not None:
+            try:
+                connection = await Connection.open(*address)
+            except ConnectionLost:
+                await asyncio.sleep(0)
+                continue
+            try:
+                await self._attempt(connection, client)
+            except ConnectionLost:
+                continue
+            finally:
+                await connection.close()
 
     async def _client(self, server: Server, client: int) -> None:
         try:
