@@ -124,6 +124,8 @@ async def _fill(endpoint: DatabaseEndpoint, table: TableFiles) -> None:
     creation = {**table.creation, "Tags": _members(marked)}
     answer = await endpoint.call("CreateTable", creation)
     await _wait_until_settled(endpoint, table.name)
+    if table.time_to_live is not None:
+        await table_copy.enable_time_to_live(endpoint, table.name, table.time_to_live)
     counts = await _read(table, BatchWriter(endpoint, table.name, anyio.sleep))
     arn = {"ResourceArn": answer["TableDescription"]["TableArn"]}
     if THROTTLING_TAG in tags:

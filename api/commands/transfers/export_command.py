@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import anyio
 from cyclopts import Parameter
@@ -23,6 +23,7 @@ from dynactor.api.commands.transfers.export_run import ExportRun, unfinished
 from dynactor.api.commands.transfers.parquet_files import require_pyarrow, write_parquet
 from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
 from dynactor.api.commands.transfers.table_address import Endpoint, TableAddress, open_endpoint
+from dynactor.api.commands.transfers.table_files import TIME_TO_LIVE
 from dynactor.api.commands.transfers.table_reader import TableReader
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
@@ -131,6 +132,7 @@ async def export_table(
         creation = table_copy.creation_request(
             description, table, await table_copy.tags(patient, description["TableArn"]) or []
         )
+        creation |= await _time_to_live(patient, table, lines)
         milliseconds = int(time.time() * _MILLISECONDS)
         export_id = transfer_id(milliseconds, secrets.token_hex(4))
         await run.start(export_id, creation, options.segments)
@@ -141,6 +143,22 @@ async def export_table(
     if anonymizer is not None:
         lines.say(f"unchanged attributes: {', '.join(anonymizer.unnamed) or 'none'}")
     return exported
+
+
+async def _time_to_live(
+    endpoint: Endpoint, table: str, lines: TerminalProgress
+) -> dict[str, dict[str, Any]]:
+    """The member of ``table.json`` with the time to live of a table."""
+    try:
+        attribute = await table_copy.time_to_live_attribute(endpoint, table)
+    except RequestFailed as error:
+        if error.error_type not in table_copy.UNREADABLE:
+            raise
+        lines.say(f"the time to live of {table} can't be read: {error}")
+        return {}
+    if attribute is None:
+        return {}
+    return {TIME_TO_LIVE: {"Enabled": True, "AttributeName": attribute}}
 
 
 def _make(directory: Path) -> None:

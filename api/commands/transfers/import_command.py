@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import anyio
 import anyio.lowlevel
@@ -182,7 +182,7 @@ class ImportCommand:
     async def _import(self, name: str, table: TableFiles) -> int:
         """Import the files of one table; returns the number of refused items."""
         await check_sums(table.files)
-        definition, table_id = await self._definition(name, table.creation)
+        definition, table_id = await self._definition(name, table)
         key_types = {each.name: each.type for each in definition.key_schema.attributes}
         anonymizer = self._options.privacy.anonymizer(key_types)
         path = self._state_path(name)
@@ -244,14 +244,13 @@ class ImportCommand:
             )
         return state
 
-    async def _definition(
-        self, name: str, creation: Mapping[str, Any] | None
-    ) -> tuple[TableDefinition, str]:
+    async def _definition(self, name: str, files: TableFiles) -> tuple[TableDefinition, str]:
         """The definition and the id of the table, which is created if that is allowed."""
-        options = self._options
+        options, creation = self._options, files.creation
         if options.dry_run and creation is not None:
             return definition_of({**creation, "TableName": name}, name), ""
         described = await table_copy.describe(self._endpoint, name)
+        is_new = described is None
         if described is None:
             if creation is None or not options.create:
                 hint = "create it first" if creation is None else "add --create"
@@ -260,6 +259,8 @@ class ImportCommand:
         while described is None or described["TableStatus"] == "CREATING":
             await self._pause(_POLL_SECONDS)
             described = await table_copy.describe(self._endpoint, name)
+        if is_new and files.time_to_live is not None:
+            await table_copy.enable_time_to_live(self._endpoint, name, files.time_to_live)
         creation = table_copy.creation_request(described, name, [])
         return definition_of(creation, name), table_copy.table_id(described)
 

@@ -13,7 +13,6 @@ from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 
 _POLL_SECONDS: Final = 0.5
 _VIEW_TYPES: Final = ("NEW_IMAGE", "NEW_AND_OLD_IMAGES")
-_UNTAGGED: Final = frozenset({"UnknownOperationException", "AccessDeniedException"})
 
 Say = Callable[[str], None]
 Pause = Callable[[float], Awaitable[None]]
@@ -98,11 +97,7 @@ async def _create(
     copy = await _active(target, pause)
     attribute = await table_copy.time_to_live_attribute(*source)
     if attribute is not None:
-        specification = {"Enabled": True, "AttributeName": attribute}
-        await target.endpoint.call(
-            "UpdateTimeToLive",
-            {"TableName": target.table_name, "TimeToLiveSpecification": specification},
-        )
+        await table_copy.enable_time_to_live(*target, attribute)
     say(f"created the table {target.table_name}, without a stream")
     return copy
 
@@ -130,7 +125,7 @@ async def mark(source: Side, target: Side, tables: Prepared, say: Say) -> None:
     try:
         await target.endpoint.call("TagResource", {"ResourceArn": arn, "Tags": [tag]})
     except RequestFailed as error:
-        if error.error_type not in _UNTAGGED:
+        if error.error_type not in table_copy.UNREADABLE:
             raise
         say("the copy can't be tagged: start no mirror in the opposite direction")
     tags = await table_copy.tags(source.endpoint, tables.source["TableArn"]) or []
@@ -148,5 +143,5 @@ async def unmark(target: Side, copy: Description) -> None:
     try:
         await target.endpoint.call("UntagResource", request)
     except RequestFailed as error:
-        if error.error_type not in _UNTAGGED:
+        if error.error_type not in table_copy.UNREADABLE:
             raise

@@ -13,6 +13,8 @@ Description: TypeAlias = dict[str, Any]
 
 # The tag of a copy while a mirror writes to it: the id of the mirror's source.
 MIRROR_TAG: Final = "dynactor:mirror-of"
+# Errors of an endpoint that does not have an operation, or does not allow it.
+UNREADABLE: Final = frozenset({"UnknownOperationException", "AccessDeniedException"})
 # Prefix of tags that only AWS may set.
 _OF_AWS: Final = "aws:"
 _ON_DEMAND: Final = "PAY_PER_REQUEST"
@@ -102,6 +104,14 @@ async def time_to_live_attribute(endpoint: Endpoint, table_name: str) -> str | N
     return str(found["AttributeName"])
 
 
+async def enable_time_to_live(endpoint: Endpoint, table_name: str, attribute: str) -> None:
+    """Let a table delete the items whose time in an attribute has passed."""
+    specification = {"Enabled": True, "AttributeName": attribute}
+    await endpoint.call(
+        "UpdateTimeToLive", {"TableName": table_name, "TimeToLiveSpecification": specification}
+    )
+
+
 async def tags(endpoint: Endpoint, table_arn: str) -> list[dict[str, str]] | None:
     """The tags of a table; None if the endpoint has no tags, such as DynamoDB Local."""
     found: list[dict[str, str]] = []
@@ -110,7 +120,7 @@ async def tags(endpoint: Endpoint, table_arn: str) -> list[dict[str, str]] | Non
         try:
             answer = await endpoint.call("ListTagsOfResource", request)
         except RequestFailed as error:
-            if error.error_type in ("UnknownOperationException", "AccessDeniedException"):
+            if error.error_type in UNREADABLE:
                 return None
             raise
         found += answer.get("Tags", ())

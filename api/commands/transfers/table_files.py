@@ -1,8 +1,8 @@
 """Folders with the files of tables, and the records in these files.
 
-A folder of a table has ``table.json``, the members of CreateTable, beside its data files. The data
-files are those of an export, or any CSV and JSON files. Other folders and single files have no
-definition.
+A folder of a table has ``table.json`` beside its data files: the members of CreateTable, and
+optionally ``TimeToLiveSpecification`` as in UpdateTimeToLive. The data files are those of an
+export, or any CSV and JSON files. Other folders and single files have no definition.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dynactor.api.commands.transfers.local_database import (
 )
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.operations.create_table import CreateTableInput, new_table
+from dynactor.api.requests.structures import TimeToLiveSpecificationShape
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.tables.table_rules import define
@@ -41,6 +42,8 @@ from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.ion_records import Ion, IonMissing
 
 DEFINITION: Final = "table.json"
+# Its member that is not one of CreateTable.
+TIME_TO_LIVE: Final = "TimeToLiveSpecification"
 
 InputFormat: TypeAlias = Literal["auto", "csv", "ion", "json-lines", "json-document"]
 
@@ -66,11 +69,15 @@ class SourceFile(NamedTuple):
 
 
 class TableFiles(NamedTuple):
-    """The files of one table, and the members of CreateTable if they are known."""
+    """The files of one table, and the members of CreateTable if they are known.
+
+    ``time_to_live`` is the attribute with the expiry times of its items.
+    """
 
     name: str | None
     creation: dict[str, Any] | None
     files: Sequence[SourceFile]
+    time_to_live: str | None = None
 
 
 class CsvOptions(NamedTuple):
@@ -118,7 +125,9 @@ def _local_tables(path: Path) -> list[TableFiles]:
 
 
 async def _table_in(folder: Path) -> TableFiles:
-    creation = _creation(folder / DEFINITION) if (folder / DEFINITION).is_file() else None
+    creation = attribute = None
+    if (folder / DEFINITION).is_file():
+        creation, attribute = _creation(folder / DEFINITION)
     name = None if creation is None else str(creation["TableName"])
     if _has(folder, f"{manifests.FILES}.json"):
         try:
@@ -132,7 +141,7 @@ async def _table_in(folder: Path) -> TableFiles:
         files = _data_files(folder)
     if not files:
         raise TransferFailed(f"{folder} has no data files: their names end with .json or .csv")
-    return TableFiles(name, creation, files)
+    return TableFiles(name, creation, files, attribute)
 
 
 def _export_format(folder: Path) -> str:
@@ -158,14 +167,16 @@ def _is_data(path: Path) -> bool:
     return path.is_file() and name.endswith(_ENDINGS) and path.name != DEFINITION
 
 
-def _creation(path: Path) -> dict[str, Any]:
-    """The members of CreateTable in a file."""
+def _creation(path: Path) -> tuple[dict[str, Any], str | None]:
+    """The members of CreateTable in a file, and the attribute of the time to live."""
     try:
         creation = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        specification = creation.pop(TIME_TO_LIVE, None)
+        given = msgspec.convert(specification, TimeToLiveSpecificationShape | None)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise TransferFailed(f"{path} can't be read: {error}") from None
     definition_of(creation, str(path))
-    return creation
+    return creation, given.AttributeName if given is not None and given.Enabled else None
 
 
 def definition_of(creation: Mapping[str, Any], place: str) -> TableDefinition:

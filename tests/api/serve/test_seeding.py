@@ -69,6 +69,19 @@ async def test_missing_tables_are_filled_and_existing_ones_are_left_alone(direct
         assert await count_of(endpoint, "users") == ITEMS + 1
 
 
+async def test_the_time_to_live_of_a_seeded_table_is_enabled(directory: Path):
+    specification = {"AttributeName": "expires", "Enabled": True}
+    creation = {**CREATION, "TimeToLiveSpecification": specification}
+    (directory / "users" / "table.json").write_bytes(msgspec.json.encode(creation))
+    async with running_database() as database:
+        endpoint = DatabaseEndpoint(database)
+        await seed(database, directory)
+        answer = await endpoint.call("DescribeTimeToLive", {"TableName": "users"})
+        assert answer["TimeToLiveDescription"]["AttributeName"] == "expires"
+        answer = await endpoint.call("DescribeTimeToLive", {"TableName": "orders"})
+        assert answer["TimeToLiveDescription"] == {"TimeToLiveStatus": "DISABLED"}
+
+
 async def test_a_table_of_an_interrupted_start_is_filled_again(directory: Path):
     async with running_database() as database:
         endpoint = DatabaseEndpoint(database)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynactor.api.commands.client import RequestFailed
 from dynactor.api.commands.transfers import export_run, import_command
 from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.export_command import ExportOptions, export_table
@@ -29,6 +30,7 @@ from tests.support.databases.databases import running_database
 from tests.support.databases.transferred import KEYS, transferring
 
 ITEMS = 40
+ENABLED = ("ENABLING", "ENABLED")
 CREATION: dict[str, Any] = {
     "TableName": "music",
     "AttributeDefinitions": [
@@ -98,6 +100,48 @@ async def test_an_exported_table_is_imported_with_its_definition(tmp_path: Path)
         assert await moves.import_(tmp_path / "out") == DONE
         assert await moves.other.items("music") == await moves.source.items("music")
         assert not (tmp_path / "state.json").exists()
+
+
+async def test_the_time_to_live_is_exported_and_imported(tmp_path: Path):
+    async with moving(tmp_path) as moves:
+        asked = {"AttributeName": "expires", "Enabled": True}
+        request = {"TableName": "music", "TimeToLiveSpecification": asked}
+        await moves.source.call("UpdateTimeToLive", request)
+        folder = await moves.export()
+        exported = msgspec.json.decode((folder / "table.json").read_bytes())
+        assert exported["TimeToLiveSpecification"] == asked
+        assert await moves.import_(tmp_path / "out", dry_run=True) == DONE
+        assert await moves.import_(tmp_path / "out") == DONE
+        answer = await moves.other.call("DescribeTimeToLive", {"TableName": "music"})
+        found = answer["TimeToLiveDescription"]
+        assert (found["AttributeName"], found["TimeToLiveStatus"] in ENABLED) == ("expires", True)
+        # A table that exists keeps its own time to live.
+        await moves.other.call("CreateTable", {**CREATION, "TableName": "other"})
+        assert await moves.import_(tmp_path / "out", table="other") == DONE
+        answer = await moves.other.call("DescribeTimeToLive", {"TableName": "other"})
+        assert answer["TimeToLiveDescription"] == {"TimeToLiveStatus": "DISABLED"}
+
+
+@pytest.mark.parametrize("wrong", [{"Enabled": True}, {"AttributeName": "", "Enabled": True}, 1])
+async def test_a_malformed_time_to_live_is_refused(tmp_path: Path, wrong: object):
+    async with moving(tmp_path) as moves:
+        folder = moves.write("items.json", "{}")
+        creation = {**CREATION, "TimeToLiveSpecification": wrong}
+        (folder / "table.json").write_bytes(msgspec.json.encode(creation))
+        with pytest.raises(TransferFailed, match=r"table\.json can't be read"):
+            await moves.import_(folder)
+
+
+async def test_an_endpoint_without_time_to_live_is_exported(tmp_path: Path):
+    async with moving(tmp_path) as moves:
+
+        async def refuse(operation: str) -> None:
+            if operation == "DescribeTimeToLive":
+                raise RequestFailed("UnknownOperationException", "")
+
+        moves.source.before = refuse
+        exported = msgspec.json.decode((await moves.export() / "table.json").read_bytes())
+        assert "TimeToLiveSpecification" not in exported
 
 
 async def test_an_interrupted_export_continues_after_its_complete_files(
