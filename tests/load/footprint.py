@@ -39,11 +39,13 @@ async def call(connection: Connection, operation: str, body: dict[str, Any]) -> 
     return answer.body
 
 
-async def load(server: Server, table: str, count: int) -> float:
+async def load(
+    server: Server, table: str, count: int, *, connection_count: int = _LOADERS
+) -> float:
     """Fill a table with items of 300 B by BatchWriteItem; returns the seconds it took."""
     starts = iter(range(0, count, _BATCH_ITEMS))
     started_at = perf_counter()
-    async with connections(server, _LOADERS) as opened, asyncio.TaskGroup() as tasks:
+    async with connections(server, connection_count) as opened, asyncio.TaskGroup() as tasks:
         for connection in opened:
             tasks.create_task(_load(connection, table, starts))
     return perf_counter() - started_at
@@ -90,7 +92,7 @@ async def many_items(directory: Path, count: int) -> None:
 
 async def _delete(connection: Connection, table: str, directory: Path) -> None:
     """Delete the table, recreate it, wait until its disk space is reclaimed."""
-    before = _disk_megabytes(directory)
+    before = disk_megabytes(directory)
     started_at = perf_counter()
     await call(connection, "DeleteTable", {"TableName": table})
     print(f"DeleteTable: {(perf_counter() - started_at) * 1e3:,.0f} ms")
@@ -102,7 +104,7 @@ async def _delete(connection: Connection, table: str, directory: Path) -> None:
     after = before
     while after > before / 20 and perf_counter() - started_at < _DISK_DEADLINE_SECONDS:
         await asyncio.sleep(0.5)
-        after = _disk_megabytes(directory)
+        after = disk_megabytes(directory)
     seconds = perf_counter() - started_at
     print(f"disk: {before:,.0f} MB before, {after:,.0f} MB {seconds:.1f} s after DeleteTable")
 
@@ -173,7 +175,8 @@ def _start_timed(directory: Path) -> Iterator[Server]:
         yield server
 
 
-def _disk_megabytes(directory: Path) -> float:
+def disk_megabytes(directory: Path) -> float:
+    """The disk space of all files in a directory."""
     size_bytes = 0
     for path in directory.rglob("*"):
         try:
