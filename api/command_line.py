@@ -56,6 +56,10 @@ _COMMANDS: Final = {
         without damage, and 1 with damage or if the directory can't be read.
         """,
     ),
+    "encrypt-keys": (
+        "commands.encrypt_keys:encrypt_keys",
+        "Encrypt a file of access keys for --credentials-file, and print the result.",
+    ),
     "copy": (
         "commands.copy:copy",
         """Copy all data from a data directory to a PostgreSQL database, or back.

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from hmac import compare_digest
 from ipaddress import ip_address
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from aiohttp import web
+if TYPE_CHECKING:
+    # The options of the server use this module, and are checked before the server is imported.
+    from aiohttp import web
 
 _SCHEME: Final = "Bearer "
 

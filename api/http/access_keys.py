@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, structs
 
+from dynactor.api.http.key_file import BadKeyFile, read_text
 from dynactor.api.http.signature import AccessKey
 
 _ID: Final = "aws_access_key_id"
@@ -56,17 +57,18 @@ def access_keys(profiles: Sequence[Profile]) -> tuple[AccessKey, ...]:
     return tuple(dict.fromkeys(profile.key for profile in profiles))
 
 
-def read_profiles(path: Path) -> tuple[Profile, ...]:
-    """The profiles of a file that have a key.
+def read_profiles(path: Path, secret: str | None = None) -> tuple[Profile, ...]:
+    """The profiles of a file that have a key; ``secret`` decrypts an encrypted file.
 
     Raises:
-        BadCredentialsFile: the file can't be read, has no key, or has half of a key.
+        BadCredentialsFile: the file can't be read, has no key, or has half of a key, or others may
+            read its secrets.
     """
     profiles = RawConfigParser()
     try:
-        profiles.read_string(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadCredentialsFile(f"{path} can't be read: {error}") from None
+        profiles.read_string(read_text(path, secret))
+    except BadKeyFile as error:
+        raise BadCredentialsFile(str(error)) from None
     except Error as error:
         # The error's message may show a secret, so only its line number is used.
         line = getattr(error, "lineno", None)

@@ -69,8 +69,15 @@ class AdminOptions:
 
 
 def _secret(path: Path | None, option: str) -> str | None:
-    if path is None:
-        return None
+    return None if path is None else read_secret_option(path, option)
+
+
+def read_secret_option(path: Path, option: str) -> str:
+    """The secret in the file of an option.
+
+    Raises:
+        ConfigurationError: the file has no usable value.
+    """
     try:
         return read_secret(path.expanduser(), option)
     except BadSecretFile as error:

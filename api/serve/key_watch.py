@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import structlog
 
@@ -22,9 +20,6 @@ from dynactor.api.http.key_limits import KeyLimits
 from dynactor.api.http.signature import Signatures
 from dynactor.api.serve.file_watch import FileWatch
 
-# Permissions of the group and of other users.
-_OTHERS: Final = 0o077
-
 _log = structlog.get_logger(__name__)
 
 
@@ -34,10 +29,13 @@ def key_watch(
     policy_dir: Path | None = None,
     registry: IdentityRegistry | None = None,
     limits: KeyLimits | None = None,
+    *,
+    secret: str | None = None,
 ) -> FileWatch | None:
     """A watch that replaces the keys of ``signatures``, the users of ``registry`` and ``limits``.
 
-    A broken file changes neither keys nor policies. None for a pipe, which is read once.
+    ``secret`` decrypts an encrypted file. A broken file changes neither keys nor policies, nor does
+    one that others may read. None for a pipe, which is read once.
     """
     if not path.is_file():
         return None
@@ -49,7 +47,7 @@ def key_watch(
 
     def reload() -> None:
         try:
-            profiles = read_profiles(path)
+            profiles = read_profiles(path, secret)
             identities = (
                 open_identities(profiles)
                 if policy_dir is None
@@ -58,7 +56,6 @@ def key_watch(
         except (BadCredentialsFile, BadPolicyFile) as error:
             _log.warning("access_keys_unchanged", reason=str(error))
             return
-        _warn_of_readers(path)
         signatures.replace(access_keys(profiles))
         if registry is not None:
             registry.replace(identities)
@@ -70,13 +67,3 @@ def key_watch(
     # The files may have changed since the options were read.
     reload()
     return watch
-
-
-def _warn_of_readers(path: Path) -> None:
-    # The file may have been deleted since it was read.
-    with suppress(OSError):
-        if path.stat().st_mode & _OTHERS:
-            _log.warning(
-                "access_keys_exposed",
-                reason=f"other users of the machine may read the secrets: chmod 600 {path}",
-            )

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from cyclopts import Group, Parameter
 
-from dynactor.api.admin.secret_file import BadSecretFile, read_secret
 from dynactor.api.http.server_identity import host_and_port
+from dynactor.api.serve.admin_options import read_secret_option
 from dynactor.api.serve.configuration_error import ConfigurationError
 
 _NODES: Final = Group(
@@ -136,10 +136,7 @@ class NodeOptions:
         """
         if self.peer_secret_file is None:
             return ""
-        try:
-            return read_secret(self.peer_secret_file.expanduser(), "--peer-secret-file")
-        except BadSecretFile as error:
-            raise ConfigurationError(str(error)) from None
+        return read_secret_option(self.peer_secret_file, "--peer-secret-file")
 
     def name_at(self, port: int) -> str:
         """The name of this node, which listens at this port."""

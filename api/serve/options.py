@@ -26,9 +26,10 @@ from dynactor.api.http.access_keys import (
     read_profiles,
 )
 from dynactor.api.http.browser_access import Access
+from dynactor.api.http.key_file import BadKeyFile, check_private
 from dynactor.api.http.server_identity import StoreKind
 from dynactor.api.http.signature import AccessKey
-from dynactor.api.serve.admin_options import AdminOptions
+from dynactor.api.serve.admin_options import AdminOptions, read_secret_option
 from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.kafka_options import KafkaOptions
 from dynactor.api.serve.log_settings import LogFormat, LogLevel
@@ -179,8 +180,11 @@ class ServeOptions:
     """Lowest level to log. debug logs every request."""
 
     credentials_file: Annotated[Path | None, Parameter(group=_KEYS)] = None
-    """File with the access keys that clients must sign with, in the format of ~/.aws/credentials.
-    Without the option every access key is accepted."""
+    """File with the access keys that clients must sign with, in the format of ~/.aws/credentials,
+    readable by its owner only or encrypted. Without the option every access key is accepted."""
+
+    credentials_key_file: Annotated[Path | None, Parameter(group=_KEYS)] = None
+    """File with the secret that decrypts a --credentials-file of dynactor encrypt-keys."""
 
     policy_dir: Annotated[Path | None, Parameter(group=_KEYS)] = None
     """Directory of IAM policies as JSON files. Profiles of --credentials-file name their policies,
@@ -335,6 +339,7 @@ class ServeOptions:
         self._check_hosts()
         self._check_tls()
         self.access_keys  # noqa: B018 - to find errors at once
+        self.credentials_secret  # noqa: B018 - likewise
         if self.policy_dir is not None:
             self.identities  # noqa: B018 - likewise
         elif self.explain_access:
@@ -606,6 +611,25 @@ class ServeOptions:
         return None if self.profiles is None else access_keys(self.profiles)
 
     @cached_property
+    def credentials_secret(self) -> str | None:
+        """The secret that decrypts the credentials file; None for a file that is not encrypted.
+
+        Raises:
+            ConfigurationError: the file has no usable value.
+        """
+        if self.credentials_key_file is None:
+            return None
+        if self.credentials_file is None:
+            raise ConfigurationError(
+                "--credentials-key-file decrypts --credentials-file: give both of them"
+            )
+        try:
+            check_private(self.credentials_key_file.expanduser())
+        except BadKeyFile as error:
+            raise ConfigurationError(f"--credentials-key-file: {error}") from None
+        return read_secret_option(self.credentials_key_file, "--credentials-key-file")
+
+    @cached_property
     def profiles(self) -> tuple[Profile, ...] | None:
         """The profiles of --credentials-file.
 
@@ -615,7 +639,7 @@ class ServeOptions:
         if self.credentials_file is None:
             return None
         try:
-            return read_profiles(self.credentials_file.expanduser())
+            return read_profiles(self.credentials_file.expanduser(), self.credentials_secret)
         except BadCredentialsFile as error:
             raise ConfigurationError(f"--credentials-file: {error}") from None
 

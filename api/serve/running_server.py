@@ -178,6 +178,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                     None if policy_dir is None else policy_dir.expanduser(),
                     registry,
                     limits,
+                    secret=options.credentials_secret,
                 )
                 watches += [] if watch is None else [watch]
             await enter(watching(watches))

@@ -304,6 +304,7 @@ def _against(name: str, seconds: float) -> str:
     with TemporaryDirectory() as directory:
         keys = Path(directory) / "keys"
         keys.write_text(_KEYS)
+        keys.chmod(0o600)
         with dynactor(Path(directory) / "data", "--credentials-file", str(keys)) as server:
             asyncio.run(_make_table(server))
             # Warm up, so that the measurement excludes the cost of first requests.

@@ -193,6 +193,7 @@ def test_credentials_are_neither_printed_nor_saved(
 
 def test_a_run_without_required_credentials_says_how_to_set_them(tmp_path: Path):
     keys = tmp_path / "keys"
+    keys.touch(0o600)
     keys.write_text("[load]\naws_access_key_id = AKIDLOAD\naws_secret_access_key = secret\n")
     with running_server("--credentials-file", str(keys)) as server:
         done = short(server.endpoint)

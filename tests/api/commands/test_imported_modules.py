@@ -34,6 +34,7 @@ ADMIN_CLIENT = COMMAND_LINE | {
 }
 ADMIN_CLIENT |= {
     "dynactor.api.admin.change_header",
+    "dynactor.api.admin.secret_file",
     "dynactor.api.commands.reach",
     "dynactor.api.commands.trusted_authorities",
     "dynactor.api.http",
@@ -113,6 +114,10 @@ ROOMS = {
     ),
     ("load", "--endpoint", "http://127.0.0.1:9"): (CLIENT | {"rich"}, {"api", "load"}),
     ("policy", "test", "/nonexistent", "/nonexistent"): (CLIENT, {"api", "model"}),
+    ("encrypt-keys", "/nonexistent", "--credentials-key-file", "/nonexistent"): (
+        CLIENT,
+        {"api", "model"},
+    ),
 }
 # Commands that use DynamoDB's API through aiohttp.
 REQUESTS = [

@@ -23,6 +23,7 @@ PROFILE = "[{}]\naws_access_key_id = {}\naws_secret_access_key = {}\n"
 def write(tmp_path: Path):
     def written(text: str) -> Path:
         path = tmp_path / "credentials"
+        path.touch(0o600)
         path.write_text(text)
         return path
 
@@ -88,6 +89,7 @@ def test_the_file_is_read_once(write):
 
 def test_binary_data_is_reported(tmp_path: Path):
     path = tmp_path / "credentials"
+    path.touch(0o600)
     path.write_bytes(b"\xff\xfe[a]")
     with pytest.raises(BadCredentialsFile, match="can't be read"):
         read_profiles(path)

@@ -160,6 +160,7 @@ def test_a_token_beside_a_key_of_a_profile_is_ignored():
 def test_a_faulty_limit_is_refused(tmp_path: Path, setting: str):
     file = tmp_path / "keys"
     profile = f"[app]\naws_access_key_id = {KEY[0]}\naws_secret_access_key = {KEY[1]}\n"
+    file.touch(0o600)
     file.write_text(f"{profile}requests_per_second = 2.5\nconnections = 7\n")
     (read,) = read_profiles(file)
     assert read.limits == Limits(2.5, None, 7)

@@ -40,6 +40,7 @@ BODY = b'{"Limit":1}'
 @pytest.fixture(scope="module")
 def keys_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("keys") / "credentials"
+    path.touch(0o600)
     path.write_text(KEYS)
     return path
 

@@ -55,6 +55,7 @@ def test_a_contradictory_option_is_refused(options, told: str):
 
 def test_credentials_are_not_checked(tmp_path: Path):
     keys = tmp_path / "keys"
+    keys.touch(0o600)
     keys.write_text("[default]\naws_access_key_id = a\naws_secret_access_key = b\n")
     with pytest.raises(ConfigurationError, match="leave out --credentials-file"):
         with_compatibility(ServeOptions(compat="dynamodb-local", credentials_file=keys))

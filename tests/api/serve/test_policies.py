@@ -32,6 +32,7 @@ def policy_text(action: str) -> str:
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     credentials, policies = tmp_path / "keys", tmp_path / "policies"
+    credentials.touch(0o600)
     credentials.write_text(KEYS)
     policies.mkdir()
     (policies / "readers.json").write_text(policy_text("dynamodb:Get*"))
