@@ -20,11 +20,12 @@
 #   make pages                      generate docs/CONFIGURATION.md from the options
 #   make dist                       build and check the wheel and the sdist in dist/
 #   make load ARGS="--workload get" run a workload against a server, see make load ARGS=--help
+#   make simulate SEEDS=1000        simulate several nodes with faults; SEED=7 repeats one run
 #   make nightly                    run the long tests that find faults
 #
 # `make test` leaves out the long runs: make crash, make crash-store, make crash-cluster,
-# make crash-kafka, make histories, make histories-store, make recoveries. It also leaves out
-# make mutants, make pipelines, make differential, make bench, make compare, make scale.
+# make crash-kafka, make simulate, make histories, make histories-store, make recoveries. It also
+# leaves out make mutants, make pipelines, make differential, make bench, make compare, make scale.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -46,7 +47,7 @@ WORKERS ?= 3
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
+.PHONY: simulate serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -148,6 +149,12 @@ recoveries: $(VENV)/.develops
 		tests/actors/backups/test_past_reads.py \
 		--rounds $(or $(ROUNDS),200) -o faulthandler_timeout=3600 $(ARGS)
 
+# Three to five nodes with the real actors on simulated time, with a fake PostgreSQL and random
+# faults: a run for each seed, from FIRST on. A failed seed prints the command that repeats it.
+simulate: $(VENV)/.develops
+	@$(BIN)/python -m tests.simulation.nodes $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) \
+		$(if $(FIRST),--first $(FIRST)) $(ARGS)
+
 # 50,000 writes during five kills and a minute without the broker, and long outages, ROUNDS times;
 # about 40 minutes for each.
 crash-kafka: $(VENV)/.develops
@@ -173,7 +180,7 @@ pipelines: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.aborted_pipelines $(ARGS)
 
 # Each of them runs even if another fails. The runs in NIGHTLY_JAVA need Java 17 and Maven.
-NIGHTLY ?= crash crash-store crash-cluster histories histories-store mutants pipelines
+NIGHTLY ?= simulate crash crash-store crash-cluster histories histories-store mutants pipelines
 NIGHTLY_JAVA ?= differential crash-kafka
 nightly: $(VENV)/.develops $(VENV)/.loads
 	@failed=; for run in $(NIGHTLY) $(NIGHTLY_JAVA); do $(MAKE) $$run || failed+=" $$run"; done; \

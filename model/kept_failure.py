@@ -40,6 +40,11 @@ class KeptFailure:
         self._failure = error
         return True
 
+    @property
+    def is_failed(self) -> bool:
+        """Whether the block has failed."""
+        return self._failure is not None
+
     def raise_again(self) -> None:
         """Raise the exception of the block, if it failed."""
         if self._failure is not None:

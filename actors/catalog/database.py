@@ -47,6 +47,7 @@ from dynactor.actors.transfers.bulk_operations import CancelBulkOperation, Start
 from dynactor.actors.transfers.table_exports import ExportTable
 from dynactor.actors.transfers.table_imports import ImportTable
 from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
+from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.tables import contributor_insights
 from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
 from dynactor.model.tables.table import (
@@ -475,6 +476,8 @@ async def open_database(
             has_data=loaded.head_bytes is not None or has_other_data,
             copy_messages=settings.copy_messages,
         )
+    # The catalog is read again in the group, which would wrap an error in an ExceptionGroup.
+    kept = KeptFailure()
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         database = Database(
@@ -488,25 +491,40 @@ async def open_database(
         )
         if clock_control is not None:
             supervisor.start(clock_control)
-        await database.actor.adopt(loaded)
-        if settings.is_leader:
-            await database.balances.start()
-        supervisor.start(database.actor)
-        supervisor.keep_in_background(remind, clock, database.actor.keep_streams)
-        supervisor.keep_in_background(remind, clock, database.split_watch.check)
-        if settings.is_leader:
-            supervisor.start(database.balances)
-            supervisor.keep_in_background(remind, clock, database.balances.keep)
-            supervisor.keep_in_background(remind, clock, database.transactions.tokens.trim)
-        try:
-            yield database
-        finally:
-            await supervisor.stop(database.actor)
-            await database.actor.close()
+        with kept:
+            await database.actor.adopt(loaded)
             if settings.is_leader:
-                await supervisor.stop(database.balances)
-                await database.balances.close()
-            if clock_control is not None:
-                await supervisor.stop(clock_control)
-                await clock_control.close()
-            supervisor.cancel_background()
+                await database.balances.start()
+        if kept.is_failed:
+            # The actors that have started would keep the group open.
+            task_group.cancel_scope.cancel()
+        else:
+            async with _started(database, supervisor):
+                yield database
+    kept.raise_again()
+
+
+@asynccontextmanager
+async def _started(database: Database, supervisor: Supervisor) -> AsyncIterator[None]:
+    """Run the database's actors within the context."""
+    clock, clock_control = database.clock, database.clock_control
+    is_leader = database.settings.is_leader
+    supervisor.start(database.actor)
+    supervisor.keep_in_background(remind, clock, database.actor.keep_streams)
+    supervisor.keep_in_background(remind, clock, database.split_watch.check)
+    if is_leader:
+        supervisor.start(database.balances)
+        supervisor.keep_in_background(remind, clock, database.balances.keep)
+        supervisor.keep_in_background(remind, clock, database.transactions.tokens.trim)
+    try:
+        yield
+    finally:
+        await supervisor.stop(database.actor)
+        await database.actor.close()
+        if is_leader:
+            await supervisor.stop(database.balances)
+            await database.balances.close()
+        if clock_control is not None:
+            await supervisor.stop(clock_control)
+            await clock_control.close()
+        supervisor.cancel_background()

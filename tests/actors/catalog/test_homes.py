@@ -15,7 +15,7 @@ from dynactor.model.errors import ResourceInUseException
 from dynactor.model.keys.split_point import middle
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout
-from dynactor.storage.store import Row, Store, View
+from dynactor.storage.store import Closed, Row, Store, View
 from tests.support.databases.backed_up import back_up, wait_available
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.stores.faulty_store import FaultyStore
@@ -152,3 +152,21 @@ async def test_a_table_given_back_during_the_start_of_a_leader_has_its_latest_re
                 assert store.hook is None
                 await leader.change_homes(TakeTables(("Thread",)))
                 assert leader.table("Thread").definition.tags == TAGGED.tags_to_add
+
+
+async def test_a_leader_that_loses_the_store_while_it_starts_raises_the_error_of_the_store():
+    async with memory_store() as inner:
+        store = HookedStore(inner)
+
+        async def lose() -> None:
+            store.refuse_reads(Closed("another server has taken over"))
+
+        async def lose_later() -> None:
+            store.hook = lose
+
+        # The catalog is loaded twice.
+        store.hook = lose_later
+        # An ExceptionGroup would end a node, which otherwise continues without being the leader.
+        with pytest.raises(Closed):
+            async with running_database(store, share=Share()):
+                pass

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextvars import Context, ContextVar, copy_context
 from functools import wraps
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count
 from random import Random
 from typing import Any, Final, ParamSpec, TypeAlias
@@ -39,6 +39,9 @@ class Stuck(Exception):
 
 class SimulatedLoop(asyncio.BaseEventLoop):
     """The event loop; its time starts at 0."""
+
+    # The types of the base class lack it.
+    _stopping: bool
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -90,32 +93,29 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             super().run_forever()
 
     def _run_once(self) -> None:
-        """Run one callback; ``run_forever`` calls this method in a loop."""
-        if not self._ready_queues():
-            if not self._timers:
-                raise Stuck
-            self._now_seconds = max(self._now_seconds, self._timers[0][0])
-        while self._timers and self._timers[0][0] <= self._now_seconds:
-            _, _, node, timer = heappop(self._timers)
-            self._enqueue(node, timer)
-        ready = self._ready_queues()
-        if ready:
-            handle = self._draws.choice(ready).popleft()
+        """Run callbacks until the loop is stopped; ``run_forever`` calls this method."""
+        timers, queues, draw = self._timers, self._queues, self._draws.random
+        while not self._stopping:
+            while timers and (timers[0][3].cancelled() or timers[0][0] <= self._now_seconds):
+                _, _, node, timer = heappop(timers)
+                if not timer.cancelled():
+                    self._enqueue(node, timer)
+            stopped = self.stopped
+            ready = [queue for node, queue in queues.items() if queue and node not in stopped]
+            if not ready:
+                if not timers:
+                    raise Stuck
+                self._now_seconds = max(self._now_seconds, timers[0][0])
+                continue
+            queue = ready[0] if len(ready) == 1 else ready[int(draw() * len(ready))]
+            handle = queue.popleft()
             if not handle.cancelled():
                 handle._run()
 
-    def forget(self, node: int) -> None:
-        """Drop the callbacks and timers of a node that was killed."""
-        self._queues.pop(node, None)
-        self._timers = [timer for timer in self._timers if timer[2] != node]
-        heapify(self._timers)
-
-    def _ready_queues(self) -> list[deque[asyncio.Handle]]:
-        return [
-            queue
-            for node, queue in sorted(self._queues.items())
-            if queue and node not in self.stopped
-        ]
+    def _asyncgen_finalizer_hook(self, generator: AsyncGenerator[Any, Any]) -> None:
+        # The base class calls this loop as if from another thread.
+        if not self.is_closed():
+            self.call_soon(self.create_task, generator.aclose())
 
 
 class _SimulatedFuture(asyncio.Future[Any]):

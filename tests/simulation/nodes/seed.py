@@ -1,0 +1,304 @@
+"""One simulated run: nodes, clients and faults, all determined by a seed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from hashlib import sha256
+from random import Random
+from typing import Any, Final
+from unittest.mock import patch
+
+import anyio
+import structlog
+from anyio._backends import _asyncio as anyio_asyncio
+from msgspec import Struct
+
+from dynactor.actors.partition import partition
+from dynactor.storage import key_layout
+from dynactor.storage.catalog import decode_claim, decode_record
+from dynactor.storage.postgresql.sql import LEADER_SLOT, SLOT_SHIFT
+from dynactor.storage.store import StoreError
+from tests.simulation.nodes.checks import violations
+from tests.simulation.nodes.fake_connections import Network, replacing_connections
+from tests.simulation.nodes.fake_postgresql import Commit, FakePostgresql
+from tests.simulation.nodes.real_nodes import Cluster, running_cluster
+from tests.simulation.nodes.workload import Workload
+from tests.support.environment.simulated_loop import NODE, SimulatedLoop
+
+START_EPOCH_SECONDS: Final = 1_795_175_136.0
+_MOST_SKEW_SECONDS: Final = 0.4
+# The first bytes of the rows of a table that only its home writes.
+_ITEM: Final = key_layout.row_prefix(0)[:1]
+# Log events of faults that no test plays.
+_BUGS: Final = frozenset(
+    (
+        "actor_crashed",
+        "background_work_failed",
+        "request_crashed",
+        "older_log_detected",
+    )
+)
+
+
+class Outcome(Struct, frozen=True):
+    """The result of a run. ``digest`` is that of the trace: equal seeds have equal digests."""
+
+    seed: int
+    violations: list[str]
+    digest: str
+    operations: int
+    acknowledged: int
+    simulated_seconds: float
+    statements: int
+
+
+class Trace:
+    """Everything that a run does, in its order."""
+
+    def __init__(self, *, keeps_lines: bool) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+        self._keeps_lines = keeps_lines
+        self._digest = sha256()
+
+    def add(self, line: str) -> None:
+        """Append a line."""
+        self.count += 1
+        self._digest.update(line.encode())
+        if self._keeps_lines:
+            self.lines.append(line)
+
+    @property
+    def digest(self) -> str:
+        """The digest of all lines."""
+        return self._digest.hexdigest()
+
+
+def run_seed(seed: int, trace: Trace, operations: int | None = None) -> Outcome:
+    """Run a seed in this process, which has to end afterwards: killed nodes are not cleaned up."""
+    loop = SimulatedLoop(seed)
+    run = _Run(seed, loop, trace, operations)
+    loop.set_exception_handler(run.note_failure)
+    asyncio.set_event_loop(loop)
+    with _deterministic(loop, seed, run.skew):
+        try:
+            found = loop.run_until_complete(run.main())
+        except Exception:  # noqa: BLE001 - any failure of a run is reported with its seed
+            found = [traceback.format_exc()]
+    workload = run.workload
+    return Outcome(
+        seed,
+        found,
+        trace.digest,
+        workload.started if workload else 0,
+        workload.acknowledged if workload else 0,
+        loop.time(),
+        trace.count,
+    )
+
+
+@contextmanager
+def _deterministic(loop: SimulatedLoop, seed: int, skew: Callable[[], float]) -> Iterator[None]:
+    """Replace clocks and the machine's randomness within the context."""
+    bytes_of = Random(seed + 1).randbytes
+
+    def now() -> float:
+        return START_EPOCH_SECONDS + loop.time() + skew()
+
+    def running() -> SimulatedLoop:
+        return loop
+
+    with (
+        patch.object(time, "time", now),
+        patch.object(os, "urandom", bytes_of),
+        patch.object(random, "_urandom", bytes_of),
+        patch.object(partition, "perf_counter", loop.time),
+        # Each call of the original asks the operating system for the process's number.
+        patch.object(asyncio, "get_running_loop", running),
+        patch.object(asyncio.events, "get_running_loop", running),
+        patch.object(anyio_asyncio, "get_running_loop", running),
+    ):
+        yield
+
+
+def _is_of_store(error: BaseException) -> bool:
+    """Whether an actor crashed only because the store can't be used."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_of_store, error.exceptions))
+    return isinstance(error, StoreError)
+
+
+class _Run:
+    def __init__(
+        self, seed: int, loop: SimulatedLoop, trace: Trace, operations: int | None
+    ) -> None:
+        self._operations = operations
+        self.workload: Workload | None = None
+        self._seed = seed
+        self._loop = loop
+        self._trace = trace
+        self._draw = Random(seed)
+        self._skews: dict[int, float] = {}
+        self._found: list[str] = []
+        # The names of tables by id, from their records.
+        self._names: dict[int, str] = {}
+
+    def skew(self) -> float:
+        """The error of the clock of the node that runs now."""
+        return self._skews.get(NODE.get(), 0.0)
+
+    def note_failure(self, _: object, context: dict[str, Any]) -> None:
+        """Record an exception that no task has caught."""
+        error = context.get("exception")
+        shown = "".join(traceback.format_exception(error)) if error else ""
+        self._found.append(f"{context['message']}: {shown}")
+
+    async def main(self) -> list[str]:
+        draw = self._draw
+        self._server = FakePostgresql(self._check_commit)
+        network = Network(self._server, Random(draw.random()))
+        network.trace = lambda line: self._trace.add(f"{self._loop.time():.6f} {line}")
+        cluster = self._cluster = Cluster(network, Random(draw.random()), self._seed)
+        network.name_of = cluster.name_of
+        structlog.configure(processors=[self._hear], cache_logger_on_first_use=False)
+        nodes = draw.choice((3, 3, 4, 5))
+        skew_draw = Random(draw.random())
+        self._skews = {
+            queue: (skew_draw.random() - 0.5) * _MOST_SKEW_SECONDS for queue in range(1, 200)
+        }
+        workload = self.workload = Workload(
+            cluster, Random(draw.random()), self._operations or draw.randrange(300, 501)
+        )
+        with replacing_connections(network):
+            with anyio.fail_after(120):
+                async with running_cluster(cluster, nodes):
+                    await workload.prepare()
+            async with asyncio.TaskGroup() as tasks:
+                clients = tasks.create_task(workload.run())
+                faults = tasks.create_task(self._faults(Random(draw.random())))
+                await clients
+                faults.cancel()
+            await self._recover(nodes)
+            return [*self._found, *await violations(cluster, workload)]
+
+    def _hear(self, _: object, level: str, event: MutableMapping[str, Any]) -> str:
+        name = event["event"]
+        error = event.get("exc_info")
+        told = {key: value for key, value in event.items() if key != "exc_info"}
+        self._trace.add(f"{self._loop.time():.6f} {level} {NODE.get()} {told}")
+        if name in _BUGS:
+            failure = sys.exception() if error is True else error
+            if failure is None or not _is_of_store(failure):
+                shown = "".join(traceback.format_exception(failure)) if failure else ""
+                self._found.append(f"{told} {shown}")
+        raise structlog.DropEvent
+
+    # -- faults -------------------------------------------------------------------------------
+
+    async def _faults(self, draw: Random) -> None:
+        """Play faults until the task is canceled."""
+        network, cluster = self._cluster.network, self._cluster
+        network.breaks = draw.choice((0.0, 0.001, 0.01))
+        network.slow = draw.choice((0.0, 0.01, 0.05))
+        if draw.random() < 0.5:
+            pause_draw = Random(draw.random())
+            self._server.pause = lambda: (
+                pause_draw.random() / 2 if pause_draw.random() < 0.05 else 0.0
+            )
+        while True:
+            await anyio.sleep(draw.random() * 3)
+            up = [each.number for each in cluster.up() if not each.is_suspended]
+            if len(up) < 2:
+                continue
+            number = draw.choice(up)
+            fault = draw.choice(("kill", "kill", "leave", "pause", "cut", "store", "machine"))
+            self._trace.add(f"{self._loop.time():.6f} {fault} {number}")
+            seconds = draw.random() * 10
+            await self._play(fault, number, seconds, draw)
+
+    async def _play(self, fault: str, number: int, seconds: float, draw: Random) -> None:
+        cluster, network = self._cluster, self._cluster.network
+        name = f"n{number}"
+        match fault:
+            case "kill" | "machine":
+                cluster.kill(number, is_machine=fault == "machine")
+                self._loop.call_later(seconds, self._restart, number)
+            case "leave":
+                with anyio.move_on_after(30):
+                    await cluster.leave(number)
+                self._loop.call_later(seconds, self._restart, number)
+            case "pause":
+                process = cluster.processes[number]
+                cluster.suspend(number)
+                await anyio.sleep(seconds)
+                if cluster.processes.get(number) is process:
+                    cluster.resume(number)
+            case "cut":
+                other = f"n{draw.choice([each for each in cluster.processes if each != number])}"
+                cluster.cut_off(name, other)
+                await anyio.sleep(seconds)
+                cluster.heal(name, other)
+            case "store":
+                network.cut.setdefault(name, [])
+                await anyio.sleep(seconds)
+                network.heal(name)
+
+    def _restart(self, number: int) -> None:
+        if number not in self._cluster.processes:
+            self._cluster.start(number)
+
+    async def _recover(self, nodes: int) -> None:
+        """End all faults."""
+        cluster, network = self._cluster, self._cluster.network
+        network.breaks = network.slow = 0.0
+        self._server.pause = lambda: 0.0
+        for name in list(network.cut):
+            network.heal(name)
+        for one, other in list(cluster.cuts):
+            cluster.heal(one, other)
+        for process in list(cluster.processes.values()):
+            cluster.resume(process.number)
+            if process.is_leaving:
+                process.stop.set()
+        await anyio.sleep(12)
+        for number in range(1, nodes + 1):
+            self._restart(number)
+        with anyio.move_on_after(60):
+            while len(cluster.up()) < nodes:
+                await anyio.sleep(0.1)
+            return
+        missing = {f"n{number}" for number in range(1, nodes + 1)}
+        missing -= {each.name for each in cluster.up()}
+        self._found.append(f"these nodes are not ready again: {sorted(missing)}")
+
+    # -- homes --------------------------------------------------------------------------------
+
+    def _check_commit(self, commit: Commit) -> None:
+        """Only the home of a table writes its items."""
+        server = self._server
+        ids = {key_layout.owner_of(key)[0] for key in commit.rows if key[:1] == _ITEM}
+        if not ids:
+            return
+        slot = next((each for each, epoch in server.epochs.items() if epoch == commit.epoch), 0)
+        for table_id in ids:
+            name = self._name(table_id)
+            if name is None:
+                continue
+            stored = server.values.get(key_layout.claim(name))
+            home = decode_claim(stored).epoch >> SLOT_SHIFT if stored else LEADER_SLOT
+            if home != slot:
+                self._found.append(f"slot {slot} writes {name}, whose home is slot {home}")
+
+    def _name(self, table_id: int) -> str | None:
+        if table_id not in self._names:
+            for key in self._server.keys_between(*key_layout.TABLE_RECORDS):
+                definition = decode_record(self._server.values[key]).definition
+                self._names[definition.table_id] = definition.name
+        return self._names.get(table_id)
