@@ -186,7 +186,7 @@ class Cluster:
             time_to_live=TimeToLiveSettings(delay_seconds=0.5),
             seed=self._seed * 1000 + process.queue,
         )
-        parts = assembly.NodeParts(protocol, Opening(settings, SystemClock), SessionTokens())
+        parts = assembly.NodeParts(protocol, Opening(settings, SystemClock), SessionTokens(), None)
 
         def opening_share(lost: Callable[[], None]) -> AbstractAsyncContextManager[OpenShare]:
             return assembly._opening_share(options, parts, lost)

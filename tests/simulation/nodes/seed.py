@@ -91,7 +91,7 @@ def run_seed(seed: int, trace: Trace, operations: int | None = None) -> Outcome:
         try:
             found = loop.run_until_complete(run.main())
         except Exception:  # noqa: BLE001 - any failure of a run is reported with its seed
-            found = [traceback.format_exc()]
+            found = [*run.found, traceback.format_exc()]
     workload = run.workload
     return Outcome(
         seed,
@@ -147,6 +147,7 @@ class _Run:
         self._draw = Random(seed)
         self._skews: dict[int, float] = {}
         self._found: list[str] = []
+        self._cluster: Cluster | None = None
         # The names of tables by id, from their records.
         self._names: dict[int, str] = {}
 
@@ -159,6 +160,11 @@ class _Run:
         error = context.get("exception")
         shown = "".join(traceback.format_exception(error)) if error else ""
         self._found.append(f"{context['message']}: {shown}")
+
+    @property
+    def found(self) -> list[str]:
+        """The violations so far."""
+        return [*self._found, *(self._cluster.violations if self._cluster else ())]
 
     async def main(self) -> list[str]:
         draw = self._draw
