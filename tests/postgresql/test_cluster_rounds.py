@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from statistics import quantiles
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -198,49 +199,70 @@ def broker(
         yield None
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test for each fault; without a number of rounds, one for a few faults."""
-    if "fault" in metafunc.fixturenames:
-        is_long = metafunc.config.getoption("--rounds") is not None
-        metafunc.parametrize("fault", SHARES if is_long else [""])
-
-
-async def test_nothing_is_lost(
-    fault: str, rounds: int | None, broker: KafkaBroker | None, request: pytest.FixtureRequest
-) -> None:
-    if rounds is None:
-        postgresql: Postgresql = request.getfixturevalue("postgresql")
-        await run_rounds(postgresql, None, FEW_FAULTS, seed=1)
-        return
-    total = round(rounds * SHARES[fault])
-    times: list[CaughtUp] = []
-    for first in range(0, total, ROUNDS_OF_A_DATABASE):
-        faults = [fault] * min(ROUNDS_OF_A_DATABASE, total - first)
-        with running_pair() as pair:
-            times += await run_rounds(pair, broker, faults, seed=first)
-    if times:
-        tell(f"{fault}, {len(times)} rounds with tables, after the fault by p50, p99, and at most:")
-        for name, column in zip(CaughtUp._fields, zip(*times, strict=True), strict=True):
+@pytest.fixture(scope="module")
+def times() -> Iterator[defaultdict[str, list[CaughtUp]]]:
+    """The times of all rounds by fault, which are printed at the end."""
+    times: defaultdict[str, list[CaughtUp]] = defaultdict(list)
+    yield times
+    for fault, found in times.items():
+        tell(f"After {fault}, {len(found)} rounds with tables, by p50, p99, and at most:")
+        for name, column in zip(CaughtUp._fields, zip(*found, strict=True), strict=True):
             cuts = quantiles((*column, column[0]), n=100, method="inclusive")
             tell(f"  {name} {cuts[49]:.2f} s, {cuts[98]:.2f} s, {max(column):.2f} s")
 
 
+class Plan(NamedTuple):
+    """The faults of one database."""
+
+    seed: int
+    faults: Sequence[str]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Divide the requested rounds over databases; a test runs once for each database."""
+    if "plan" not in metafunc.fixturenames:
+        return
+    requested: int | None = metafunc.config.getoption("--rounds")
+    plans = {"few": Plan(1, FEW_FAULTS)}
+    if requested is not None:
+        plans = {
+            f"{fault} {first + 1}": Plan(first, [fault] * min(ROUNDS_OF_A_DATABASE, total - first))
+            for fault, share in SHARES.items()
+            for total in (round(requested * share),)
+            for first in range(0, total, ROUNDS_OF_A_DATABASE)
+        }
+    metafunc.parametrize("plan", plans.values(), ids=plans.keys())
+
+
+async def test_nothing_is_lost(
+    plan: Plan,
+    broker: KafkaBroker | None,
+    times: defaultdict[str, list[CaughtUp]],
+    request: pytest.FixtureRequest,
+) -> None:
+    if plan.faults is FEW_FAULTS:
+        await run_rounds(request.getfixturevalue("postgresql"), None, plan)
+        return
+    with running_pair() as pair:
+        times[plan.faults[0]] += await run_rounds(pair, broker, plan)
+
+
 async def run_rounds(
-    database: Pair | Postgresql, broker: KafkaBroker | None, faults: Sequence[str], *, seed: int
+    database: Pair | Postgresql, broker: KafkaBroker | None, plan: Plan
 ) -> list[CaughtUp]:
     """Run a cluster on a new database over these faults; return the times that they took."""
     pair = database if isinstance(database, Pair) else None
     url = (database.primary if isinstance(database, Pair) else database).url()
-    draw = Random(seed)
+    draw = Random(plan.seed)
     with running_cluster(
-        url, has_network="cut" in faults, arguments=cluster_options(broker)
+        url, has_network="cut" in plan.faults, arguments=cluster_options(broker)
     ) as cluster:
         busy = BusyCluster(cluster, draw, broker)
         await busy.make()
         run = Rounds(busy, pair, draw)
-        for number, fault in enumerate(faults):
+        for number, fault in enumerate(plan.faults):
             told = await run.round(fault)
-            tell(f"{fault} {seed + number + 1}: {told}")
+            tell(f"{fault} {plan.seed + number + 1}: {told}")
         for number in list(cluster.servers):
             assert cluster.stop(number) == 0
     return run.times
