@@ -24,8 +24,9 @@
 #   make nightly                    run the long tests that find faults
 #
 # `make test` leaves out the long runs: make crash, make crash-store, make crash-cluster,
-# make crash-kafka, make simulate, make histories, make histories-store, make recoveries. It also
-# leaves out make mutants, make pipelines, make differential, make bench, make compare, make scale.
+# make crash-kafka, make simulate, make histories, make histories-store, make histories-cluster.
+# It also leaves out make recoveries, make mutants, make pipelines, make differential, make bench,
+# make compare, make scale.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -47,7 +48,7 @@ WORKERS ?= 3
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: simulate serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
+.PHONY: simulate serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store histories-cluster test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -95,6 +96,12 @@ histories-store: $(VENV)/.stores
 	$(BIN)/python -m pytest tests/history/test_single_items.py tests/history/test_transactions.py \
 		--store postgresql --rounds $(or $(ROUNDS),100) \
 		--numprocesses 4 --dist worksteal -o faulthandler_timeout=3600 $(ARGS)
+
+# Histories of three nodes on PostgreSQL. Half of them meet a killed, suspended, stopped or cut off home.
+histories-cluster: $(VENV)/.stores
+	$(BIN)/python -m pytest tests/postgresql/test_cluster.py -k nothing_is_lost \
+		--rounds $(or $(ROUNDS),200) --numprocesses 2 --dist worksteal \
+		-o faulthandler_timeout=3600 $(ARGS)
 
 # The dashboard and the alert rules of compose/, with the machine's Prometheus or Debian's package.
 test-prometheus: $(VENV)/.develops
@@ -180,7 +187,7 @@ pipelines: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.aborted_pipelines $(ARGS)
 
 # Each of them runs even if another fails. The runs in NIGHTLY_JAVA need Java 17 and Maven.
-NIGHTLY ?= simulate crash crash-store crash-cluster histories histories-store mutants pipelines
+NIGHTLY ?= simulate crash crash-store crash-cluster histories histories-store histories-cluster mutants pipelines
 NIGHTLY_JAVA ?= differential crash-kafka
 nightly: $(VENV)/.develops $(VENV)/.loads
 	@failed=; for run in $(NIGHTLY) $(NIGHTLY_JAVA); do $(MAKE) $$run || failed+=" $$run"; done; \

@@ -1,6 +1,6 @@
 """Three nodes on one PostgreSQL: nothing acknowledged is lost when the home fails or restarts.
 
-``--rounds 20`` runs 20 longer histories, half of them with transactions.
+``--rounds 200`` runs 200 longer histories. Half of them have transactions, and half have faults.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing, redirect_stdout
 from io import StringIO
+from random import Random
 from typing import Final
 
 import pytest
@@ -26,9 +27,9 @@ from tests.support.servers.postgresql import Postgresql
 from tests.support.writers.sdk_writers import sdk_writers
 
 FEW_FAULTS: Final[list[ClusterFault]] = ["kill", "pause"]
-FAULTS: Final[list[ClusterFault]] = ["kill", "pause", "stop"]
+FAULTS: Final[list[ClusterFault]] = ["kill", "pause", "stop", "cut"]
 FEW_OPERATIONS: Final = 400
-MANY_OPERATIONS: Final = 3_000
+MANY_OPERATIONS: Final = 1_500
 FEW_WRITES: Final = 20
 
 
@@ -42,7 +43,9 @@ async def test_nothing_is_lost_when_the_home_fails_and_a_rolling_restart_fails_n
     postgresql: Postgresql, seed: int, rounds: int | None
 ) -> None:
     enough = FEW_OPERATIONS if rounds is None else MANY_OPERATIONS
-    faults = FEW_FAULTS if rounds is None else FAULTS[seed % 3 :] + FAULTS[: seed % 3]
+    faults = FEW_FAULTS
+    if rounds is not None:
+        faults = Random(seed).sample(FAULTS, 2) if seed % 4 < 2 else []
     server = HistoryCluster(postgresql.url(), seed, faults)
     clients: RegisterClients | BankClients
     if seed % 2:
@@ -51,10 +54,12 @@ async def test_nothing_is_lost_when_the_home_fails_and_a_rolling_restart_fails_n
         clients = RegisterClients(server, enough, hot_share=0.25)
     moments = [enough * (number + 1) // (len(faults) + 1) for number in range(len(faults))]
     with server.running():
-        check_admin_ports(server.cluster)
+        if rounds is None:
+            check_admin_ports(server.cluster)
         await clients.run(moments)
         assert "Traceback" not in server.cluster.log, server.cluster.log
-        await asyncio.to_thread(restart_all, server.cluster)
+        if rounds is None:
+            await asyncio.to_thread(restart_all, server.cluster)
     if isinstance(clients, BankClients):
         assert [str(anomaly) for anomaly in history_serial.check(clients.history)] == []
         assert set(clients.totals) == {TOTAL}

@@ -12,8 +12,9 @@ from typing import Literal, TypeAlias
 from tests.support.clients.wire import Connection
 from tests.support.histories.restarting_server import RestartingServer
 from tests.support.servers.cluster import Cluster, running_cluster
+from tests.support.servers.peer_network import Pair
 
-ClusterFault: TypeAlias = Literal["kill", "pause", "stop"]
+ClusterFault: TypeAlias = Literal["kill", "pause", "stop", "cut"]
 
 
 class HistoryCluster(RestartingServer):
@@ -28,6 +29,7 @@ class HistoryCluster(RestartingServer):
         self.draw = Random(seed)
         self._url = store_url
         self._planned = iter(faults)
+        self._has_network = "cut" in faults
         self._turns = count()
         self._cluster: Cluster | None = None
         self._paused: set[int] = set()
@@ -41,7 +43,7 @@ class HistoryCluster(RestartingServer):
     @contextmanager
     def running(self) -> Iterator[None]:
         """Run three nodes, and kill them at the end."""
-        with running_cluster(self._url) as self._cluster:
+        with running_cluster(self._url, has_network=self._has_network) as self._cluster:
             yield
 
     async def connect(self) -> Connection:
@@ -55,6 +57,10 @@ class HistoryCluster(RestartingServer):
         cluster = self.cluster
         home = await asyncio.to_thread(cluster.home)
         fault = next(self._planned)
+        if fault == "cut":
+            await asyncio.to_thread(self._cut_off, home)
+            self.kills += 1
+            return
         match fault:
             case "kill":
                 await asyncio.to_thread(cluster.kill, home)
@@ -72,3 +78,14 @@ class HistoryCluster(RestartingServer):
         else:
             await asyncio.to_thread(cluster.start, home)
         self.kills += 1
+
+    def _cut_off(self, home: int) -> None:
+        """Cut the home off from the others until they are not ready."""
+        cluster, network = self.cluster, self.cluster.network
+        assert network is not None
+        others = [number for number in cluster.servers if number != home]
+        pairs = [Pair((home, other)) for other in others]
+        with network.cut(pairs, is_silent=self.draw.random() < 0.5):
+            while any(cluster.ask(other, "/ready").status == 200 for other in others):
+                continue
+        cluster.home()
