@@ -216,7 +216,9 @@ class Spreader:
         load = sum(map(self._tables.runs, self._tables.table_names()))
         given: dict[int, list[str]] = {}
         count = 0
-        for unit in self._movable_units():
+        # Each second, usually nothing has to move.
+        units = self._movable_units() if load - min(loads.values()) > 1 else ()
+        for unit in units:
             fewest = min(loads, key=lambda share: (loads[share], share))
             if load - loads[fewest] <= len(unit) or count >= _MOST_TABLES_AT_ONCE:
                 continue
@@ -231,11 +233,13 @@ class Spreader:
 
     async def _level(self, loads: Mapping[int, int], load: int) -> None:
         """Recall the smallest group of the node with most tables, if another node has too few."""
+        most = max(loads, key=lambda share: (loads[share], share))
+        fewest = min(load, *loads.values())
+        if loads[most] - fewest <= 1:
+            return
         claims = self._membership.claims
         if any(claim.is_recalled for claim in claims.values()):
             return
-        most = max(loads, key=lambda share: (loads[share], share))
-        fewest = min(load, *loads.values())
         groups = self._tables.table_groups
         units: dict[str, list[str]] = {}
         for name, claim in claims.items():
