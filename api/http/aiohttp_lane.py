@@ -33,7 +33,7 @@ from dynactor.api.http.message import part_of
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request, is_packed
 from dynactor.api.http.server_identity import IDENTITY_PATH, http_url
-from dynactor.api.http.settings import HEADER_BYTES, SERVER_NAME, HttpSettings
+from dynactor.api.http.settings import HEADER_BYTES, NO_PAGE, SERVER_NAME, HttpSettings
 from dynactor.model.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -265,7 +265,10 @@ class FullLane:
 
     def _health(self) -> web.Response:
         body = f"healthy: dynamodb.{self._settings.region}.amazonaws.com ".encode()
-        return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
+        answer = Answer(200, "text/plain", body, next(self._protocol.request_ids))
+        response = _response_of(answer)
+        response.headers.update(NO_PAGE)
+        return response
 
     def _identity(self, host: str) -> web.Response:
         """The server's identity, with the address of the admin listener.

@@ -13,6 +13,11 @@ from dynactor.model.limits import KIB, MIB, REQUEST_BYTES
 
 HEADER_BYTES: Final = 16 * KIB  # <= of a request's line and headers; more gets status 400
 SERVER_NAME: Final = "dynactor"
+# For answers that browsers show: they are no pages.
+NO_PAGE: Final = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 class HttpSettings(Struct, frozen=True):

@@ -14,6 +14,7 @@ import structlog
 from aiohttp import WSMsgType, web
 
 from dynactor.api.http.protocol import Answer, Request
+from dynactor.api.http.settings import NO_PAGE
 from dynactor.api.nodes.frames import (
     LANES,
     LARGE_BYTES,
@@ -68,7 +69,9 @@ class PeerListener:
         """Serve a connection of another node until it ends."""
         lane = request.query.get("lane", "")
         if request.path != PEER_PATH or lane not in LANES:
-            return web.Response(status=HTTPStatus.NOT_FOUND, text="This port is for nodes\n")
+            return web.Response(
+                status=HTTPStatus.NOT_FOUND, text="This port is for nodes\n", headers=NO_PAGE
+            )
         given = request.headers.get("Authorization", "").encode()
         if not compare_digest(given, self._authorization):
             _log.warning(

@@ -101,6 +101,15 @@ async def test_only_tls_1_2_and_1_3_are_spoken():
                 pass
 
 
+async def test_an_answer_that_a_browser_shows_runs_nothing():
+    async with tls_server() as endpoint, tls_connection(endpoint) as connection:
+        connection.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = await connection.answer()
+        assert answer.status == 200
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+
+
 async def test_a_client_without_tls_is_answered_with_a_sentence():
     async with tls_server() as endpoint, raw_connection(endpoint) as connection:
         connection.send(request("Echo"))
