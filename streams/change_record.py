@@ -44,7 +44,8 @@ class ChangeRecord(Struct, frozen=True, gc=False):
 
     ``commit_time_us`` is domain time in microseconds since 1970, which never goes back on a server.
     ``entry_changes`` are the changes of global indexes by index id, if the write has computed them;
-    a record read from disk has none.
+    a record read from disk has none. ``author`` is the access key id of the caller; empty if the
+    server requires no keys, and for changes that no client has requested.
     """
 
     sequence_number: SequenceNumber
@@ -55,6 +56,7 @@ class ChangeRecord(Struct, frozen=True, gc=False):
     new: StoredItem | None
     transaction: TransactionPlace | None = None
     entry_changes: dict[int, tuple[EntryChange, ...]] = {}
+    author: str = ""
 
     @property
     def key(self) -> Item:
@@ -63,7 +65,8 @@ class ChangeRecord(Struct, frozen=True, gc=False):
 
 
 # Format, origin, commit time, version and size of both images, lengths of keys, images and
-# transaction id, ordinal and total. A missing image has size and length 0.
+# transaction id, ordinal and total. A missing image has size and length 0. The author follows the
+# transaction id; versions that do not know it ignore it.
 _LAYOUT: Final = Layout(">BBQQIQIHIIBHH")
 
 
@@ -73,6 +76,7 @@ def encode(record: ChangeRecord) -> bytes:
     old_data = old.data if old else b""
     new_data = new.data if new else b""
     transaction_id = transaction.transaction_id if transaction else b""
+    author = record.author.encode()
     header = _LAYOUT.pack(
         FORMAT,
         record.origin,
@@ -88,7 +92,7 @@ def encode(record: ChangeRecord) -> bytes:
         transaction.ordinal if transaction else 0,
         transaction.total if transaction else 0,
     )
-    return b"".join((header, record.keys, old_data, new_data, transaction_id))
+    return b"".join((header, record.keys, old_data, new_data, transaction_id, author))
 
 
 def stored_bytes(record: ChangeRecord) -> int:
@@ -99,6 +103,7 @@ def stored_bytes(record: ChangeRecord) -> int:
         + (len(record.old.data) if record.old else 0)
         + (len(record.new.data) if record.new else 0)
         + (len(record.transaction.transaction_id) if record.transaction else 0)
+        + len(record.author.encode())
     )
 
 
@@ -133,6 +138,7 @@ def decode(sequence_number: SequenceNumber, value: bytes) -> ChangeRecord:
     new_data = value[at : at + new_length]
     at += new_length
     transaction_id = value[at : at + transaction_length]
+    at += transaction_length
     return ChangeRecord(
         sequence_number,
         commit_time_us,
@@ -141,4 +147,5 @@ def decode(sequence_number: SequenceNumber, value: bytes) -> ChangeRecord:
         StoredItem(old_version, old_size_bytes, old_data) if old_data else None,
         StoredItem(new_version, new_size_bytes, new_data) if new_data else None,
         TransactionPlace(transaction_id, ordinal, total) if transaction_id else None,
+        author=value[at:].decode(),
     )

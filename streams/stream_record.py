@@ -72,6 +72,13 @@ def stream_record(record: ChangeRecord, view_type: StreamViewType, region: str) 
         record.sequence_number.wire().encode(),
         size_bytes,
         view_type.encode(),
-        _SERVICE if record.origin is Origin.TTL else b"",
+        _SERVICE if record.origin is Origin.TTL else _author(record),
     )
     return StreamRecord(_RECORD % parts, size_bytes)
+
+
+def _author(record: ChangeRecord) -> bytes:
+    """A member that AWS does not have: the access key of the caller."""
+    if not record.author:
+        return b""
+    return b',"dynactor":{"AccessKeyId":%b}' % json.encode(record.author)

@@ -23,12 +23,16 @@ class Written(Struct, frozen=True):
 
 
 class WriteItem(Message[Written], frozen=True):
-    """Carry out a write of the item at a position: ``partition_key`` and ``sort_key``, encoded."""
+    """Carry out a write of the item at a position: ``partition_key`` and ``sort_key``, encoded.
+
+    ``author`` is the access key of the caller; see ``ChangeRecord``.
+    """
 
     partition_key: bytes
     sort_key: bytes
     position: bytes
     write: Write
+    author: str = ""
 
 
 class Expired(Struct, frozen=True):

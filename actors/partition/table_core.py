@@ -408,6 +408,7 @@ class TableCore:
             None if change.new is None else change.new.undecoded(),
             transaction,
             self._entry_changes(batch, message, change),
+            message.author,
         )
         batch.records.append(record)
         row_key, row = change_log.row(record)

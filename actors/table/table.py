@@ -20,6 +20,7 @@ from dynactor.actors.partition.messages import Expired, ExpireItems, WriteItem, 
 from dynactor.actors.partition.partition import Partition
 from dynactor.actors.partition.partition_actors import PartitionActors
 from dynactor.actors.partition.table_partition import table_partition
+from dynactor.actors.runtime.caller import CALLER
 from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull, Message, ReplyT
 from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.actors.table.environment import TableEnvironment
@@ -143,7 +144,7 @@ class Table:
         position = partition_key + sort_key
         number = self.partitions.map.number_of(position)
         self.throttle.check_write(number, position)
-        message = WriteItem(partition_key, sort_key, position, write)
+        message = WriteItem(partition_key, sort_key, position, write, CALLER.get())
         return self._put(number, message, size_bytes)
 
     def number_of(self, position: bytes) -> int:

@@ -31,6 +31,7 @@ from dynactor.actors.partition.item_locks import (
     Transact,
     TransactionPart,
 )
+from dynactor.actors.runtime.caller import CALLER
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.replies import PartitionMoved, ignore_result, results, wait_done
 from dynactor.actors.table.table import ItemRead, Table
@@ -85,7 +86,8 @@ def table_action(
     if parts is None:
         parts = keys.encoded_parts(table.definition.key_schema, write.identity)
     partition_key, sort_key = parts
-    action = Action(ordinal, partition_key, sort_key, partition_key + sort_key, write)
+    position = partition_key + sort_key
+    action = Action(ordinal, partition_key, sort_key, position, write, CALLER.get())
     return TableAction(table, action)
 
 

@@ -57,8 +57,12 @@ class AdminClient:
         parameters: dict[str, str] | None = None,
         body: dict[str, Any] | None = None,
         timeout_seconds: float | None = _TIMEOUT_SECONDS,
+        if_missing: AnswerT | None = None,
     ) -> AnswerT:
         """The server's answer, which must start within ``timeout_seconds``; None waits forever.
+
+        ``if_missing`` is the answer for a server that does not have the path, such as an earlier
+        version.
 
         Raises:
             AdminRequestFailed: the server refuses the request.
@@ -68,6 +72,8 @@ class AdminClient:
         if parameters:
             path = f"{path}?{urlencode(parameters)}"
         status, content = self._exchange(method, path, body, timeout_seconds)
+        if status == HTTPStatus.NOT_FOUND and if_missing is not None:
+            return if_missing
         try:
             if status in (HTTPStatus.OK, HTTPStatus.CREATED):
                 return msgspec.json.decode(content, type=answer_type)

@@ -28,6 +28,7 @@ from msgspec import Struct
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.databases import Databases
+from dynactor.actors.runtime.caller import CALLER
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.sender import NO_CLIENT, Client, Connection
@@ -498,6 +499,8 @@ class Protocol:
         if as_of.HEADER in request.headers:
             call = asked.call = as_of.dated(operation, call)
             asked.explanations = {**asked.explanations, **as_of.answer_headers(call)}
+        if access_key_id:
+            return _handle_for(access_key_id, operation, call)
         return operation.handle(call)
 
     def _failure(
@@ -646,6 +649,27 @@ def plain_body(request: Request) -> bytes:
         if named == coding:
             return compression.decompress(request.body, coding)
     raise SerializationException(f"Content-Encoding {named} is not supported")
+
+
+def _handle_for(
+    access_key_id: str, operation: Operation, call: Call[Any]
+) -> bytes | Awaitable[bytes]:
+    """Execute an operation whose changes name the key of the caller."""
+    before = CALLER.set(access_key_id)
+    try:
+        done = operation.handle(call)
+    finally:
+        CALLER.reset(before)
+    return done if isinstance(done, bytes) else _finish_for(access_key_id, done)
+
+
+async def _finish_for(access_key_id: str, work: Awaitable[bytes]) -> bytes:
+    # The task that finishes a request may be another one than the task that started it.
+    before = CALLER.set(access_key_id)
+    try:
+        return await work
+    finally:
+        CALLER.reset(before)
 
 
 def _check_json(body: bytes) -> None:

@@ -72,7 +72,7 @@ class Action(Struct, frozen=True, gc=False):
     """One action of a transaction.
 
     ``ordinal`` is its index in the transaction, from 0. ``position`` is the item's encoded key: the
-    partition key and the sort key.
+    partition key and the sort key. ``author`` is the access key of the caller, or empty.
     """
 
     ordinal: int
@@ -80,6 +80,7 @@ class Action(Struct, frozen=True, gc=False):
     sort_key: bytes
     position: bytes
     write: ActionWrite
+    author: str = ""
 
 
 def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionWrite) -> Change:

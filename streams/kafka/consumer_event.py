@@ -45,6 +45,8 @@ class KafkaEvent(NamedTuple):
     old: StoredItem | None
     new: StoredItem | None
     transaction: TransactionPlace | None = None
+    # The access key of the caller; empty if it is unknown.
+    author: str = ""
 
 
 def of_change(record: ChangeRecord) -> KafkaEvent:
@@ -59,6 +61,7 @@ def of_change(record: ChangeRecord) -> KafkaEvent:
         record.old,
         record.new,
         record.transaction,
+        record.author,
     )
 
 

@@ -199,6 +199,8 @@ class _Writer:
         if event.transaction is not None:
             transaction_id = event.transaction.transaction_id.hex().encode()
             headers += (("transaction-id", transaction_id),)
+        if event.author:
+            headers += (("access-key-id", event.author.encode()),)
         if self._form.cloud_events:
             headers += self._cloud_event(event)
         return headers

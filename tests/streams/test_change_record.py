@@ -28,6 +28,7 @@ changes = st.builds(
     commit_time_us=st.integers(0, 1 << 62),
     origin=st.sampled_from(Origin),
     transaction=st.one_of(st.none(), transactions),
+    author=st.sampled_from(("", "AKIDAPP")),
 )
 
 
@@ -39,6 +40,7 @@ def shown(record: ChangeRecord) -> list[Any]:
         record.origin,
         record.key,
         record.transaction,
+        record.author,
     ]
     return found + [
         image and (image.version, image.size_bytes, image.item)

@@ -25,6 +25,11 @@ def decoded(record: ChangeRecord, view_type: StreamViewType = "NEW_AND_OLD_IMAGE
     return json.decode(stream_record(record, view_type, "eu-west-1").json)
 
 
+def test_a_record_names_the_access_key_of_the_caller():
+    record = change(KEY, OLD, NEW, author="AKIDAPP")
+    assert decoded(record)["dynactor"] == {"AccessKeyId": "AKIDAPP"}
+
+
 def test_a_modification_has_all_members_of_a_stream_record():
     record = change(KEY, OLD, NEW, SequenceNumber(2, 5))
     assert decoded(record) == {

@@ -140,5 +140,5 @@ async def gather(admin: AdminClient, client: Client, wanted: Wanted) -> Facts:
         traffic({}),
         {name: traffic({"index": name}) for name in names},
         sample,
-        admin.ask("GET", ACCESS_PATH, AccessAnswer),
+        admin.ask("GET", ACCESS_PATH, AccessAnswer, if_missing=AccessAnswer()),
     )

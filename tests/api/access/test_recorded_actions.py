@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from random import Random
 
 import pytest
@@ -189,6 +190,10 @@ async def test_risky_policies_are_advised_on():
                 Administered(store.figures, protocol), Access(), admin
             ) as endpoint:
                 client = AdminClient(endpoint)
+                # An earlier version has no such path.
+                ask = partial(client.ask, if_missing=AccessAnswer())
+                missing = await asyncio.to_thread(ask, "GET", "/missing", AccessAnswer)
+                assert missing == AccessAnswer()
                 answer = await asyncio.to_thread(client.ask, "GET", "/access", AccessAnswer)
                 protocol.access_control = AccessControl(callers.registry)
                 enforced = await asyncio.to_thread(client.ask, "GET", "/access", AccessAnswer)

@@ -18,6 +18,7 @@ def change(
     commit_time_us: int = 1_700_000_000_987_654,
     origin: Origin = Origin.USER,
     transaction: TransactionPlace | None = None,
+    author: str = "",
 ) -> ChangeRecord:
     """A change of the item with this key, from the old image to the new one."""
     return ChangeRecord(
@@ -28,4 +29,5 @@ def change(
         None if old is None else StoredItem.of({**key, **old}, number.packed() - 1),
         None if new is None else StoredItem.of({**key, **new}, number.packed()),
         transaction,
+        author=author,
     )
