@@ -33,6 +33,11 @@ def import_key(import_id: str) -> bytes:
     return key_layout.IMPORT + import_id.encode()
 
 
+def bulk_operation_key(operation_id: str) -> bytes:
+    """The key of a bulk operation's record."""
+    return key_layout.BULK_OPERATION + operation_id.encode()
+
+
 def export_row(export: TableExport) -> Row:
     """The row that holds an export's record."""
     return Row(export_key(export.export_id), _encoder.encode(export))
@@ -45,8 +50,7 @@ def import_row(table_import: TableImport) -> Row:
 
 def bulk_operation_row(operation: BulkOperation) -> Row:
     """The row that holds a bulk operation's record."""
-    key = key_layout.BULK_OPERATION + operation.operation_id.encode()
-    return Row(key, _encoder.encode(operation))
+    return Row(bulk_operation_key(operation.operation_id), _encoder.encode(operation))
 
 
 async def load_exports(view: View) -> list[TableExport]:

@@ -193,11 +193,12 @@ class DatabaseActor:
         buckets = Buckets(settings.buckets)
         logs = settings.import_log_directory
         self._imports = TableImports(
+            self._owner,
             environment,
             tables,
-            self._table_changes,
-            buckets,
-            None if logs is None else DirectoryBucket(Path(logs)),
+            table_changes=self._table_changes,
+            buckets=buckets,
+            log_directory=None if logs is None else DirectoryBucket(Path(logs)),
         )
         self._restores = RestorePhases(
             self._owner,
@@ -578,6 +579,8 @@ class DatabaseActor:
                 await self._table_backups.expire(now)
                 used = self._restores.used_rows_ids | self._exports.used_rows_ids
                 await self._table_backups.delete_unused(used)
+                for transfers in (self._exports, self._imports, self._bulk_operations):
+                    await transfers.forget_old()
                 return None
             case SplitPartition():
                 return await self._splits.split(self._tables.settled(message.name), message)

@@ -82,7 +82,10 @@ class BulkOperations:
         self._buckets = buckets
         self._tell = tell
         self._operations: KeptTransfers[BulkOperation] = KeptTransfers(
-            environment.clock, environment.randomness, since=lambda one: one.began_epoch_seconds
+            environment.clock,
+            environment.randomness,
+            key=transfers.bulk_operation_key,
+            since=lambda one: one.began_epoch_seconds if one.is_over else None,
         )
         # The operations of this process whose end is not stored.
         self._running: dict[str, BulkPut] = {}
@@ -96,7 +99,7 @@ class BulkOperations:
 
     @property
     def operations(self) -> list[BulkOperation]:
-        """The operations that began in the last 90 days, the newest first."""
+        """The operations that are in progress or began in the last 90 days, the newest first."""
         return list(map(self._present, self._operations.listed))
 
     def _present(self, found: BulkOperation) -> BulkOperation:
@@ -112,6 +115,14 @@ class BulkOperations:
         for each in stored:
             if not each.is_over and each.operation_id not in self._running:
                 self._tell(0.0, EndBulkOperation(each.operation_id))
+
+    async def forget_old(self) -> None:
+        """Delete the records of operations that are over and began more than 90 days ago.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        await self._operations.forget_old(self._owner)
 
     def uses(self, table: Table) -> bool:
         """Whether an operation that is running writes this table."""

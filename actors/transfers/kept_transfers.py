@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from random import Random
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.runtime.clock import Clock
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.limits import TRANSFER_SECONDS, TRANSFER_TOKEN_SECONDS
@@ -13,6 +15,8 @@ from dynactor.model.transfers.transfer_names import transfer_id
 
 _MILLISECONDS: Final = 1_000
 _SUFFIX_BYTES: Final = 4
+# Maximum number of transfers that one commit deletes.
+_FORGOTTEN: Final = 1_000
 
 
 class Transfer(Protocol):
@@ -31,14 +35,21 @@ class KeptTransfers(Generic[TransferT]):
     """Transfers of one kind, by id. Invariant: every transfer in it is durable.
 
     A transfer is listed for 90 days, and its client token is valid for 8 hours. ``since`` returns
-    the beginning of these periods in epoch seconds, or None before they begin.
+    the beginning of these periods in epoch seconds, or None before they begin. ``key`` returns the
+    key of the record with an id.
     """
 
     def __init__(
-        self, clock: Clock, randomness: Random, since: Callable[[TransferT], float | None]
+        self,
+        clock: Clock,
+        randomness: Random,
+        *,
+        key: Callable[[str], bytes],
+        since: Callable[[TransferT], float | None],
     ) -> None:
         self._clock = clock
         self._randomness = randomness
+        self._key = key
         self._since = since
         self._by_id: dict[str, TransferT] = {}
 
@@ -65,6 +76,21 @@ class KeptTransfers(Generic[TransferT]):
         """The transfers of the last 90 days, the newest first."""
         newest_first = [self._by_id[an_id] for an_id in sorted(self._by_id, reverse=True)]
         return [each for each in newest_first if self._age(each) <= TRANSFER_SECONDS]
+
+    async def forget_old(self, owner: CatalogOwner) -> None:
+        """Delete transfers that are not listed any more, a limited number at a time.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        is_old = (
+            an_id for an_id, each in self._by_id.items() if self._age(each) > TRANSFER_SECONDS
+        )
+        old = list(islice(is_old, _FORGOTTEN))
+        if old:
+            await owner.change(deletes=list(map(self._key, old)))
+            for an_id in old:
+                del self._by_id[an_id]
 
     def with_same_token(self, request: dict[str, Any], conflict: DynamoDBError) -> TransferT | None:
         """The transfer that this request repeats; raises ``conflict`` if the requests differ."""

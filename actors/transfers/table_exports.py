@@ -96,7 +96,10 @@ class TableExports:
             tell=tell,
         )
         self._exports: KeptTransfers[TableExport] = KeptTransfers(
-            environment.clock, environment.randomness, since=lambda one: one.ended_epoch_seconds
+            environment.clock,
+            environment.randomness,
+            key=transfers.export_key,
+            since=lambda one: one.ended_epoch_seconds,
         )
         self._writings: dict[str, PhaseScan[ExportFiles]] = {}
 
@@ -121,6 +124,14 @@ class TableExports:
         self._exports.load((each.export_id, each) for each in stored)
         for export in self._exports:
             await self.machine.resume(_subject(export))
+
+    async def forget_old(self) -> None:
+        """Delete the records of exports that ended more than 90 days ago.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        await self._exports.forget_old(self._owner)
 
     async def begin(self, message: ExportTable) -> TableExport:
         """Start an export of a table; it will contain all writes that were answered before.

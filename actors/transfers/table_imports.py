@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 from msgspec import structs
 
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.runtime.mailbox import Message
@@ -46,12 +47,15 @@ class TableImports:
 
     def __init__(
         self,
+        owner: CatalogOwner,
         environment: TableEnvironment,
         tables: Tables,
+        *,
         table_changes: TableChanges,
         buckets: Buckets,
         log_directory: Bucket | None,
     ) -> None:
+        self._owner = owner
         self._store = environment.store
         self._clock = environment.clock
         self._tables = tables
@@ -59,7 +63,10 @@ class TableImports:
         self._buckets = buckets
         self._log_directory = log_directory
         self._imports: KeptTransfers[TableImport] = KeptTransfers(
-            environment.clock, environment.randomness, since=self._since
+            environment.clock,
+            environment.randomness,
+            key=transfers.import_key,
+            since=self._since,
         )
         # The readers of files of imports in progress.
         self._rows: dict[str, ImportedRows] = {}
@@ -95,6 +102,14 @@ class TableImports:
         """Load the stored imports, before the phases of their tables are resumed."""
         stored = await transfers.load_imports(view)
         self._imports.load((each.import_id, each) for each in stored)
+
+    async def forget_old(self) -> None:
+        """Delete the records of imports that ended more than 90 days ago.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        await self._imports.forget_old(self._owner)
 
     async def begin(self, message: ImportTable) -> TableImport:
         """Create the table, still empty, unless the request is a repetition.

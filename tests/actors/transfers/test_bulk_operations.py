@@ -13,9 +13,10 @@ import pytest
 import zstandard
 from msgspec import json
 
-from dynactor.storage import catalog
+from dynactor.storage import catalog, transfers
 from dynactor.storage.store import Group, StoreError
 from tests.support.databases.databases import HeldStore, SetClock
+from tests.support.databases.recovered import trim
 from tests.support.databases.transferred import (
     KEYS,
     Transfers,
@@ -25,7 +26,7 @@ from tests.support.databases.transferred import (
     transferring,
     unknown_members,
 )
-from tests.support.stores.store import disk_store, memory_store
+from tests.support.stores.store import kept_store, memory_store
 
 INDEXED = {
     "AttributeDefinitions": [
@@ -433,8 +434,15 @@ async def test_operations_are_listed_page_by_page_and_forgotten_after_90_days(
             for operation in ("DescribeBulkOperation", "CancelBulkOperation"):
                 refusal = await call.refused(operation, BulkOperationArn=arn)
                 assert refusal[0] == error
-        clock.step(90 * 24 * 60 * 60)
+        clock.step(90 * 24 * 60 * 60 - 60)
+        actor = call.client.database.actor
+        await trim(call.client.database)
+        assert await transfers.load_bulk_operations(actor._store.latest)
+        clock.step(60)
         assert (await call("ListBulkOperations"))["BulkOperationsSummaryList"] == []
+        await trim(call.client.database)
+        assert await transfers.load_bulk_operations(actor._store.latest) == []
+        assert not list(actor._bulk_operations._operations)
 
 
 class RefusingStore(HeldStore):
@@ -505,12 +513,11 @@ async def test_an_operation_continues_when_the_catalog_is_loaded_again(tmp_path:
         assert len(await call.items("Thread")) == 300
 
 
-@pytest.mark.embedded_store("a database is opened again over its files")
 async def test_a_restart_ends_the_operations_that_were_running(tmp_path: Path) -> None:
     clock = SetClock()
     arns = []
     async with (
-        disk_store(tmp_path / "data") as store,
+        kept_store(tmp_path / "data") as store,
         transferring(tmp_path / "b", store, clock=clock) as call,
     ):
         await call.create()
@@ -520,7 +527,7 @@ async def test_a_restart_ends_the_operations_that_were_running(tmp_path: Path) -
         arns.append(await started(call, MaxWriteRequestUnits=1_024))
         first = (await processed(call, arns[1], 1))["ProcessedItemCount"]
     async with (
-        disk_store(tmp_path / "data") as store,
+        kept_store(tmp_path / "data") as store,
         transferring(tmp_path / "b", store, clock=clock) as call,
     ):
         found = [await call.bulk_ended(arn) for arn in arns]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
+from dynactor.storage import transfers
 from tests.support.databases.databases import SetClock
 from tests.support.databases.recovered import record_times, trim
 from tests.support.databases.transferred import (
@@ -19,7 +20,7 @@ from tests.support.databases.transferred import (
     transferring,
     unknown_members,
 )
-from tests.support.stores.store import disk_store, memory_store
+from tests.support.stores.store import kept_store, memory_store
 
 KEY_OF_FIRST = {name: item(0)[name] for name in ("pk", "n")}
 DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -257,8 +258,15 @@ async def test_exports_are_listed_page_by_page_and_forgotten_after_90_days(tmp_p
         assert unknown_members("ListExports", first) == []
         described = await call("DescribeExport", ExportArn=arns[0])
         assert unknown_members("DescribeExport", described) == []
-        clock.step(90 * 24 * 60 * 60)
+        clock.step(90 * 24 * 60 * 60 - 60)
+        actor = call.client.database.actor
+        await trim(call.client.database)
+        assert await transfers.load_exports(actor._store.latest)
+        clock.step(60)
         assert (await call("ListExports"))["ExportSummaries"] == []
+        await trim(call.client.database)
+        assert await transfers.load_exports(actor._store.latest) == []
+        assert not list(actor._exports._exports)
 
 
 async def test_an_export_is_no_backup_for_clients(tmp_path: Path) -> None:
@@ -268,12 +276,11 @@ async def test_an_export_is_no_backup_for_clients(tmp_path: Path) -> None:
         assert (await call("ListBackups"))["BackupSummaries"] == []
 
 
-@pytest.mark.embedded_store("a database is opened again over its files")
 async def test_an_export_continues_after_a_restart(tmp_path: Path) -> None:
-    async with disk_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
+    async with kept_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
         await call.create(items=5)
         begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
-    async with disk_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
+    async with kept_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
         found = await call.exported(begun["ExportDescription"]["ExportArn"])
         assert found["ExportStatus"] == "COMPLETED"
         assert exported_items(call.directory, found) == await call.items("Thread")

@@ -13,7 +13,9 @@ import pytest
 import zstandard
 from msgspec import json
 
+from dynactor.storage import transfers
 from tests.support.databases.databases import SetClock
+from tests.support.databases.recovered import trim
 from tests.support.databases.transferred import (
     BUCKET,
     KEYS,
@@ -24,7 +26,7 @@ from tests.support.databases.transferred import (
     transferring,
     unknown_members,
 )
-from tests.support.stores.store import disk_store
+from tests.support.stores.store import kept_store
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "NONE": bytes,
@@ -373,13 +375,19 @@ async def test_imports_are_listed_page_by_page_and_forgotten_after_90_days(tmp_p
             "DescribeImport", ImportArn=arn.replace("/import/", "/other_/")
         )
         assert refusal == ("ValidationException", "Invalid ImportArn")
-        clock.step(90 * 24 * 60 * 60)
+        clock.step(90 * 24 * 60 * 60 - 60)
+        actor = call.client.database.actor
+        await trim(call.client.database)
+        assert await transfers.load_imports(actor._store.latest)
+        clock.step(60)
         assert (await call("ListImports"))["ImportSummaryList"] == []
+        await trim(call.client.database)
+        assert await transfers.load_imports(actor._store.latest) == []
+        assert not list(actor._imports._imports)
 
 
-@pytest.mark.embedded_store("a database is opened again over its files")
 async def test_an_import_begins_again_after_a_restart(tmp_path: Path) -> None:
-    async with disk_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
+    async with kept_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
         call.write("in/a", lines(*map(item, range(2_500))))
         begun = await call("ImportTable", **import_request())
         arn = begun["ImportTableDescription"]["ImportArn"]
@@ -388,7 +396,7 @@ async def test_an_import_begins_again_after_a_restart(tmp_path: Path) -> None:
         ]:
             await asyncio.sleep(0)
     call.write("in/a", lines(*map(item, range(2_000, 2_600))))
-    async with disk_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
+    async with kept_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
         found = await call.imported(arn)
         assert counts(found) == (600, 600, 0)
         # No item of the first attempt is left.
