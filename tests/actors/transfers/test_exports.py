@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from hashlib import md5
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 from msgspec import json
 
 from dynactor.storage import transfers
+from dynactor.storage.store import Group, Store
+from tests.support.databases.backed_up import CURSORS
 from tests.support.databases.databases import SetClock
 from tests.support.databases.recovered import record_times, trim
 from tests.support.databases.transferred import (
@@ -20,6 +24,7 @@ from tests.support.databases.transferred import (
     transferring,
     unknown_members,
 )
+from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import kept_store, memory_store
 
 KEY_OF_FIRST = {name: item(0)[name] for name in ("pk", "n")}
@@ -114,13 +119,30 @@ async def test_writes_after_the_answer_are_not_exported(tmp_path: Path) -> None:
         assert exported_items(call.directory, found) == before
 
 
+class WaitingCopies(FaultyStore):
+    """A store where copies of tables wait until ``copy`` is set."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.copy = asyncio.Event()
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        if any(group.head_key[:1] == CURSORS for group in groups):
+            await self.copy.wait()
+        return await super().commit(groups)
+
+
 async def test_changes_recorded_for_an_export_are_deleted_afterwards(tmp_path: Path) -> None:
-    async with memory_store() as store, transferring(tmp_path / "b", store) as call:
+    async with (
+        memory_store() as inner,
+        transferring(tmp_path / "b", store := WaitingCopies(inner)) as call,
+    ):
         await call.create(items=20)
         database = call.client.database
         begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
         await call("PutItem", TableName="Thread", Item=item(99))
         assert await record_times(store, database.table("Thread"))
+        store.copy.set()
         await call.exported(begun["ExportDescription"]["ExportArn"])
         await trim(database)
         assert await record_times(store, database.table("Thread")) == []
