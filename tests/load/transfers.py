@@ -19,10 +19,9 @@ from rich.console import Console
 from tests.load.footprint import call, connections, disk_megabytes, load
 from tests.load.generator import percentile
 from tests.load.index_requests import OpenLoop, Plan, Report
-from tests.load.index_tables import describe, make_table, wait_quiet
+from tests.load.index_tables import make_table, wait_quiet
 from tests.load.items import create_table
 from tests.load.servers import Server, cpu_seconds, directory_on, dynactor, resident_megabytes
-from tests.support.clients.wire import Connection
 from tests.support.servers.server import PROJECT
 
 BUCKET: Final = "transfers"
@@ -59,14 +58,20 @@ class Measured(NamedTuple):
 class Bench:
     """A server with a bucket, whose memory at rest is known."""
 
-    def __init__(
-        self, server: Server, connection: Connection, bucket: Path, options: argparse.Namespace
-    ) -> None:
+    def __init__(self, server: Server, bucket: Path, options: argparse.Namespace) -> None:
         self._server = server
-        self._connection = connection
         self._bucket = bucket
         self._options = options
         self._at_rest_megabytes = resident_megabytes(server.pid)
+
+    async def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        # The server closes a connection that is idle during a long transfer.
+        async with connections(self._server, 1) as (connection,):
+            return await call(connection, operation, request)
+
+    async def _make(self, name: str) -> None:
+        async with connections(self._server, 1) as (connection,):
+            await make_table(connection, name, 0)
 
     def _plan(self) -> Plan:
         server, options = self._server, self._options
@@ -142,12 +147,12 @@ class Bench:
         return measured
 
     async def _write(self) -> None:
-        await make_table(self._connection, "written", 0)
+        await self._make("written")
         await load(self._server, "written", self._options.items, connection_count=_WRITERS)
 
     async def _export(self) -> None:
         request = {"TableArn": "written", "S3Bucket": BUCKET}
-        begun = await call(self._connection, "ExportTableToPointInTime", request)
+        begun = await self._call("ExportTableToPointInTime", request)
         arn = {"ExportArn": begun["ExportDescription"]["ExportArn"]}
         found = await self._ended("DescribeExport", arn, "ExportDescription", "ExportStatus")
         assert found["ItemCount"] == self._options.items, found
@@ -160,7 +165,7 @@ class Bench:
             "InputCompressionType": "GZIP",
             "TableCreationParameters": definition,
         }
-        begun = await call(self._connection, "ImportTable", request)
+        begun = await self._call("ImportTable", request)
         arn = {"ImportArn": begun["ImportTableDescription"]["ImportArn"]}
         found = await self._ended("DescribeImport", arn, "ImportTableDescription", "ImportStatus")
         assert found["ImportedItemCount"] == self._options.items, found
@@ -169,14 +174,14 @@ class Bench:
         self, operation: str, request: dict[str, Any], member: str, status: str
     ) -> dict[str, Any]:
         while True:
-            found: dict[str, Any] = (await call(self._connection, operation, request))[member]
+            found: dict[str, Any] = (await self._call(operation, request))[member]
             if found[status] == "COMPLETED":
                 return found
             assert found[status] == "IN_PROGRESS", found
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _copy(self) -> None:
-        await make_table(self._connection, "copied", 0)
+        await self._make("copied")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "dynactor", "import", str(self._bucket), "--table", "copied"),
             *("--endpoint", f"http://{self._server.host}:{self._server.port}"),
@@ -192,22 +197,21 @@ class Bench:
                 process.kill()
 
     async def _drop(self, name: str) -> None:
-        assert (await describe(self._connection, name))["TableStatus"] == "ACTIVE"
-        await call(self._connection, "DeleteTable", {"TableName": name})
+        await self._call("DeleteTable", {"TableName": name})
 
 
 async def run(server: Server, bucket: Path, options: argparse.Namespace) -> None:
     """Measure all rounds, and print the medians."""
     async with connections(server, 1) as (connection,):
         await make_table(connection, PROBED, 0)
-        await load(server, PROBED, _PROBED_ITEMS)
-        await wait_quiet(server)
-        bench = Bench(server, connection, bucket, options)
-        alone = await bench.alone()
-        rounds = []
-        for number in range(options.rounds):
-            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-            rounds.append(await bench.round())
+    await load(server, PROBED, _PROBED_ITEMS)
+    await wait_quiet(server)
+    bench = Bench(server, bucket, options)
+    alone = await bench.alone()
+    rounds = []
+    for number in range(options.rounds):
+        print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+        rounds.append(await bench.round())
     _print(alone, [list(same) for same in zip(*rounds, strict=True)])
 
 
