@@ -2,7 +2,8 @@
 
 A token is a row that is committed with its transaction, and is valid for ten minutes of domain
 time. Rows are grouped by the ten minutes of their creation. A lookup reads the present and the
-previous group, and older groups are deleted whole.
+previous group, and older groups are deleted whole. It also reads the next group, because the clock
+of the node that wrote the row may be ahead of this node's clock.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MISMATCH: Final = (
     "idempotency window"
 )
 
-_NONE: Final = [None, None]
+_NONE: Final = [None] * 3
 
 _log = structlog.get_logger("actors")
 
@@ -98,7 +99,8 @@ class ClientTokens:
     async def _looked_up(self, token: str, digest: bytes) -> Claim:
         now = self._clock.now_epoch_seconds()
         period = _period(now)
-        rows = [key_layout.client_token(at, self._account_id, token) for at in (period, period - 1)]
+        periods = (period, period - 1, period + 1)
+        rows = [key_layout.client_token(at, self._account_id, token) for at in periods]
         try:
             # Nearly every token is new. The view ``latest`` has all durable rows, and is much
             # faster for a missing row, because it needs no exception.

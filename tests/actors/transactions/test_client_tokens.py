@@ -24,7 +24,7 @@ from dynactor.model.expressions.update import parse_update
 from dynactor.model.writes.write import Update
 from dynactor.storage import key_layout
 from dynactor.storage.rocks.store import open_rocks
-from dynactor.storage.store import Store
+from dynactor.storage.store import Group, Store
 from tests.support.databases.databases import (
     HeldStore,
     SetClock,
@@ -218,6 +218,16 @@ def is_token(key: bytes) -> bool:
 
 
 @pytest.mark.embedded_store("PostgreSQL deletes expired tokens a moment later")
+async def test_a_token_of_a_node_with_a_faster_clock_is_known_to_the_next_node() -> None:
+    border = 3_000_000 * TEN_MINUTES
+    async with memory_store() as store:
+        before = ClientTokens(store, SetClock(border + 0.1), "000000000000")
+        claim = await before.claim(TOKEN, CONTENT)
+        await (await store.commit([Group(b"head", None, b"1", puts=[claim.row])]))
+        after = ClientTokens(store, SetClock(border - 0.1), "000000000000")
+        assert (await after.claim(TOKEN, CONTENT)).is_repeated
+
+
 async def test_expired_tokens_are_deleted() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, Final
 
 import anyio
 
 from dynactor.api.nodes.home_link import AnswerLost
 from tests.simulation.nodes.real_nodes import Cluster
+from tests.simulation.nodes.table_maker import Backup
 from tests.simulation.nodes.workload import TABLES, Workload
 from tests.support.clients.wire import Answer
 from tests.support.histories import history, history_serial
 from tests.support.histories.history import Item
 from tests.support.histories.history_bank_requests import get, value_of
+from tests.support.histories.history_serial import Value
 from tests.support.streams.stream_walk import Ledger, stream_violations, walk
 
 _PAGE: Final = 1_000
@@ -65,6 +68,27 @@ async def _items(workload: Workload) -> list[str]:
     found += [f"registers: {each}" for each in history.check(workload.registers)]
     for table in TABLES:
         found += await _table(workload, table)
+    for backup in workload.restored:
+        found += _restored(workload, backup, reads)
+    return found
+
+
+def _restored(workload: Workload, backup: Backup, last: Mapping[str, Value]) -> list[str]:
+    """A restored table has a state of all its items at one moment."""
+    found = []
+    for pk, value in backup.items.items():
+        if last[pk].names[: len(value.names)] != value.names:
+            found.append(f"{pk} was restored as {value}, and is {last[pk]}")
+        if not backup.before[pk].issubset(value.names):
+            lost = backup.before[pk].difference(value.names)
+            found.append(f"{pk} was restored without {sorted(lost)}")
+    for transaction in workload.accounts.transactions:
+        of_table = transaction.writes.keys() & backup.before.keys()
+        there = {pk for pk in of_table if transaction.name in backup.items[pk].names}
+        if there and there != of_table:
+            found.append(f"{transaction.name} was restored only in {sorted(there)}")
+    if backup.items.keys() != backup.before.keys():
+        found.append(f"accounts of {backup.table} were not restored")
     return found
 
 

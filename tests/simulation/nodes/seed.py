@@ -29,11 +29,16 @@ from tests.simulation.nodes.checks import violations
 from tests.simulation.nodes.fake_connections import Network, replacing_connections
 from tests.simulation.nodes.fake_postgresql import Commit, FakePostgresql
 from tests.simulation.nodes.real_nodes import Cluster, running_cluster
-from tests.simulation.nodes.workload import Workload
+from tests.simulation.nodes.splitting import split_partitions
+from tests.simulation.nodes.table_maker import TableMaker, restore_accounts
+from tests.simulation.nodes.workload import PASSING, Workload
 from tests.support.environment.simulated_loop import NODE, SimulatedLoop
 
-START_EPOCH_SECONDS: Final = 1_795_175_136.0
-_MOST_SKEW_SECONDS: Final = 0.4
+# Client tokens are grouped by ten minutes, and a group ends soon after the start.
+_START_EPOCH_SECONDS: Final = 2_991_959 * 600.0
+_MOST_EARLY_SECONDS: Final = 60.0
+# PostgreSQL's clock is right, and a node whose clock differs by more than a second does not join.
+_MOST_SKEW_SECONDS: Final = 0.9
 # The first bytes of the rows of a table that only its home writes.
 _ITEM: Final = key_layout.row_prefix(0)[:1]
 # Log events of faults that no test plays.
@@ -108,9 +113,10 @@ def run_seed(seed: int, trace: Trace, operations: int | None = None) -> Outcome:
 def _deterministic(loop: SimulatedLoop, seed: int, skew: Callable[[], float]) -> Iterator[None]:
     """Replace clocks and the machine's randomness within the context."""
     bytes_of = Random(seed + 1).randbytes
+    start = _START_EPOCH_SECONDS - Random(seed + 2).random() * _MOST_EARLY_SECONDS
 
     def now() -> float:
-        return START_EPOCH_SECONDS + loop.time() + skew()
+        return start + loop.time() + skew()
 
     def running() -> SimulatedLoop:
         return loop
@@ -177,7 +183,7 @@ class _Run:
         nodes = draw.choice((3, 3, 4, 5))
         skew_draw = Random(draw.random())
         self._skews = {
-            queue: (skew_draw.random() - 0.5) * _MOST_SKEW_SECONDS for queue in range(1, 200)
+            queue: (2 * skew_draw.random() - 1) * _MOST_SKEW_SECONDS for queue in range(1, 200)
         }
         workload = self.workload = Workload(
             cluster, Random(draw.random()), self._operations or draw.randrange(300, 501)
@@ -189,7 +195,20 @@ class _Run:
             async with asyncio.TaskGroup() as tasks:
                 clients = tasks.create_task(workload.run())
                 faults = tasks.create_task(self._faults(Random(draw.random())))
+                makers = [
+                    tasks.create_task(TableMaker(workload, name, Random(draw.random())).run())
+                    for name in PASSING
+                    if draw.random() < 0.5
+                ]
+                if draw.random() < 0.3:
+                    restoring = restore_accounts(workload, Random(draw.random()))
+                    makers.append(tasks.create_task(restoring))
+                if draw.random() < 0.5:
+                    splitting = split_partitions(cluster, workload, Random(draw.random()))
+                    makers.append(tasks.create_task(splitting))
                 await clients
+                for maker in makers:
+                    await maker
                 faults.cancel()
             await self._recover(nodes)
             return [*self._found, *await violations(cluster, workload)]

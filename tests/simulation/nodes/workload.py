@@ -78,6 +78,8 @@ class Workload:
         self.violations: list[str] = []
         # By table: the keys of items with an expiry time, and that time.
         self.expiring: dict[tuple[str, str], float] = {}
+        # The restored tables, with the writes that they must have.
+        self.restored: list[Any] = []
         self.operations = operations
         self._cluster = cluster
         self._draw = draw
@@ -131,9 +133,14 @@ class Workload:
             item = item_of(place, Value()) | {"group": {"S": "accounts"}}
             await self.must("PutItem", {"TableName": place.table, "Item": item})
 
-    async def wait_active(self, table: str) -> None:
+    @property
+    def is_enough(self) -> bool:
+        """Whether all requests have been started."""
+        return self.started >= self.operations
+
+    async def wait_active(self, table: str, seconds: float = 60) -> None:
         """Wait until a table is active."""
-        with anyio.fail_after(60):
+        with anyio.fail_after(seconds):
             while True:
                 body = await self.must("DescribeTable", {"TableName": table})
                 if body["Table"]["TableStatus"] == "ACTIVE":
@@ -169,7 +176,7 @@ class _Client:
             self._transact_get,
             self._expire,
         )
-        while workload.started < workload.operations:
+        while not workload.is_enough:
             workload.started += 1
             (step,) = self._draw.choices(steps, (15, 40, 15, 20, 10, 4))
             await step()
