@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 import msgspec
+from aiohttp import WSMessage, WSMsgType
 from msgspec import Struct
 
 from dynactor.api.access.sender import NO_CLIENT, Client
@@ -135,6 +137,17 @@ def answer_frame(number: int, answer: Answer) -> AnswerFrame:
         answer.content_encoding,
         dict(answer.explanations),
     )
+
+
+async def received(socket: AsyncIterable[WSMessage]) -> AsyncIterator[bytes]:
+    """The messages of a connection until it ends, in whatever way."""
+    # aiohttp answers a ping while it reads, which fails if the connection has just been closed. A
+    # node that was suspended finds such pings when it resumes.
+    with suppress(OSError):
+        async for message in socket:
+            if message.type is not WSMsgType.BINARY:
+                return
+            yield message.data
 
 
 class Socket(Protocol):

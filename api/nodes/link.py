@@ -15,7 +15,6 @@ from aiohttp import (
     ClientError,
     ClientSession,
     ClientTimeout,
-    WSMsgType,
     WSServerHandshakeError,
 )
 
@@ -28,6 +27,7 @@ from dynactor.api.nodes.frames import (
     Outbox,
     RequestFrame,
     decode_answers,
+    received,
     request_frame,
 )
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
@@ -145,10 +145,8 @@ class Link(HomeLink):
             scope.cancel()
 
     async def _receive(self, socket: Any, scope: anyio.CancelScope) -> None:
-        async for message in socket:
-            if message.type is not WSMsgType.BINARY:
-                break
-            for frame in decode_answers(message.data):
+        async for data in received(socket):
+            for frame in decode_answers(data):
                 asked = self._asked.get(frame.number)
                 if asked is None or asked.answer.done():
                     continue

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import anyio
 import structlog
-from aiohttp import WSMsgType, web
+from aiohttp import web
 
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.http.settings import NO_PAGE
@@ -23,6 +23,7 @@ from dynactor.api.nodes.frames import (
     Outbox,
     answer_frame,
     decode_requests,
+    received,
 )
 from dynactor.api.tls.acceptor import accepting_tls
 from dynactor.api.tls.certificate import ServerCertificate
@@ -96,10 +97,8 @@ class PeerListener:
         try:
             # Requests in flight are finished, although nobody gets their answers any more.
             async with anyio.create_task_group() as group, _sending(outbox, messages):
-                async for message in messages:
-                    if message.type is not WSMsgType.BINARY:
-                        break
-                    for frame in decode_requests(message.data):
+                async for data in received(messages):
+                    for frame in decode_requests(data):
                         done = self._answering(frame.request)
                         if done is None:
                             pair.put(self._refusal(frame.number), lane)

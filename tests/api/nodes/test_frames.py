@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
+from aiohttp import ClientConnectionResetError, WSMessage, WSMsgType
 from msgspec import structs
 
 from dynactor.api.access.sender import Client
@@ -12,6 +15,7 @@ from dynactor.api.nodes.frames import (
     decode_answers,
     decode_requests,
     encode,
+    received,
     request_frame,
 )
 
@@ -53,3 +57,11 @@ def test_a_frame_of_an_earlier_version_has_fewer_parts() -> None:
     earlier = structs.astuple(request_frame(7, REQUEST))[:-2]
     (arrived,) = decode_requests(encode([earlier]))
     assert arrived.request == structs.replace(REQUEST, client=Client(), is_signed_in=False)
+
+
+async def test_a_ping_that_can_not_be_answered_ends_a_connection_like_its_close() -> None:
+    async def socket() -> AsyncIterator[WSMessage]:
+        yield WSMessage(WSMsgType.BINARY, b"1", "")
+        raise ClientConnectionResetError("Cannot write to closing transport")
+
+    assert [data async for data in received(socket())] == [b"1"]
