@@ -26,6 +26,14 @@ def focus(page: Page, name: str) -> None:
     pytest.fail(f"Tab does not reach {name}")
 
 
+def open_view(page: Page, name: str) -> None:
+    focus(page, "songs")
+    page.keyboard.press("Enter")
+    page.get_by_role("status").wait_for()
+    focus(page, name)
+    page.keyboard.press("Enter")
+
+
 def find_items(page: Page) -> None:
     focus(page, "songs")
     page.keyboard.press("Enter")
@@ -52,16 +60,43 @@ def open_an_item_and_return(page: Page) -> None:
 
 
 def see_the_cost_of_an_index(page: Page) -> None:
-    focus(page, "songs")
-    page.keyboard.press("Enter")
-    page.get_by_role("status").wait_for()
-    focus(page, "Index cost")
-    page.keyboard.press("Enter")
+    open_view(page, "Index cost")
     page.get_by_role("button", name="Compute the cost").wait_for()
     focus(page, "Partition key")
     page.keyboard.type("label")
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="Forecast")).to_contain_text("write units")
+
+
+def see_whether_an_index_is_ready(page: Page) -> None:
+    open_view(page, "Live")
+    index = page.get_by_role("region", name="Index by-label", exact=True)
+    expect(index).to_contain_text("up to date with the table")
+
+
+def see_who_changed_an_item(page: Page) -> None:
+    open_view(page, "Stream")
+    focus(page, "Text in key or item")
+    page.keyboard.type("björk")
+    expect(page.get_by_role("listitem").first).to_contain_text("inserted")
+    expect(page.get_by_role("listitem").first).to_contain_text("by a user")
+    focus(page, page.locator("summary").first.inner_text().strip())
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("listitem").first.get_by_role("row").first).to_be_visible()
+
+
+def query_an_index(page: Page) -> None:
+    focus(page, "songs")
+    page.keyboard.press("Enter")
+    page.get_by_role("status").wait_for()
+    focus(page, "Scan")
+    page.keyboard.press("ArrowLeft")
+    focus(page, "From")
+    page.keyboard.press("ArrowDown")
+    focus(page, "label =")
+    page.keyboard.type("OLI")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("items of")
 
 
 def step_the_clock(page: Page) -> None:
@@ -77,7 +112,10 @@ def step_the_clock(page: Page) -> None:
 
 TASKS: list[Callable[[Page], None]] = [
     open_an_item_and_return,
+    query_an_index,
     see_the_cost_of_an_index,
+    see_whether_an_index_is_ready,
+    see_who_changed_an_item,
     step_the_clock,
 ]
 
