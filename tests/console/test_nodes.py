@@ -18,13 +18,14 @@ def node(name: str, **others: Any) -> dict[str, Any]:
         "is_home": False,
         "is_leaving": False,
         "missed_beats": 0,
+        "tables": 0,
         **others,
     }
 
 
 def test_nodes_are_shown_with_their_states(narrow_console: Console):
     page = narrow_console.page
-    members = [node("a", is_home=True), node("b", missed_beats=1), node("c")]
+    members = [node("a", is_home=True), node("b", missed_beats=1), node("c", tables=2)]
     state = {"node": "a", "home": "a", "epoch": 4, "members": members}
 
     def with_nodes(route: Route) -> None:
@@ -38,6 +39,8 @@ def test_nodes_are_shown_with_their_states(narrow_console: Console):
     expect(page.get_by_role("status")).to_contain_text("a is the leader")
     expect(page.get_by_role("row", name="a OK leader")).to_be_visible()
     expect(page.get_by_role("row", name="b OK")).to_be_visible()
+    expect(page.get_by_role("row", name="a OK")).to_contain_text("all other tables")
+    expect(page.get_by_role("row", name="c OK")).to_contain_text("2 tables")
     members[1:] = [node("b", missed_beats=3), node("c", is_leaving=True)]
     expect(page.get_by_role("row", name="b problem")).to_contain_text("missed 3 beats")
     expect(page.get_by_role("row", name="c leaving")).to_be_visible()

@@ -8,7 +8,7 @@ import { Badge, DataTable, Problem, useLoaded, useRepeated } from "./ui.js";
 /**
  * @typedef {{
  *   name: string, address: string, version: string, is_home: boolean, is_leaving: boolean,
- *   missed_beats: number,
+ *   missed_beats: number, tables: number,
  * }} Member
  */
 
@@ -31,13 +31,14 @@ export function Nodes() {
       </p>
       <${DataTable}
         label="Table of the nodes"
-        columns=${["Node", "State", "Address for other nodes", "Version"]}
+        columns=${["Node", "State", "Home of", "Address for other nodes", "Version"]}
       >
         ${members.map(
           (member) =>
             html`<tr key=${member.name}>
               <th scope="row">${member.name}</th>
               <td><${State} member=${member} /></td>
+              <td>${member.is_home ? "all other tables" : plural(member.tables, "table")}</td>
               <td><code>${member.address}</code></td>
               <td>${member.version}</td>
             </tr>`,
