@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from anyio import fail_after
+from anyio.lowlevel import checkpoint
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.streams import StreamSettings
@@ -135,6 +136,9 @@ async def test_a_stopped_mirror_continues_from_its_state(tmp_path: Path):
 
         async def stop(operation: str) -> None:
             if operation == "BatchWriteItem" and pair.copy.calls.count(operation) == 2:
+                # Batches are sent concurrently, and the first one must be written.
+                while not await pair.copy.items("copy"):
+                    await checkpoint()
                 raise Stopped
 
         pair.copy.before = stop
