@@ -1,4 +1,4 @@
-"""Accepts TLS connections. Handshakes are bounded in time and number.
+"""Accepts TLS connections. Handshakes are bounded in time, in number, and in each turn of the loop.
 
 The acceptor looks at the first byte of a connection before the handshake. So a client that speaks
 HTTP gets an answer in HTTP with the reason, and a client that sends nothing costs only a socket.
@@ -17,6 +17,7 @@ import structlog
 from anyio import CancelScope
 from anyio.abc import TaskGroup
 
+from dynactor.api.http.pipelining import Turns
 from dynactor.api.tls.certificate import ServerCertificate
 from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.limits import KIB
@@ -77,6 +78,9 @@ class _Acceptor:
         self._certificate = certificate
         self._most_handshakes = most_handshakes
         self._group = group
+        # A handshake costs as much processor time as 40 requests. One begins in each turn of the
+        # event loop, so a flood of handshakes delays requests little.
+        self._turns = Turns()
         # The unfinished handshakes, the oldest first.
         self._handshakes: dict[CancelScope, None] = {}
 
@@ -126,6 +130,7 @@ class _Acceptor:
                 connection.recv(_READ_BYTES)
                 await loop.sock_sendall(connection, _HTTP_ANSWER)
             return False
+        await self._turns.wait()
         await loop.connect_accepted_socket(
             self._factory,
             connection,

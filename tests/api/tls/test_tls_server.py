@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from time import monotonic
 from urllib.parse import urlsplit
@@ -19,11 +20,12 @@ from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen, serving
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.tls import acceptor
+from dynactor.api.tls.acceptor import accepting_tls
 from dynactor.api.tls.self_signed import self_signed_certificate
 from tests.api.serve.test_service import hangups
 from tests.support.clients.raw_http import TO_FULL_LANE, RawConnection, raw_connection, request
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE
-from tests.support.environment.stepped_time import on_stepped_time, pass_seconds
+from tests.support.environment.stepped_time import on_stepped_time, pass_seconds, settle
 from tests.support.servers.certificates import certificate_for_tests, trusting
 from tests.support.servers.server import running_server
 
@@ -144,6 +146,40 @@ async def test_the_oldest_unfinished_handshake_makes_way_for_new_ones(
             assert await silent[0].is_closed()
         async with tls_connection(endpoint) as connection:
             assert (await connection.ask("Echo")).status == 200
+
+
+async def test_one_handshake_begins_in_each_turn_of_the_event_loop():
+    count, turn, begun = 8, 0, list[int]()
+    loop = asyncio.get_running_loop()
+
+    def next_turn() -> None:
+        nonlocal turn
+        turn += 1
+        if len(begun) < count:
+            loop.call_soon(next_turn)
+
+    def protocol() -> asyncio.Protocol:
+        begun.append(turn)
+        return asyncio.Protocol()
+
+    with listen("127.0.0.1", 0) as listener, ExitStack() as stack:
+        async with (
+            accepting_tls(listener, protocol, certificate_for_tests().server),
+            asyncio.timeout(DEADLINE_SECONDS),
+        ):
+            address = listener.getsockname()
+            clients = [
+                stack.enter_context(closing(socket.create_connection(address)))
+                for _ in range(count)
+            ]
+            # The server waits for the first byte of each connection.
+            await settle()
+            for client in clients:
+                client.send(b"\x16\x03\x01")
+            next_turn()
+            while len(begun) < count:
+                await asyncio.sleep(0)
+    assert len(set(begun)) == count
 
 
 async def test_unfinished_handshakes_count_as_connections():

@@ -8,6 +8,7 @@ chunked answers.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -67,14 +68,15 @@ class Connection(asyncio.Protocol):
         self._closed = asyncio.get_running_loop().create_future()
 
     @classmethod
-    async def open(cls, host: str, port: int) -> Connection:
-        """Connect.
+    async def open(cls, host: str, port: int, tls: ssl.SSLContext | None = None) -> Connection:
+        """Connect, by TLS with a context.
 
         Raises:
             ConnectionLost: there is no listener.
         """
         try:
-            _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
+            loop = asyncio.get_running_loop()
+            _, connection = await loop.create_connection(cls, host, port, ssl=tls)
         except OSError as error:
             raise ConnectionLost(str(error)) from error
         return connection

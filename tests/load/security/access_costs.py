@@ -1,4 +1,4 @@
-"""Measures the cost of policies for one request: python -m tests.load.access_costs.
+"""Measures the cost of policies for one request: python -m tests.load.security.access_costs.
 
 The policy has ten statements, with leading keys, attributes and a denial.
 """

@@ -1,8 +1,9 @@
-"""Latencies during attacks without a valid key: ``python -m tests.load.attacks --help``.
+"""Latencies during attacks without a valid key: ``python -m tests.load.security.attacks --help``.
 
 In each attack, another process opens many connections that all abuse HTTP in the same way. None of
 their requests has a valid signature. Meanwhile clients with a key put and get small items, and put
-large items. Their latencies and the server's memory are printed.
+large items. Their latencies and the server's memory are printed. With ``--tls``, all connections
+use TLS, except those that attack handshakes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import asyncio
 import gzip
 import multiprocessing
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -23,6 +25,7 @@ from typing import Final, NamedTuple
 from dynactor.api.http.signature import AccessKey, authorization
 from tests.load.servers import Server, dynactor, resident_megabytes
 from tests.support.clients.wire import Connection, encode
+from tests.support.servers.certificates import trusting
 
 _KEY: Final = AccessKey("AKIDAPP", "a-secret")
 _KEYS: Final = f"[app]\naws_access_key_id = {_KEY[0]}\naws_secret_access_key = {_KEY[1]}\n"
@@ -70,6 +73,11 @@ class Attacker(NamedTuple):
             if pause_seconds:
                 await asyncio.sleep(pause_seconds)
 
+    def end_sending(self) -> None:
+        """Send no more; over TLS the connection can't be closed in one direction."""
+        if self.writer.can_write_eof():
+            self.writer.write_eof()
+
     async def send_body(self, size_bytes: int, pause_seconds: float = 0.0) -> None:
         pieces = [_PIECE] * (size_bytes // len(_PIECE))
         await self.send(*pieces, pause_seconds=pause_seconds)
@@ -102,13 +110,13 @@ async def _zipped(attacker: Attacker) -> None:
 async def _half_closed(attacker: Attacker) -> None:
     await attacker.send(attacker.head(f"Content-Length: {_LARGE}"))
     await attacker.send_body(_MIB)
-    attacker.writer.write_eof()
+    attacker.end_sending()
     await attacker.reader.read()
 
 
 async def _half_closed_small(attacker: Attacker) -> None:
     await attacker.send(attacker.head("Content-Length: 60000"), b"x" * 59_000)
-    attacker.writer.write_eof()
+    attacker.end_sending()
     await asyncio.sleep(5)
 
 
@@ -158,6 +166,37 @@ async def _unread_tiny(attacker: Attacker) -> None:
     await attacker.send(*[whole * 100] * 10_000)
 
 
+async def _silent(attacker: Attacker) -> None:
+    """Send nothing: over TLS the handshake does not begin."""
+    await attacker.reader.read()
+
+
+async def _half_handshake(attacker: Attacker) -> None:
+    """Begin a handshake, and never finish it."""
+    outgoing = ssl.MemoryBIO()
+    hello = _TRUSTING_ALL.wrap_bio(ssl.MemoryBIO(), outgoing)
+    with suppress(ssl.SSLWantReadError):
+        hello.do_handshake()
+    await attacker.send(outgoing.read())
+    while await attacker.reader.read(_MIB):
+        pass
+
+
+async def _whole_handshakes(attacker: Attacker) -> None:
+    """Make a handshake, and close the connection without a request."""
+    await attacker.writer.start_tls(_TRUSTING_ALL)
+
+
+async def _noise(attacker: Attacker) -> None:
+    """Send bytes that look like a handshake only at first."""
+    await attacker.send(b"\x16\x03\x01\x3f\xff" + bytes(16_383), *[_PIECE] * 20)
+    await attacker.reader.read()
+
+
+# Attackers verify nothing.
+_TRUSTING_ALL: Final = ssl.create_default_context()
+_TRUSTING_ALL.check_hostname = False
+_TRUSTING_ALL.verify_mode = ssl.CERT_NONE
 _BOMB: Final = gzip.compress(b'{"TableName":"' + b"0" * (16 * _MIB - 20) + b'"}')
 _UNKNOWN_KEY: Final = AccessKey("nobody", "any")
 # With a valid key id and another secret.
@@ -170,6 +209,8 @@ class Attack(NamedTuple):
     size: int
     do: Callable[[Attacker], Awaitable[None]]
     key: AccessKey = _UNKNOWN_KEY
+    # The attack makes the handshake itself, or none.
+    on_handshakes: bool = False
 
 
 ATTACKS: Final = {
@@ -191,24 +232,29 @@ ATTACKS: Final = {
     "unread, tiny": Attack(20, _unread_tiny),
     "quick, valid key id": Attack(50, _quickly, _WRONG_SECRET),
     "slow, valid key id": Attack(500, _slowly, _WRONG_SECRET),
+    "silent": Attack(2000, _silent, on_handshakes=True),
+    "half handshakes": Attack(2000, _half_handshake, on_handshakes=True),
+    "whole handshakes": Attack(20, _whole_handshakes, on_handshakes=True),
+    "noise": Attack(100, _noise, on_handshakes=True),
 }
 
 
-def _run_attack(name: str, host: str, port: int) -> None:
-    asyncio.run(_attack(ATTACKS[name], host, port))
+def _run_attack(name: str, host: str, port: int, *, tls: bool) -> None:
+    asyncio.run(_attack(ATTACKS[name], host, port, tls=tls))
 
 
-async def _attack(attack: Attack, host: str, port: int) -> None:
+async def _attack(attack: Attack, host: str, port: int, *, tls: bool) -> None:
     async with asyncio.TaskGroup() as tasks:
         for _ in range(attack.size):
-            tasks.create_task(_attacker(attack, host, port))
+            tasks.create_task(_attacker(attack, host, port, tls=tls))
 
 
-async def _attacker(attack: Attack, host: str, port: int) -> None:
+async def _attacker(attack: Attack, host: str, port: int, *, tls: bool) -> None:
+    context = _TRUSTING_ALL if tls and not attack.on_handshakes else None
     while True:
         # Reconnect whenever the server closes the connection.
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await asyncio.open_connection(host, port, ssl=context)
             try:
                 await attack.do(Attacker(reader, writer, attack.key))
             finally:
@@ -222,8 +268,9 @@ async def _attacker(attack: Attack, host: str, port: int) -> None:
 class AuthorizedClients:
     """Clients with the key, and the latencies of their requests."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, tls: ssl.SSLContext | None) -> None:
         self._server = server
+        self._tls = tls
         self.small_seconds: list[float] = []
         self.large_seconds: list[float] = []
 
@@ -243,7 +290,7 @@ class AuthorizedClients:
     async def _ask_until(
         self, ends_at: float, requests: Sequence[tuple[str, object]], seconds: list[float]
     ) -> None:
-        connection = await Connection.open(self._server.host, self._server.port)
+        connection = await Connection.open(self._server.host, self._server.port, self._tls)
         while time.monotonic() < ends_at:
             for operation, body in requests:
                 began = time.monotonic()
@@ -264,8 +311,8 @@ async def _ask(connection: Connection, operation: str, body: object) -> None:
         raise RuntimeError(answer.body)
 
 
-async def _make_table(server: Server) -> None:
-    connection = await Connection.open(server.host, server.port)
+async def _make_table(server: Server, tls: ssl.SSLContext | None) -> None:
+    connection = await Connection.open(server.host, server.port, tls)
     definition = {
         "TableName": "attacked",
         "BillingMode": "PAY_PER_REQUEST",
@@ -282,8 +329,8 @@ async def _most_megabytes(server: Server, found: list[float]) -> None:
         await asyncio.sleep(_SAMPLE_SECONDS)
 
 
-async def _measure(server: Server, seconds: float) -> str:
-    clients, megabytes = AuthorizedClients(server), [resident_megabytes(server.pid)]
+async def _measure(server: Server, tls: ssl.SSLContext | None, seconds: float) -> str:
+    clients, megabytes = AuthorizedClients(server, tls), [resident_megabytes(server.pid)]
     watching = asyncio.create_task(_most_megabytes(server, megabytes))
     # After the timeout, unanswered requests count with their time so far.
     with suppress(TimeoutError):
@@ -294,28 +341,36 @@ async def _measure(server: Server, seconds: float) -> str:
 
 
 def _row(seconds: list[float]) -> str:
+    if not seconds:
+        # No connection could be opened.
+        return f"{'none':33}"
     ordered = sorted(each * 1000 for each in seconds)
     p99 = ordered[len(ordered) * 99 // 100]
     return f"{len(ordered):6} {ordered[len(ordered) // 2]:8.1f} {p99:8.1f} {ordered[-1]:8.1f}"
 
 
-def _against(name: str, seconds: float) -> str:
+def _against(name: str, seconds: float, *, has_tls: bool) -> str:
     """Measure during one attack on a new server; returns the printed line."""
     with TemporaryDirectory() as directory:
         keys = Path(directory) / "keys"
         keys.write_text(_KEYS)
         keys.chmod(0o600)
-        with dynactor(Path(directory) / "data", "--credentials-file", str(keys)) as server:
-            asyncio.run(_make_table(server))
+        data, options = Path(directory) / "data", ["--credentials-file", str(keys)]
+        options += ["--tls-self-signed"] if has_tls else []
+        with dynactor(data, *options) as server:
+            tls = trusting(data / "tls" / "ca.pem") if has_tls else None
+            asyncio.run(_make_table(server, tls))
             # Warm up, so that the measurement excludes the cost of first requests.
-            asyncio.run(_measure(server, 1))
+            asyncio.run(_measure(server, tls, 1))
             attack = multiprocessing.Process(
-                target=_run_attack, args=(name, server.host, server.port)
+                target=_run_attack,
+                args=(name, server.host, server.port),
+                kwargs={"tls": has_tls},
             )
             attack.start()
             try:
                 time.sleep(1)
-                return asyncio.run(_measure(server, seconds))
+                return asyncio.run(_measure(server, tls, seconds))
             finally:
                 attack.kill()
                 attack.join()
@@ -323,15 +378,18 @@ def _against(name: str, seconds: float) -> str:
 
 def main() -> None:
     """Print a line for each attack."""
-    parser = argparse.ArgumentParser(prog="python -m tests.load.attacks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.load.security.attacks", description=__doc__
+    )
     names = f"any of: {', '.join(ATTACKS)}; all if none is given"
     parser.add_argument("attacks", nargs="*", choices=[[], *ATTACKS], metavar="ATTACK", help=names)
     parser.add_argument("--seconds", type=float, default=5.0, help="against each attack")
+    parser.add_argument("--tls", action="store_true", help="over TLS")
     arguments = parser.parse_args()
     columns = f"{'requests':>6} {'p50 ms':>8} {'p99 ms':>8} {'most ms':>8}"
     print(f"{'':20} {columns} | {columns} | MB, most")
     for name in arguments.attacks or ATTACKS:
-        print(f"{name:20} {_against(name, arguments.seconds)}", flush=True)
+        print(f"{name:20} {_against(name, arguments.seconds, has_tls=arguments.tls)}", flush=True)
 
 
 if __name__ == "__main__":
