@@ -48,7 +48,7 @@ WORKERS ?= 3
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: simulate serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store histories-cluster test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
+.PHONY: simulate simulate-faults serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store histories-cluster test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -162,6 +162,10 @@ simulate: $(VENV)/.develops
 	@$(BIN)/python -m tests.simulation.nodes $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) \
 		$(if $(FIRST),--first $(FIRST)) $(ARGS)
 
+# Plants faults in the nodes and in the fake PostgreSQL; seeds must find each of them.
+simulate-faults: $(VENV)/.develops
+	@$(BIN)/python -m tests.simulation.nodes.planted_faults
+
 # 50,000 writes during five kills and a minute without the broker, and long outages, ROUNDS times;
 # about 40 minutes for each.
 crash-kafka: $(VENV)/.develops
@@ -187,7 +191,7 @@ pipelines: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.aborted_pipelines $(ARGS)
 
 # Each of them runs even if another fails. The runs in NIGHTLY_JAVA need Java 17 and Maven.
-NIGHTLY ?= simulate crash crash-store crash-cluster histories histories-store histories-cluster mutants pipelines
+NIGHTLY ?= simulate simulate-faults crash crash-store crash-cluster histories histories-store histories-cluster mutants pipelines
 NIGHTLY_JAVA ?= differential crash-kafka
 nightly: $(VENV)/.develops $(VENV)/.loads
 	@failed=; for run in $(NIGHTLY) $(NIGHTLY_JAVA); do $(MAKE) $$run || failed+=" $$run"; done; \

@@ -62,7 +62,7 @@ from dynactor.model.tables.time_to_live import TimeToLiveChange
 from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.transfers.table_import import TableImport
-from dynactor.storage import burst_balances
+from dynactor.storage import burst_balances, key_layout
 from dynactor.storage.burst_balances import NO_BALANCES, LoadedBalances
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
@@ -219,6 +219,14 @@ class Database:
     def movable_tables(self) -> Sequence[str]:
         """The tables that may get another home now, sorted."""
         return [name for name in sorted(self._tables) if self.actor.may_move(self._tables[name])]
+
+    async def confirm_owner(self) -> None:
+        """Read the store, which refuses a database that another server has taken over.
+
+        Raises:
+            StoreError: this database may be out of date.
+        """
+        await self._store.latest.load([key_layout.CATALOG_VERSION])
 
     async def change_homes(self, message: HomeChange) -> None:
         """Close, give, take, recall or group tables: see the messages.

@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Final
 from typing import Protocol as Port
 
 import anyio
@@ -13,6 +15,23 @@ import anyio
 from dynactor.actors.catalog.homes import HomeChange
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.nodes.request_tables import RequestTables
+from dynactor.model.errors import InternalServerError
+from dynactor.storage.store import StoreError
+
+# Errors that a node answers by the definitions of tables in its memory. The others follow a read.
+_BY_DEFINITION: Final = tuple(
+    f'#{name}"'.encode()
+    for name in (
+        "ResourceInUseException",
+        "ResourceNotFoundException",
+        "TableAlreadyExistsException",
+        "TableInUseException",
+        "TableNotFoundException",
+        "ValidationException",
+    )
+)
+# The error's name is the first member of the body.
+_NAME_BYTES: Final = 120
 
 
 class SharedTables(Port):
@@ -38,6 +57,10 @@ class SharedTables(Port):
 
     def movable_tables(self) -> Sequence[str]:
         """The tables that may get another home now."""
+        ...
+
+    async def confirm_owner(self) -> None:
+        """Read the store; raises ``StoreError`` if another node has taken over."""
         ...
 
     async def change_homes(self, message: HomeChange) -> None:
@@ -66,7 +89,7 @@ class Runner:
         """Execute a request."""
         answer = self.protocol.answer(request)
         if isinstance(answer, Answer):
-            return answer
+            return self._confirmed(answer) if _is_by_definition(answer) else answer
         # Count before the first await, because the request may have sent messages already.
         for name in tables.names:
             self._running[name] += 1
@@ -74,7 +97,8 @@ class Runner:
 
     async def _counted(self, answer: Awaitable[Answer], names: tuple[str, ...]) -> Answer:
         try:
-            return await answer
+            done = await answer
+            return await self._confirmed(done) if _is_by_definition(done) else done
         finally:
             for name in names:
                 self._running[name] -= 1
@@ -83,6 +107,15 @@ class Runner:
             if self._ended is not None:
                 self._ended.set_result(None)
                 self._ended = None
+
+    async def _confirmed(self, refusal: Answer) -> Answer:
+        """The refusal, unless another node has taken over and may have changed the tables."""
+        if self.tables is not None:
+            try:
+                await self.tables.confirm_owner()
+            except StoreError as error:
+                return self.protocol.refuse(InternalServerError(f"Nothing was written: {error}"))
+        return refusal
 
     @contextmanager
     def holding(self, names: Collection[str]) -> Iterator[None]:
@@ -102,3 +135,10 @@ class Runner:
                 await asyncio.shield(self._ended)
             return True
         return False
+
+
+def _is_by_definition(answer: Answer) -> bool:
+    """Whether an answer refuses a request by the definitions of tables."""
+    return answer.status == HTTPStatus.BAD_REQUEST and any(
+        name in answer.body[:_NAME_BYTES] for name in _BY_DEFINITION
+    )

@@ -156,7 +156,15 @@ class Session:
 
 
 class FakePostgresql:
-    """The rows, the nodes and the members; see the module."""
+    """The rows, the nodes and the members; see the module.
+
+    Planted faults change whether commits and reads compare the epoch, and whether a new owner waits
+    for the commits in flight.
+    """
+
+    guards_commits = True
+    guards_reads = True
+    waits_for_commits = True
 
     def __init__(self, ended_commit: Callable[[Commit], None] = lambda _: None) -> None:
         """``ended_commit`` is called just before the writes of a commit become visible."""
@@ -179,7 +187,6 @@ class FakePostgresql:
         self._ended_commit = ended_commit
         # The pause of a commit between its checks and its end.
         self.pause: Callable[[], float] = lambda: 0.0
-        self.is_guarded = True
 
     # -- sessions -----------------------------------------------------------------------------
 
@@ -327,7 +334,7 @@ class FakePostgresql:
             state = session.snapshot = _Snapshot(
                 self.keys.copy(), self.values.copy(), self.epochs.copy()
             )
-        if self.is_guarded and state.epochs[statement.slot] > statement.epoch:
+        if self.guards_reads and state.epochs[statement.slot] > statement.epoch:
             raise Refused(READ_BY_ANOTHER)
         return state
 
@@ -447,7 +454,7 @@ class FakePostgresql:
             if self._barrier is not None and self._barrier is not session:
                 raise _Wait
             self._committing.append(session)
-        if self.is_guarded and epoch not in self.epochs.values():
+        if self.guards_commits and epoch not in self.epochs.values():
             self._finish(session)
             raise Refused(OWNED_BY_ANOTHER)
 
@@ -529,7 +536,7 @@ class FakePostgresql:
         if self._barrier is not None and self._barrier is not session:
             raise _Wait
         self._barrier = session
-        if any(each is not session for each in self._committing):
+        if self.waits_for_commits and any(each is not session for each in self._committing):
             raise _Wait
         return [()]
 

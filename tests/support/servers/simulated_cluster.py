@@ -171,6 +171,11 @@ class FakeTables:
     def movable_tables(self) -> list[str]:
         return sorted(self._open)
 
+    async def confirm_owner(self) -> None:
+        await anyio.sleep(_MESSAGE_SECONDS)
+        if not self.database.is_current(self.owner):
+            raise Closed("another server has taken over the database")
+
     async def change_homes(self, message: HomeChange) -> None:
         # The actor finishes a change although the caller is canceled.
         await asyncio.shield(asyncio.create_task(self._change_later(message)))

@@ -1,0 +1,139 @@
+"""Plants faults one by one, and runs seeds until one of them finds the fault.
+
+python -m tests.simulation.nodes.planted_faults [name ...]
+"""
+
+from __future__ import annotations
+
+import sys
+from asyncio import Future
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from types import ModuleType
+from typing import Final, NamedTuple
+from unittest.mock import patch
+
+from dynactor.api.nodes import forwarding
+from dynactor.storage.postgresql import commits, locked
+from dynactor.storage.postgresql import store as postgresql_store
+from dynactor.storage.postgresql.commit_call import CommitCall
+from dynactor.storage.postgresql.sql import LEADER_SLOT, SLOT_SHIFT, WRITTEN_BEFORE
+from dynactor.storage.store import Conflict, Group, StoreError, Unavailable, Unknown
+from tests.simulation.nodes.fake_postgresql import FakePostgresql, Session
+from tests.simulation.nodes.forked import forked
+
+_MOST_SEEDS: Final = 1_000
+
+
+class PlantedFault(NamedTuple):
+    """A fault, and how it is planted."""
+
+    name: str
+    planting: Callable[[], AbstractContextManager[object]]
+
+
+def _takes_unknown_for_nothing(error: StoreError | None) -> Future[None]:
+    if isinstance(error, Unknown):
+        raise Unavailable(str(error))
+    return _FUTURE_OF(error)
+
+
+def _forgets_own_batch(said: int, *, in_doubt: bool) -> StoreError | None:
+    if said == WRITTEN_BEFORE:
+        return Conflict("a head is not the expected one")
+    return _VERDICT(said, in_doubt=in_doubt)
+
+
+async def _does_not_fence(*_: object, **__: object) -> bool:
+    return True
+
+
+class _SplitsBlindly(CommitCall):
+    """A commit that does not compare the heads that it deletes."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        super().__init__(groups)
+        ended = {group.head_key for group in groups if group.head is None}
+        is_split = any(group.expected_head is None for group in groups)
+        self._heads = {
+            key: value for key, value in self._heads.items() if not is_split or key not in ended
+        }
+
+
+def _commits_again(server: FakePostgresql, session: Session, epoch: int) -> None:
+    """Stand for an owner that repeats a refused commit with the epoch of its successor."""
+    _OWN(server, session, server.epochs.get(max(LEADER_SLOT, epoch >> SLOT_SHIFT), epoch))
+
+
+@contextmanager
+def _both(module: ModuleType, name: str, fault: object) -> Iterator[None]:
+    """Replace a name in a module and in that of the store."""
+    with patch.object(module, name, fault), patch.object(postgresql_store, name, fault):
+        yield
+
+
+_FUTURE_OF: Final = commits.future_of
+_VERDICT: Final = commits._verdict
+_OWN: Final = FakePostgresql._own
+
+FAULTS: Final = (
+    PlantedFault(
+        "commits do not compare the epoch",
+        lambda: patch.object(FakePostgresql, "guards_commits", False),
+    ),
+    PlantedFault(
+        "a refused commit is repeated with the present epoch",
+        lambda: patch.object(FakePostgresql, "_own", _commits_again),
+    ),
+    PlantedFault(
+        "reads do not compare the epoch, so a former home refuses by what it has read",
+        lambda: patch.object(FakePostgresql, "guards_reads", False),
+    ),
+    PlantedFault(
+        "a new owner does not wait for the commits in flight",
+        lambda: patch.object(FakePostgresql, "waits_for_commits", False),
+    ),
+    PlantedFault(
+        "an unknown outcome counts as nothing written",
+        lambda: _both(commits, "future_of", _takes_unknown_for_nothing),
+    ),
+    PlantedFault(
+        "a repeated statement does not recognize its own batch",
+        lambda: patch.object(commits, "_verdict", _forgets_own_batch),
+    ),
+    PlantedFault(
+        "a forwarded write is sent again after its answer was lost",
+        lambda: patch.object(forwarding, "is_read", lambda _: True),
+    ),
+    PlantedFault(
+        "a split does not compare the head of the parent",
+        lambda: _both(locked, "CommitCall", _SplitsBlindly),
+    ),
+    PlantedFault(
+        "the leader takes tables without raising the epoch of their share",
+        lambda: patch.object(postgresql_store._PostgresqlStore, "fence", _does_not_fence),
+    ),
+)
+
+
+def main(names: Sequence[str]) -> int:
+    """Plant the faults with these names, or all; return the exit status."""
+    unfound = 0
+    for fault in FAULTS:
+        if names and fault.name not in names:
+            continue
+        for seed in range(1, _MOST_SEEDS + 1):
+            outcome = forked(seed, planting=fault.planting)
+            if outcome.violations:
+                print(f"{fault.name}: found by seed {seed}", flush=True)
+                print(f"    {outcome.violations[0][:300]}")
+                break
+            print(f"\r{fault.name}: {seed} seeds", end="", flush=True)
+        else:
+            unfound += 1
+            print(f"\r{fault.name}: NOT FOUND in {_MOST_SEEDS} seeds")
+    return bool(unfound)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
