@@ -158,6 +158,12 @@ def test_headers_have_the_data_for_filters():
     )
 
 
+def test_a_change_names_the_access_key_of_its_caller():
+    signed = change(KEY, {}, {"n": {"N": "1"}}, author="AKIDAPP")
+    assert dict(only(signed).headers)["access-key-id"] == b"AKIDAPP"
+    assert "access-key-id" not in dict(only(MODIFY).headers)
+
+
 def test_a_change_of_a_transaction_names_it():
     headers = dict(only(IN_TRANSACTION).headers)
     assert (headers["origin"], headers["transaction-id"]) == (b"transaction", b"01ff")
