@@ -36,7 +36,8 @@ def main() -> int:
         if outcome.violations:
             failed += 1
             print(f"\nseed {seed} failed: {outcome.violations[0][:2000]}")
-            print(f"repeat it by: make simulate SEED={seed}", flush=True)
+            shorter = f' ARGS="--operations {options.operations}"' if options.operations else ""
+            print(f"repeat it by: make simulate SEED={seed}{shorter}", flush=True)
         if done % 10 == 0 or done == options.seeds:
             seconds = time.monotonic() - began
             print(
