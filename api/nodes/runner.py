@@ -18,16 +18,16 @@ from dynactor.api.nodes.request_tables import RequestTables
 from dynactor.model.errors import InternalServerError
 from dynactor.storage.store import StoreError
 
-# Errors that a node answers by the definitions of tables in its memory. The others follow a read.
-_BY_DEFINITION: Final = tuple(
+# Errors that follow a read of the store, or that clients retry. A node answers all others by what
+# it has in memory, such as the definitions of tables and the backups.
+_CONFIRMED: Final = tuple(
     f'#{name}"'.encode()
     for name in (
-        "ResourceInUseException",
-        "ResourceNotFoundException",
-        "TableAlreadyExistsException",
-        "TableInUseException",
-        "TableNotFoundException",
-        "ValidationException",
+        "ConditionalCheckFailedException",
+        "ProvisionedThroughputExceededException",
+        "ThrottlingException",
+        "TransactionCanceledException",
+        "TransactionConflictException",
     )
 )
 # The error's name is the first member of the body.
@@ -89,7 +89,7 @@ class Runner:
         """Execute a request."""
         answer = self.protocol.answer(request)
         if isinstance(answer, Answer):
-            return self._confirmed(answer) if _is_by_definition(answer) else answer
+            return self._confirmed(answer) if _is_by_memory(answer) else answer
         # Count before the first await, because the request may have sent messages already.
         for name in tables.names:
             self._running[name] += 1
@@ -98,7 +98,7 @@ class Runner:
     async def _counted(self, answer: Awaitable[Answer], names: tuple[str, ...]) -> Answer:
         try:
             done = await answer
-            return await self._confirmed(done) if _is_by_definition(done) else done
+            return await self._confirmed(done) if _is_by_memory(done) else done
         finally:
             for name in names:
                 self._running[name] -= 1
@@ -137,8 +137,8 @@ class Runner:
         return False
 
 
-def _is_by_definition(answer: Answer) -> bool:
-    """Whether an answer refuses a request by the definitions of tables."""
-    return answer.status == HTTPStatus.BAD_REQUEST and any(
-        name in answer.body[:_NAME_BYTES] for name in _BY_DEFINITION
+def _is_by_memory(answer: Answer) -> bool:
+    """Whether an answer refuses a request by what the node has in memory."""
+    return answer.status == HTTPStatus.BAD_REQUEST and not any(
+        name in answer.body[:_NAME_BYTES] for name in _CONFIRMED
     )

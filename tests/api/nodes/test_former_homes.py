@@ -1,4 +1,4 @@
-"""A node reads the store before it refuses a request by definitions of tables in its memory."""
+"""A node reads the store before it refuses a request by what it has in memory."""
 
 from __future__ import annotations
 

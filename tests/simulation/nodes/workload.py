@@ -93,10 +93,16 @@ class Workload:
         """Send a request to any node; None if there was no answer."""
         while not (up := self._cluster.up()):
             await anyio.sleep(0.1)
+        process = self._draw.choice(up)
+        trace = self._cluster.network.trace
+        trace(f"ask {process.name} {operation} {body}")
         try:
-            return await self._cluster.ask(self._draw.choice(up), operation, body, service)
+            answer = await self._cluster.ask(process, operation, body, service)
         except AnswerLost:
+            trace(f"no answer of {process.name} to {operation} {body}")
             return None
+        trace(f"{process.name} answers {answer} to {operation} {body}")
+        return answer
 
     async def must(
         self, operation: str, body: dict[str, Any], service: str = "DynamoDB"
