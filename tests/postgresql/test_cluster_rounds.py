@@ -205,6 +205,8 @@ def times() -> Iterator[defaultdict[str, list[CaughtUp]]]:
     times: defaultdict[str, list[CaughtUp]] = defaultdict(list)
     yield times
     for fault, found in times.items():
+        if not found:
+            continue
         tell(f"After {fault}, {len(found)} rounds with tables, by p50, p99, and at most:")
         for name, column in zip(CaughtUp._fields, zip(*found, strict=True), strict=True):
             cuts = quantiles((*column, column[0]), n=100, method="inclusive")

@@ -16,8 +16,8 @@ _CHECK_SECONDS: Final = 0.5
 def balanced(ports: Sequence[int], is_ready: Callable[[int], bool] | None = None) -> Iterator[str]:
     """The endpoint of a load balancer for servers on these ports, in a thread of its own.
 
-    ``is_ready`` is asked regularly about each server, by number. The connections to a server that
-    is not ready are closed, as HAProxy does with ``on-marked-down shutdown-sessions``.
+    ``is_ready`` is asked regularly about each server, by number. A connection to a server that is
+    not ready gets the present answer, and is closed.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -36,14 +36,22 @@ def balanced(ports: Sequence[int], is_ready: Callable[[int], bool] | None = None
         loop.close()
 
 
+class _Connection:
+    """A connection of a client; ``port`` is its server's, and 0 without one."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.is_busy = False
+        self.is_ending = False
+
+
 class _Balancer:
     def __init__(self, ports: Sequence[int], is_ready: Callable[[int], bool] | None) -> None:
         self._ports = ports
         self._is_ready = is_ready
         self._unready: set[int] = set()
         self._turn = 0
-        # The port of each connection; 0 without one.
-        self._tasks: dict[asyncio.Task[None], int] = {}
+        self._tasks: dict[asyncio.Task[None], _Connection] = {}
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[int]:
@@ -62,7 +70,7 @@ class _Balancer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks[task] = 0
+        connection = self._tasks[task] = _Connection()
         try:
             for _ in self._ports:
                 self._turn += 1
@@ -71,13 +79,13 @@ class _Balancer:
                     continue
                 with suppress(OSError):
                     upstream = await asyncio.open_connection("127.0.0.1", port)
-                    self._tasks[task] = port
+                    connection.port = port
                     break
             else:
                 return
             async with asyncio.TaskGroup() as group:
-                group.create_task(_copy(reader, upstream[1]))
-                group.create_task(_copy(upstream[0], writer))
+                group.create_task(_copy(reader, upstream[1], connection, is_request=True))
+                group.create_task(_copy(upstream[0], writer, connection, is_request=False))
         except asyncio.CancelledError:
             # A server of asyncio reports canceled tasks as errors.
             pass
@@ -93,18 +101,29 @@ class _Balancer:
                     self._unready.discard(port)
                 else:
                     self._unready.add(port)
-            for task, port in self._tasks.items():
-                if port in self._unready:
-                    task.cancel()
+            for task, connection in self._tasks.items():
+                if connection.port in self._unready:
+                    connection.is_ending = True
+                    if not connection.is_busy:
+                        task.cancel()
             await asyncio.sleep(_CHECK_SECONDS)
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    connection: _Connection,
+    *,
+    is_request: bool,
+) -> None:
     """Copy bytes until one side ends, and end the other side."""
     try:
         while data := await reader.read(_CHUNK_BYTES):
+            connection.is_busy = is_request
             writer.write(data)
             await writer.drain()
+            if connection.is_ending and not is_request:
+                break
     except OSError:
         pass
     finally:
