@@ -92,6 +92,11 @@ class Network:
         for work in self.cut.pop(node, ()):
             asyncio.get_running_loop().call_later(self.delay(), work, context=self._server_context)
 
+    def break_all(self, node: str) -> None:
+        """Break the connections of a node; its statements in flight may still be executed."""
+        for each in [each for each in self.open if each.session.node == node]:
+            each.terminate()
+
     def kill(self, node: str, *, is_machine: bool) -> None:
         """End the sessions of a node that was killed, later if its machine has failed."""
         seconds = _KEEPALIVE_SECONDS if is_machine else 0.0

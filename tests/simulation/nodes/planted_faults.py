@@ -1,6 +1,10 @@
 """Plants faults one by one, and runs seeds until one of them finds the fault.
 
 python -m tests.simulation.nodes.planted_faults [name ...]
+
+Some faults are not possible, because the nodes have no such rule: no commit names a guard row, and
+no read compares the catalog's version. Epochs of shares and of the leader replace both. The
+simulation does not read streams while logs are trimmed, so it finds no fault in that order.
 """
 
 from __future__ import annotations

@@ -271,6 +271,9 @@ class _Run:
                 await anyio.sleep(seconds)
                 cluster.heal(name, other)
             case "store":
+                if draw.random() < 0.5:
+                    # The node does not learn the outcome of its commits in flight until it is back.
+                    network.break_all(name)
                 network.cut.setdefault(name, [])
                 await anyio.sleep(seconds)
                 network.heal(name)
