@@ -320,7 +320,9 @@ class _Run:
             if name is None:
                 continue
             stored = server.values.get(key_layout.claim(name))
-            home = decode_claim(stored).epoch >> SLOT_SHIFT if stored else LEADER_SLOT
+            claimed = decode_claim(stored).epoch if stored else 0
+            # A claim of an ended share has no effect.
+            home = claimed >> SLOT_SHIFT if claimed in server.epochs.values() else LEADER_SLOT
             if home != slot:
                 self._found.append(f"slot {slot} writes {name}, whose home is slot {home}")
 
