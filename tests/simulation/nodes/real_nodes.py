@@ -395,6 +395,9 @@ class SimulatedLink(HomeLink):
             target = self.target
             assert target is not None
             is_silent = target.is_suspended or self._cluster.is_cut(self.owner.name, self._name)
+            if target.ended.is_set() and not is_silent:
+                # The machine is back, and knows nothing of the connection.
+                return
             if not is_silent:
                 silent_since = None
             elif silent_since is None:
