@@ -87,18 +87,22 @@ class Runner:
 
     def answer(self, request: Request, tables: RequestTables) -> Answer | Awaitable[Answer]:
         """Execute a request."""
+        # The home may end before the answer, and has no tables then.
+        database = self.tables
         answer = self.protocol.answer(request)
         if isinstance(answer, Answer):
-            return self._confirmed(answer) if _is_by_memory(answer) else answer
+            return self._confirmed(answer, database) if _is_by_memory(answer) else answer
         # Count before the first await, because the request may have sent messages already.
         for name in tables.names:
             self._running[name] += 1
-        return self._counted(answer, tables.names)
+        return self._counted(answer, tables.names, database)
 
-    async def _counted(self, answer: Awaitable[Answer], names: tuple[str, ...]) -> Answer:
+    async def _counted(
+        self, answer: Awaitable[Answer], names: tuple[str, ...], database: SharedTables | None
+    ) -> Answer:
         try:
             done = await answer
-            return await self._confirmed(done) if _is_by_memory(done) else done
+            return await self._confirmed(done, database) if _is_by_memory(done) else done
         finally:
             for name in names:
                 self._running[name] -= 1
@@ -108,11 +112,11 @@ class Runner:
                 self._ended.set_result(None)
                 self._ended = None
 
-    async def _confirmed(self, refusal: Answer) -> Answer:
+    async def _confirmed(self, refusal: Answer, database: SharedTables | None) -> Answer:
         """The refusal, unless another node has taken over and may have changed the tables."""
-        if self.tables is not None:
+        if database is not None:
             try:
-                await self.tables.confirm_owner()
+                await database.confirm_owner()
             except StoreError as error:
                 return self.protocol.refuse(InternalServerError(f"Nothing was written: {error}"))
         return refusal

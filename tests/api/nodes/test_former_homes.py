@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,12 +11,20 @@ import pytest
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.request_tables import NO_TABLES
 from dynactor.api.nodes.runner import Runner
+from dynactor.api.requests.operation import Operation
+from dynactor.model.errors import ValidationException
 from dynactor.storage.store import Closed
 from tests.support.clients.clients import AUTHORIZATION
 from tests.support.databases.databases import running_database
-from tests.support.databases.fake_operations import ECHO, NO_DATABASE, REFUSE
+from tests.support.databases.fake_operations import ECHO, NO_DATABASE, REFUSE, EchoInput
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
+
+
+def request_of(operation: str) -> Request:
+    target = f"DynamoDB_20120810.{operation}"
+    body = b'{"Text":"no such table"}'
+    return Request(target, JSON_1_0, AUTHORIZATION, *("", "", "", ""), body)
 
 
 async def answer(operation: str, *, is_taken_over: bool) -> tuple[Answer, int]:
@@ -31,14 +40,7 @@ async def answer(operation: str, *, is_taken_over: bool) -> tuple[Answer, int]:
     runner = Runner(Protocol(NO_DATABASE, [ECHO, REFUSE]))
     tables: Any = SimpleNamespace(confirm_owner=confirm_owner)
     runner.tables = tables
-    request = Request(
-        f"DynamoDB_20120810.{operation}",
-        JSON_1_0,
-        AUTHORIZATION,
-        *("", "", "", ""),
-        b'{"Text":"no such table"}',
-    )
-    answer = runner.answer(request, NO_TABLES)
+    answer = runner.answer(request_of(operation), NO_TABLES)
     return (answer if isinstance(answer, Answer) else await answer), reads
 
 
@@ -50,6 +52,26 @@ async def test_a_refusal_of_the_present_home_is_answered() -> None:
 async def test_a_refusal_of_a_former_home_is_an_error_that_clients_retry() -> None:
     refusal, _ = await answer("Refuse", is_taken_over=True)
     assert (refusal.status, b"Nothing was written" in refusal.body) == (500, True)
+
+
+async def test_a_home_that_ends_before_its_refusal_still_reads_the_store() -> None:
+    gate = asyncio.Event()
+
+    async def refuse_later(_: object) -> bytes:
+        await gate.wait()
+        raise ValidationException("no such table")
+
+    async def confirm_owner() -> None:
+        raise Closed("the store is closed")
+
+    runner = Runner(Protocol(NO_DATABASE, [Operation("Refuse", EchoInput, refuse_later)]))
+    tables: Any = SimpleNamespace(confirm_owner=confirm_owner)
+    runner.tables = tables
+    waiting = runner.answer(request_of("Refuse"), NO_TABLES)
+    assert not isinstance(waiting, Answer)
+    runner.tables = None
+    gate.set()
+    assert (await waiting).status == 500
 
 
 async def test_a_success_needs_no_further_read() -> None:
