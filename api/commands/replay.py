@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from threading import Event
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final, Protocol, Self
 
 import msgspec
 from cyclopts import Parameter
@@ -23,6 +24,8 @@ DONE: Final = 0
 TROUBLE: Final = 1
 
 _POLL_SECONDS: Final = 0.2
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_PIPE_BYTES: Final = 4096
 
 _encode = msgspec.json.Encoder().encode
 
@@ -77,14 +80,13 @@ def _run(options: ReplayOptions) -> int:
     }
     server = options.server.admin_client()
     # Signals are received before the request, so that a signal cancels every started replay.
-    with _stop_signal() as stop:
+    with StopSignal() as stop:
         replay = server.ask("POST", REPLAYS_PATH, ReplayAnswer, body=body)
         stopped = False
         with _reporting(options) as report:
             while replay.state not in ENDED:
                 report(replay)
                 signaled = stop.wait(_POLL_SECONDS)
-                stop.clear()
                 stopped = stopped or signaled
                 method = "DELETE" if signaled else "GET"
                 replay = server.ask(method, f"{REPLAYS_PATH}/{replay.id}", ReplayAnswer)
@@ -97,19 +99,34 @@ def _run(options: ReplayOptions) -> int:
     return DONE if has_succeeded else TROUBLE
 
 
-@contextmanager
-def _stop_signal() -> Iterator[Event]:
-    """An event that SIGTERM or SIGINT sets within the context."""
-    stop = Event()
-    earlier = {
-        number: signal.signal(number, lambda *_: stop.set())
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
-    try:
-        yield stop
-    finally:
-        for number, handler in earlier.items():
+class StopSignal:
+    """SIGTERM and SIGINT within the context.
+
+    A pipe keeps the signals, because an ``Event`` can't be set while the same thread waits for it:
+    the handler could wait forever for the lock that the interrupted ``wait`` holds.
+    """
+
+    def __enter__(self) -> Self:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._earlier = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._earlier.items():
             signal.signal(number, handler)
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a signal, at most for that time; return whether there were any."""
+        readable, _, _ = select.select([self._reader], [], [], seconds)
+        return bool(readable and os.read(self._reader, _PIPE_BYTES))
+
+    def _note(self, *_: object) -> None:
+        # A full pipe has noted a signal already.
+        with suppress(BlockingIOError):
+            os.write(self._writer, b"s")
 
 
 # -- output ---------------------------------------------------------------------------------
