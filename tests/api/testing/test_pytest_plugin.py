@@ -482,7 +482,7 @@ def test_the_environment_of_this_run_is_not_changed():
 MANY_TESTS = """
 import pytest
 
-@pytest.mark.parametrize("number", range(200))
+@pytest.mark.parametrize("number", range(80))
 def test_a_table(dynamodb, number):
     table = dynamodb.create_table(
         TableName="Thread",
@@ -497,4 +497,4 @@ def test_a_table(dynamodb, number):
 
 
 def test_many_tests_can_create_and_delete_the_same_table(tmp_path: Path):
-    assert "200 passed" in run_suite(tmp_path, {"test_many.py": MANY_TESTS}).stdout
+    assert "80 passed" in run_suite(tmp_path, {"test_many.py": MANY_TESTS}).stdout

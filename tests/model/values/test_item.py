@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynactor.model.errors import ValidationException
@@ -35,11 +35,13 @@ def test_the_size_of_an_item_is_that_of_its_names_and_values(item, size_bytes):
 
 
 @given(whole_items)
+@settings(max_examples=50)
 def test_the_size_is_the_same_when_checked_and_afterwards(item):
     assert items.check(item) == items.size_bytes(item)
 
 
 @given(whole_items)
+@settings(max_examples=50)
 def test_an_item_round_trips_through_its_bytes(item):
     items.check(item)
 
@@ -47,6 +49,7 @@ def test_an_item_round_trips_through_its_bytes(item):
 
 
 @given(whole_items)
+@settings(max_examples=50)
 def test_the_size_of_an_item_is_at_most_that_of_its_json(item):
     """Therefore the length of a request bounds the size of its items."""
     assert items.check(item) <= len(items.encode(item))
