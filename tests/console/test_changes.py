@@ -89,7 +89,8 @@ def test_a_form_stays_when_its_view_is_not_read_again(console: Console, client: 
     name = page.get_by_role("form", name="Restore").get_by_label("Name of the new table")
     name.fill("kept-before")
     answer_badly(page, "DescribeContinuousBackups", "InternalServerError")
-    expect(page.get_by_role("alert")).to_contain_text("InternalServerError")
+    # The view is read again every 5 seconds.
+    expect(page.get_by_role("alert")).to_contain_text("InternalServerError", timeout=20_000)
     expect(name).to_have_value("kept-before")
 
 

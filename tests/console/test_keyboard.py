@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
+from time import time_ns
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.conftest import Console
+from tests.support.clients.clients import boto3_client
+from tests.support.servers.server import Server
 
 MOST_STEPS = 60
 
@@ -78,7 +82,6 @@ def see_who_changed_an_item(page: Page) -> None:
     open_view(page, "Stream")
     focus(page, "Text in key or item")
     page.keyboard.type("björk")
-    expect(page.get_by_role("listitem").first).to_contain_text("inserted")
     expect(page.get_by_role("listitem").first).to_contain_text("by a user")
     focus(page, page.locator("summary").first.inner_text().strip())
     page.keyboard.press("Enter")
@@ -122,7 +125,11 @@ TASKS: list[Callable[[Page], None]] = [
 
 @pytest.mark.usefixtures("songs_table")
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__)
-def test_a_task_needs_no_mouse(task: Callable[[Page], None], console: Console):
+def test_a_task_needs_no_mouse(task: Callable[[Page], None], console: Console, server: Server):
+    # Earlier tests may have set the clock past the time for which changes are kept.
+    item = {"artist": {"S": "Björk"}, "song": {"S": "0"}, "label": {"S": "OLI"}}
+    with closing(boto3_client(server.endpoint)) as client:
+        client.put_item(TableName="songs", Item=item | {"n": {"N": str(time_ns())}})
     page = console.open("tables")
     page.get_by_role("link", name="songs", exact=True).wait_for()
     task(page)
