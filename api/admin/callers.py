@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     # The options of the server use this module, and are checked before the server is imported.
     from aiohttp import web
 
+# The proof of a caller that has given none.
+UNKNOWN: Final = "unknown"
 _SCHEME: Final = "Bearer "
 
 
@@ -92,12 +94,12 @@ class CallerRules(NamedTuple):
         if page_level is not Level.NOTHING:
             yield Caller("console", page_level)
         if self.restricts_reading:
-            yield Caller("unknown", Level.NOTHING)
+            yield Caller(UNKNOWN, Level.NOTHING)
         else:
             yield (
                 Caller("same machine", Level.FULL)
                 if is_local(peer)
-                else Caller("unknown", Level.READ)
+                else Caller(UNKNOWN, Level.READ)
             )
 
     def secret_level(self, given: str) -> Level:

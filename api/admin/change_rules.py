@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from dynactor.api.admin.callers import Caller, CallerRules, Level
+from dynactor.api.admin.callers import UNKNOWN, Caller, CallerRules, Level
 from dynactor.api.admin.change_header import CHANGE_HEADER, CHANGE_HEADER_VALUE
 
 READING: Final = frozenset({"GET", "HEAD"})
@@ -53,7 +53,7 @@ def refusal(
     refused = page_refusal(method, headers)
     if refused is not None or caller.level is Level.FULL:
         return refused
-    if caller.proof != "unknown":
+    if caller.proof != UNKNOWN:
         return _forbidden(f"This caller may only read: {caller.proof}")
     if rules.secret is None:
         return _forbidden(

@@ -38,15 +38,23 @@ def open_view(page: Page, name: str) -> None:
     page.keyboard.press("Enter")
 
 
-def find_items(page: Page) -> None:
+def open_queries(page: Page) -> None:
     focus(page, "songs")
     page.keyboard.press("Enter")
     page.get_by_role("status").wait_for()
     focus(page, "Scan")
     page.keyboard.press("ArrowLeft")
-    focus(page, "artist =")
-    page.keyboard.type("Björk")
+
+
+def query(page: Page, key: str, value: str) -> None:
+    focus(page, f"{key} =")
+    page.keyboard.type(value)
     page.keyboard.press("Enter")
+
+
+def find_items(page: Page) -> None:
+    open_queries(page)
+    query(page, "artist", "Björk")
     expect(page.get_by_role("status")).to_contain_text("5 items of 5 read")
     # The explanation of the cost.
     focus(page, "0.5 capacity units")
@@ -89,17 +97,11 @@ def see_who_changed_an_item(page: Page) -> None:
 
 
 def query_an_index(page: Page) -> None:
-    focus(page, "songs")
-    page.keyboard.press("Enter")
-    page.get_by_role("status").wait_for()
-    focus(page, "Scan")
-    page.keyboard.press("ArrowLeft")
+    open_queries(page)
     focus(page, "From")
     page.keyboard.press("ArrowDown")
-    focus(page, "label =")
-    page.keyboard.type("OLI")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("items of")
+    query(page, "label", "OLI")
+    expect(page.get_by_role("status")).to_contain_text("5 items of")
 
 
 def step_the_clock(page: Page) -> None:

@@ -363,17 +363,23 @@ async def test_an_import_is_resumed_into_the_same_table_in_the_same_way(tmp_path
             await moves.import_(folder, resume=True)
 
 
+def _make_tables(folder: Path, rows: int) -> None:
+    """Make the folders of two tables with this number of items each."""
+    for name in ("first", "second"):
+        _make(folder / name)
+        creation = {**CREATION, "TableName": name}
+        (folder / name / "table.json").write_bytes(msgspec.json.encode(creation))
+        lines = [f'{{"pk": "{at}", "n": 1}}\n' for at in range(rows)]
+        (folder / name / "a.jsonl").write_text("".join(lines))
+
+
 async def test_a_resumed_import_skips_the_complete_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
     async with moving(tmp_path) as moves:
         folder = tmp_path / "tables"
-        for name in ("first", "second"):
-            _make(folder / name)
-            creation = {**CREATION, "TableName": name}
-            (folder / name / "table.json").write_bytes(msgspec.json.encode(creation))
-            (folder / name / "a.jsonl").write_text('{"pk": "a", "n": 1}\n')
+        _make_tables(folder, rows=1)
         with pytest.raises(TransferFailed, match="--state is for one table"):
             await moves.import_(folder)
         await stop_at(moves.other, "BatchWriteItem", 2)
@@ -392,12 +398,7 @@ async def test_an_import_that_is_not_resumed_forgets_earlier_ones(
     monkeypatch.chdir(tmp_path)
     async with moving(tmp_path) as moves:
         folder = tmp_path / "tables"
-        for name in ("first", "second"):
-            _make(folder / name)
-            creation = {**CREATION, "TableName": name}
-            (folder / name / "table.json").write_bytes(msgspec.json.encode(creation))
-            lines = [f'{{"pk": "{at}", "n": 1}}\n' for at in range(1500)]
-            (folder / name / "a.jsonl").write_text("".join(lines))
+        _make_tables(folder, rows=1500)
         # The second table's state stays behind.
         await stop_at(moves.other, "BatchWriteItem", 60 + 45)
         with pytest.raises(OSError, match="stopped"):
