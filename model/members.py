@@ -51,13 +51,15 @@ class Beat(Struct, frozen=True):
     """The answer to a renewal. ``is_member``: the own row was there, so it was renewed.
 
     ``owned_epoch`` rises each time that another node becomes the home, and ``claims_version`` with
-    each change of a claim.
+    each change of a claim. ``share_epoch`` is the present epoch of the node's share. It is higher
+    after the leader has taken the tables, and 0 if the node has no share.
     """
 
     members: tuple[Member, ...]
     is_member: bool
     owned_epoch: int
     claims_version: int = 0
+    share_epoch: int = 0
 
     @property
     def home(self) -> Member | None:

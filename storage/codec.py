@@ -16,6 +16,7 @@ from dynactor.storage.store import Damaged
 FORMAT: Final = 1
 # Format, version of the item (the sequence number of its change), size in bytes.
 _HEADER: Final = Struct(">BQI")
+HEADER_BYTES: Final = _HEADER.size
 
 
 def encode(stored: StoredItem) -> bytes:

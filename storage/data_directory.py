@@ -14,6 +14,7 @@ that it does not know. The formats:
 - 2: a table or index in UPDATING stores the requested throughput and the present one
 - 3: the mark has two slots; the unused capacity of partitions is stored; namespaces have tables
 - 4: a partition has a head from its creation to its end; the catalog has a version
+- 5: the changes of tables with point-in-time recovery are listed by key
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dynactor.storage.disk_sync import sync_file
 from dynactor.storage.store import CannotOpen
 
 # Raise this when older versions could not read the stored data, or would lose a part of it.
-FORMAT_VERSION: Final = 4
+FORMAT_VERSION: Final = 5
 
 _FORMAT_LINE: Final = "dynactor data, format {}\n"
 _FORMAT_PATTERN: Final = re.compile(r"dynactor data, format (\d+)\n")

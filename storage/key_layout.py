@@ -8,6 +8,7 @@
 | ``03`` table id, index id, hash, partition key, sort key | an item or an index entry |
 | ``03`` table id, ``ffffffff``, hash, partition key | the size of an item collection |
 | ``04`` partition number, counter | a change record |
+| ``04`` partition number, ``ff``, period, ``00`` or ``01``, position, counter | a listed change |
 | ``05`` subscriber, partition number | the subscriber's checkpoint in that partition's log |
 | ``07`` table id, partition number | the counter up to which that log was trimmed, and its time |
 | ``06`` table id, stream label | a DynamoDB stream and its shards |
@@ -87,6 +88,9 @@ _BACKUPS: Final = 0xFFFF_FFFD
 _NUMBER: Final = Struct(">Q")
 _INDEX_ID: Final = Struct(">I")
 _PAIR: Final = Struct(">QQ")
+_LISTED_PREFIX: Final = Struct(">cQBIB")
+LISTED_PREFIX_BYTES: Final = _LISTED_PREFIX.size
+COUNTER_BYTES: Final = _NUMBER.size
 _ROW_PREFIX: Final = Struct(">cQI")
 _BALANCE_KEY: Final = Struct(">cQIQ")
 _EXPIRY_PREFIX: Final = Struct(">cQB")
@@ -98,6 +102,15 @@ _EXPIRY_END: Final = b"\xff" * _NUMBER.size
 EXPIRY_SLICES: Final = 16
 _SLICE_SHIFT: Final = 4
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
+
+# Follows the partition number in the keys of listed changes. Counters have 40 bits, so the first
+# byte of a counter is 0.
+_LISTED: Final = 0xFF
+# A counter after those of all changes.
+AFTER_CHANGES: Final = _LISTED << 56
+_FIRST, _LATER = range(2)
+# Period 0 is not used, so all listed changes come after the key of that counter.
+_FIRST_PERIOD: Final = 1
 
 # The first bytes of the keys of heads and of change records, with and without a namespace.
 HEAD_KINDS: Final = frozenset(
@@ -217,8 +230,42 @@ def change_number(row_key: bytes) -> tuple[int, int]:
 
 
 def change_range(partition_number: int) -> tuple[bytes, bytes]:
-    """All change records of a partition; the end is exclusive."""
+    """All change records and listed changes of a partition; the end is exclusive."""
     return change_row(partition_number, 0), change_row(partition_number + 1, 0)
+
+
+def listed_prefix(partition_number: int, period: int, *, is_first: bool) -> bytes:
+    """The common prefix of the listed changes of a period, which are the first ones or later."""
+    kind = _FIRST if is_first else _LATER
+    return _LISTED_PREFIX.pack(_CHANGE, partition_number, _LISTED, period, kind)
+
+
+def listed_range(partition_number: int, before: int | None = None) -> tuple[bytes, bytes]:
+    """The listed changes of a partition, or of its periods before one; the end is exclusive."""
+    return (
+        listed_prefix(partition_number, _FIRST_PERIOD, is_first=True),
+        change_row(partition_number + 1, 0)
+        if before is None
+        else listed_prefix(partition_number, before, is_first=True),
+    )
+
+
+def listed_number(row_key: bytes) -> tuple[int, int]:
+    """The partition number and the counter in the key of a listed change."""
+    (number,) = _NUMBER.unpack_from(row_key, len(_CHANGE))
+    (counter,) = _NUMBER.unpack(row_key[-_NUMBER.size :])
+    return number, counter
+
+
+def listed_period(row_key: bytes) -> int:
+    """The period in the key of a listed change."""
+    *_, period, _ = _LISTED_PREFIX.unpack_from(row_key)
+    return int(period)
+
+
+def listed_position(row_key: bytes) -> bytes:
+    """The position in the key of a listed change."""
+    return row_key[_LISTED_PREFIX.size : -_NUMBER.size]
 
 
 def checkpoint_range(table_id: int) -> tuple[bytes, bytes]:

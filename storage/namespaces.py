@@ -249,6 +249,13 @@ class _ViewSlice:
         )
         return rows if rows is NOT_CACHED else [self._keys.within(row) for row in rows]
 
+    async def first_rows(
+        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
+    ) -> list[list[Row]]:
+        stored = [self._keys.stored_range(*each) for each in ranges]
+        found = await self._view.first_rows(stored, max_rows=max_rows, reverse=reverse)
+        return [list(map(self._keys.within, rows)) for rows in found]
+
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:

@@ -173,6 +173,16 @@ class View(RowReads, Protocol):
         """
         ...
 
+    async def first_rows(
+        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
+    ) -> list[list[Row]]:
+        """The first rows of each range, or the last, in reverse order; all from one state.
+
+        This takes few round trips for any number of ranges. There is no limit of bytes, so the rows
+        must be small. The end of a range is exclusive.
+        """
+        ...
+
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:

@@ -11,7 +11,6 @@ from dynactor.streams import change_record
 from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.sequence_number import SequenceNumber
 
-_AFTER_ALL = (1 << 64) - 1
 _COUNTER_BYTES: Final = 8
 _TRIM: Final = Struct(">QQ")
 
@@ -62,7 +61,7 @@ def range_after(partition_number: int, after: int) -> tuple[bytes, bytes]:
     """The range of keys of the records with counters above ``after``."""
     return (
         key_layout.change_row(partition_number, after + 1),
-        key_layout.change_row(partition_number, _AFTER_ALL),
+        key_layout.change_row(partition_number, key_layout.AFTER_CHANGES),
     )
 
 

@@ -6,6 +6,7 @@ when the record is read.
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
 from struct import Struct as Layout
 from typing import Final
@@ -69,6 +70,9 @@ class ChangeRecord(Struct, frozen=True, gc=False):
 # transaction id; versions that do not know it ignore it.
 _LAYOUT: Final = Layout(">BBQQIQIHIIBHH")
 
+# The first fields of the layout.
+_TIME_LAYOUT: Final = Layout(">BBQ")
+
 
 def encode(record: ChangeRecord) -> bytes:
     """The value of a record's row; its sequence number is the row's key."""
@@ -105,6 +109,15 @@ def stored_bytes(record: ChangeRecord) -> int:
         + (len(record.transaction.transaction_id) if record.transaction else 0)
         + len(record.author.encode())
     )
+
+
+def time_us(value: bytes) -> int:
+    """The commit time in a row's value; 0 if the value has no known format."""
+    try:
+        format_number, _, commit_time_us = _TIME_LAYOUT.unpack_from(value)
+    except struct.error:
+        return 0
+    return commit_time_us if format_number == FORMAT else 0
 
 
 def decode(sequence_number: SequenceNumber, value: bytes) -> ChangeRecord:

@@ -106,7 +106,7 @@ class PastReads:
                     self._states.popitem(last=False)
         else:
             self._states.move_to_end(state)
-        return PastView(self._store, definition, past)
+        return PastView(self._store, definition, past, epoch_us)
 
     async def _positions(self, table_name: str, epoch_us: int) -> LogPositions:
         # Writes in flight may have an earlier time.

@@ -5,19 +5,25 @@ change since then, with the item before the change. Each read takes the rows fir
 afterwards. So it misses no change, and needs neither a copy of the table nor a snapshot of the
 store.
 
-The row of an existing item is found by following its own changes back. Any other row needs the log
-of its partition since the time, and the logs of the partition's parents.
+The row of an existing item is found by following its own changes back. Any other row is found among
+the changes that are listed by key (``listed_changes``). Tables whose recovery was enabled by an
+earlier version list none; then the log of the row's partition since the time is read, and the logs
+of the partition's parents.
+
+Entries of a local index have another order than the listed changes. So a page of a local index
+needs all changed items of its item collections.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import chain
 from typing import Final, NamedTuple
 
 import anyio
 
+from dynactor.actors.backups.listed_changes import ListedChanges, Part, next_start, parts_of
 from dynactor.actors.derived import log_positions
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.log_positions import LogPositions
@@ -33,20 +39,31 @@ from dynactor.model.writes.change import local_changes
 from dynactor.storage import codec, key_layout
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import Row, Store, View
-from dynactor.streams import change_record, sequence_number
+from dynactor.streams import change_record, changes_by_key, sequence_number
 from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.changes_by_key import ListedChange
+from dynactor.streams.sequence_number import SequenceNumber
 
-# For an item with more changes since then, the log of its partition is searched.
-_CHANGES: Final = 100
+# For an item with more changes since then, the listed changes or the log are searched.
+_CHANGES: Final = 2
 # Maximum size of the replaced rows that a read keeps in memory.
 _REPLACED_BYTES: Final = 4 * MIB
+# Minimum and maximum number of listed changes that are read at once.
+_LISTED_ROWS: Final = (512, 32_768)
+# Maximum size of the change records that are loaded at once.
+_RECORDS_BYTES: Final = MIB
 
 
 class PastView:
     """The items of a table, and the entries of its local indexes, at positions of its logs."""
 
-    def __init__(self, store: Store, definition: TableDefinition, past: LogPositions) -> None:
+    def __init__(
+        self, store: Store, definition: TableDefinition, past: LogPositions, epoch_us: int
+    ) -> None:
         self._store = store
+        recovery = definition.point_in_time_recovery
+        self._lists_changes = recovery is not None and recovery.lists_changes
+        self._first_period = changes_by_key.period_of(epoch_us)
         self._definition = definition
         self._past = past
         self._prefix = key_layout.row_prefix(definition.table_id)
@@ -67,7 +84,9 @@ class PastView:
                 unknown.append(key)
             else:
                 values[key] = found
-        if unknown:
+        if unknown and self._lists_changes:
+            values.update(await self._look_up_listed(unknown))
+        elif unknown:
             values.update(await self._look_up(unknown))
         return [values[key] for key in keys]
 
@@ -88,6 +107,64 @@ class PastView:
             old = None if record is None else change_record.decode(number, record).old
             value = None if old is None else codec.encode(old)
         return None
+
+    async def _look_up_listed(self, rows: Sequence[bytes]) -> dict[bytes, bytes | None]:
+        """The values of changed or missing rows, from the first listed change of each."""
+        positions = [row[len(self._prefix) :] for row in rows]
+        ranges = [KeyRange(position, position + b"\x00") for position in positions]
+        changes = await (await self._listed(ranges)).of_items(positions)
+        values: dict[bytes, bytes | None] = dict.fromkeys(rows)
+        async with aclosing(self._old_items(changes)) as items:
+            async for position, old in items:
+                values[self._prefix + position] = codec.encode(old)
+        return values
+
+    async def _listed(self, ranges: Sequence[KeyRange]) -> ListedChanges:
+        """The listed changes since the positions that may concern these ranges.
+
+        Rows must be read before, so that no change of theirs is missing.
+        """
+
+        async def read(view: View) -> list[Part]:
+            record = await self._record(view)
+            numbers = _logs_of(record, ranges)
+            return await parts_of(view, self._past, numbers, self._first_period)
+
+        parts = await self._store.in_snapshot(read, calls_once=False)
+        return ListedChanges(self._store.durable(), self._past, parts)
+
+    async def _record(self, view: View) -> TableRecord:
+        record = await log_positions.table_record(view, self._definition.name)
+        if record is None or record.definition.table_id != self._definition.table_id:
+            raise ResourceNotFoundException("Requested resource not found")
+        return record
+
+    async def _old_items(
+        self, changes: Mapping[bytes, ListedChange]
+    ) -> AsyncGenerator[tuple[bytes, StoredItem], None]:
+        """The items at the positions, from the first changes after them, by position."""
+        replaced = [
+            (position, change) for position, change in changes.items() if self._replaces(change)
+        ]
+        while replaced:
+            size_bytes = count = 0
+            while count < len(replaced) and size_bytes < _RECORDS_BYTES:
+                size_bytes += replaced[count][1].record_bytes
+                count += 1
+            some, replaced = replaced[:count], replaced[count:]
+            values = await self._store.durable().load(
+                [
+                    key_layout.change_row(change.partition_number, change.counter)
+                    for _, change in some
+                ]
+            )
+            for (position, change), value in zip(some, values, strict=True):
+                number = SequenceNumber(change.partition_number, change.counter)
+                # If the record is missing, the time has left the window meanwhile.
+                old = None if value is None else change_record.decode(number, value).old
+                if old is not None:
+                    yield position, old
+            await anyio.lowlevel.checkpoint()
 
     async def _look_up(self, rows: Iterable[bytes]) -> dict[bytes, bytes | None]:
         """The values of changed or missing rows, from the first change of each."""
@@ -116,6 +193,10 @@ class PastView:
         Raises:
             StoreError, ResourceNotFoundException: see ``load``.
         """
+        if self._lists_changes and start.startswith(self._prefix):
+            return await self._listed_page(
+                _Span(start, end), reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+            )
         found: list[Row] = []
         size_bytes = 0
         wanted = _Span(start, end)
@@ -150,6 +231,85 @@ class PastView:
                     return found
         return found
 
+    async def _listed_page(
+        self, wanted: _Span, *, reverse: bool, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        """A page of items, from the present rows and the listed changes."""
+        found: list[Row] = []
+        size_bytes = 0
+        pages = 1
+        least_listed_rows, most_listed_rows = _LISTED_ROWS
+        # Most items have several changes.
+        listed_rows = min(max(least_listed_rows, 8 * max_rows), most_listed_rows)
+        while wanted.start < wanted.end:
+            rows, unread = await self._unchanged(
+                wanted, pages, max_rows - len(found), max_bytes - size_bytes, reverse=reverse
+            )
+            span = _Span(unread.end, wanted.end) if reverse else _Span(wanted.start, unread.start)
+            positions = self._positions(span)
+            listed = await self._listed([positions])
+            changes, known = await listed.in_range(positions, listed_rows, reverse=reverse)
+            if known == positions:
+                pages *= 2
+            else:
+                listed_rows = min(2 * listed_rows, most_listed_rows)
+            chosen: list[tuple[bytes, bytes | ListedChange]] = []
+            page = self._merged(rows, changes, known)
+            for position in sorted(page, reverse=reverse):
+                value = page[position]
+                chosen.append((position, value))
+                size_bytes += len(self._prefix) + len(position)
+                size_bytes += len(value) if isinstance(value, bytes) else _row_bytes(value)
+                if len(found) + len(chosen) == max_rows or size_bytes >= max_bytes:
+                    return found + await self._rows_of(chosen)
+            found += await self._rows_of(chosen)
+            if reverse:
+                wanted = _Span(wanted.start, self._prefix + known.start)
+            elif known.end is None:
+                break
+            else:
+                wanted = _Span(self._prefix + known.end, wanted.end)
+        return found
+
+    def _positions(self, span: _Span) -> KeyRange:
+        """The positions of the keys of some items."""
+        is_open = not span.end.startswith(self._prefix)
+        return KeyRange(
+            span.start.removeprefix(self._prefix),
+            None if is_open else span.end.removeprefix(self._prefix),
+        )
+
+    def _merged(
+        self, rows: Sequence[Row], changes: Mapping[bytes, ListedChange], known: KeyRange
+    ) -> dict[bytes, bytes | ListedChange]:
+        """Unchanged rows, and the changes that have replaced an item, by position."""
+        start, end = known
+        page: dict[bytes, bytes | ListedChange] = {
+            position: change for position, change in changes.items() if self._replaces(change)
+        }
+        for key, value in rows:
+            position = key[len(self._prefix) :]
+            if start <= position and (end is None or position < end):
+                page[position] = value
+        return page
+
+    def _replaces(self, change: ListedChange) -> bool:
+        """Whether there was an item at the positions, if this is its first change after them."""
+        return change.old_version > 0 and self._past.is_before(change.old_version)
+
+    async def _rows_of(self, chosen: Sequence[tuple[bytes, bytes | ListedChange]]) -> list[Row]:
+        """Unchanged rows, and the rows of items before their changes, by position."""
+        changes = {position: value for position, value in chosen if isinstance(value, ListedChange)}
+        values = {position: value for position, value in chosen if isinstance(value, bytes)}
+        async with aclosing(self._old_items(changes)) as items:
+            async for position, old in items:
+                values[position] = codec.encode(old)
+        return [
+            Row(self._prefix + position, values[position])
+            for position, _ in chosen
+            if position in values
+        ]
+
     async def _unchanged(
         self, wanted: _Span, pages: int, max_rows: int, max_bytes: int, *, reverse: bool
     ) -> tuple[list[Row], _Span]:
@@ -174,18 +334,35 @@ class PastView:
             if reverse:
                 end = rows[-1].key
             else:
-                start = rows[-1].key + b"\x00"
+                start = next_start(rows[-1].key)
             await anyio.lowlevel.checkpoint()
         return unchanged, _Span(start, end)
 
     async def _read_changes(self, replaced: _ReplacedRows) -> None:
         """Add the rows that were replaced by the changes since the last call."""
+        if self._lists_changes:
+            await self._read_listed(replaced)
+            return
         async with aclosing(self._changes([replaced.positions], replaced.counters)) as pages:
             async for records in pages:
                 for record in records:
                     old = self._past.replaced(record)
                     if old is not None:
                         replaced.add(old)
+
+    async def _read_listed(self, replaced: _ReplacedRows) -> None:
+        """Add the rows of a local index that were replaced since the positions."""
+        positions = replaced.collections
+        listed = await self._listed([positions])
+        _, listed_rows = _LISTED_ROWS
+        while True:
+            changes, known = await listed.in_range(positions, listed_rows, reverse=False)
+            async with aclosing(self._old_items(changes)) as items:
+                async for _, old in items:
+                    replaced.add(old)
+            if known.end is None or known.end == positions.end:
+                return
+            positions = KeyRange(known.end, positions.end)
 
     async def _changes(
         self, ranges: Sequence[KeyRange], counters: dict[int, int]
@@ -196,9 +373,7 @@ class PastView:
         """
 
         async def read(view: View) -> tuple[TableRecord, dict[int, Checkpoint]]:
-            record = await log_positions.table_record(view, self._definition.name)
-            if record is None or record.definition.table_id != self._definition.table_id:
-                raise ResourceNotFoundException("Requested resource not found")
+            record = await self._record(view)
             return record, await log_positions.ends(view, record)
 
         record, ends = await self._store.in_snapshot(read, calls_once=False)
@@ -242,6 +417,13 @@ class _ReplacedRows:
         )
         self._values: dict[bytes, bytes] = {}
         self._size_bytes = 0
+
+    @property
+    def collections(self) -> KeyRange:
+        """The positions in the table of all items whose entries may be in the span."""
+        start, end = (None if each is None else each[: keys.HASH_BYTES] for each in self.positions)
+        is_open = end is None or not end.strip(b"\xff")
+        return KeyRange(start or b"", None if is_open else key_layout.end_of(end or b""))
 
     def covers_first(self, wanted: _Span) -> bool:
         """Whether the first keys to read of a span are in this one."""
@@ -287,6 +469,11 @@ class _ReplacedRows:
             self.span = _Span(self.span.start, first_dropped)
         for key in ordered[(len(ordered) + 1) // 2 :]:
             self._size_bytes -= len(key) + len(self._values.pop(key))
+
+
+def _row_bytes(change: ListedChange) -> int:
+    """The length of the value of an item's row before a change."""
+    return codec.HEADER_BYTES + change.old_bytes
 
 
 def _logs_of(record: TableRecord, ranges: Sequence[KeyRange]) -> list[int]:

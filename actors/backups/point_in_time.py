@@ -3,7 +3,8 @@
 While it is enabled, each write of the table adds a change record with the item before the change.
 ``log_trimming`` keeps the logs until their changes are older than the window. The state at a time
 is the present items, with the old images of those that changed since. The logs are written for
-streams and indexes anyway, so nothing else is stored, and nothing can fall behind.
+streams and indexes anyway. For reads of past states, each write also lists its change by key
+(``streams/changes_by_key``). Nothing can fall behind.
 
 Only the database's actor calls methods that change state.
 """
@@ -94,7 +95,7 @@ class RecoverySwitch:
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             # All changes up to these counters were made before now, and all others are recorded.
             recovery = PointInTimeRecovery(
-                self._clock.now_epoch_seconds(), dict(counters), period_days
+                self._clock.now_epoch_seconds(), dict(counters), period_days, lists_changes=True
             )
             definition = structs.replace(record.definition, point_in_time_recovery=recovery)
             return Stored(structs.replace(record, definition=definition))

@@ -236,14 +236,17 @@ class RestorePhases:
     def may_be_canceled(self, table: Table) -> bool:
         """Whether a table may be deleted while it is being restored.
 
-        It is restored to a point in time, or its restore is stuck: the disk is full, or the actor
-        that fills the table or an index was abandoned.
+        It is restored to a point in time, or a client uploads its items, or its restore is stuck:
+        the disk is full, or the actor that fills the table or an index was abandoned.
         """
         table_id = table.definition.table_id
         restoration = table.definition.restoration
         if restoration is None or restoration.phase == "DONE":
             return False
         if restoration.restored_to_epoch_seconds is not None:
+            return True
+        if restoration.import_id is not None and self._imports.is_upload(table):
+            # The client may have given up.
             return True
         filling = self._fillings.get(table_id)
         return (
@@ -253,12 +256,14 @@ class RestorePhases:
         )
 
     async def delete_copy(self, definition: TableDefinition) -> None:
-        """Delete the internal backup of a restore to a point in time, if there is one.
+        """Delete the internal backup of a restore to a point in time, or uploaded files.
 
         Raises:
             StoreError: the next start deletes it.
         """
         restoration = definition.restoration
+        if restoration is not None and restoration.import_id is not None:
+            await self._imports.forget_files(restoration.import_id)
         if restoration is not None and restoration.restored_to_epoch_seconds is not None:
             source, label = restoration.source_table, restoration.backup_label
             await self._backups.abandon(TableBackupId(source, label))

@@ -14,6 +14,7 @@ from dynactor.actors.derived.kafka.relay_progress import RelayProgress
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
 from dynactor.actors.splitting.splits import SplitReason
 from dynactor.actors.table.table import Table
+from dynactor.actors.transfers.uploads import Uploads
 from dynactor.model.tables.table import StreamingDestination
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.transfers.bulk_operation import BulkOperation
@@ -117,7 +118,13 @@ class ExportReads(Protocol):
 
 
 class ImportReads(Protocol):
-    """The imports of tables."""
+    """The imports of tables, and the files that clients upload for them."""
+
+    uploads: Uploads
+
+    async def error_log(self, import_id: str) -> bytes:
+        """The error log of an import whose files were uploaded; raises ``BucketError``."""
+        ...
 
     @property
     def imports(self) -> Sequence[TableImport]:

@@ -200,6 +200,14 @@ class Database:
             return await self.streams.stored_names()
         return [(stream.table_name, stream.label) for stream in self.streams.all()]
 
+    async def definitions(self) -> list[TableDefinition]:
+        """The definitions of all tables, sorted by name, also of tables that have another home.
+
+        Raises:
+            StoreError: the catalog can't be read.
+        """
+        return await self.actor.definitions()
+
     # -- tables with other homes --------------------------------------------------------------
 
     @property
@@ -345,6 +353,20 @@ class Database:
             ImportConflictException: the client token was used for another import.
             LimitExceededException: too many imports are in progress.
         """
+        return await self._ask(ImportTable(definition, request))
+
+    async def import_upload(
+        self, definition: TableDefinition, creation: dict[str, Any]
+    ) -> TableImport:
+        """Import files that a client uploads; raises as ``import_table``.
+
+        ``creation`` has the members of CreateTable. The pieces go to ``imports.uploads``.
+        """
+        request = {
+            "InputFormat": "DYNAMODB_JSON",
+            "InputCompressionType": "GZIP",
+            "TableCreationParameters": creation,
+        }
         return await self._ask(ImportTable(definition, request))
 
     async def start_bulk_put(self, table_name: str, request: dict[str, Any]) -> BulkOperation:

@@ -91,13 +91,14 @@ from dynactor.actors.transfers.bulk_operations import (
 )
 from dynactor.actors.transfers.table_exports import ExportTable, TableExports
 from dynactor.actors.transfers.table_imports import ImportTable, TableImports
+from dynactor.actors.transfers.uploads import Uploads
 from dynactor.model.errors import (
     DynamoDBError,
     InternalServerError,
     ResourceInUseException,
     ValidationException,
 )
-from dynactor.model.tables.table import StreamingDestination
+from dynactor.model.tables.table import StreamingDestination, TableDefinition
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.tables.table_rules import check_deletable
 from dynactor.model.transfers.table_export import TableExport
@@ -191,13 +192,14 @@ class DatabaseActor:
         )
         self._recovery = RecoverySwitch(self._owner, environment, tables)
         buckets = Buckets(settings.buckets)
-        logs = settings.import_log_directory
+        logs, uploads = settings.import_log_directory, settings.upload_directory
         self._imports = TableImports(
             self._owner,
             environment,
             tables,
             table_changes=self._table_changes,
             buckets=buckets,
+            uploads=Uploads(None if uploads is None else Path(uploads)),
             log_directory=None if logs is None else DirectoryBucket(Path(logs)),
         )
         self._restores = RestorePhases(
@@ -449,8 +451,15 @@ class DatabaseActor:
             del self._tables[name]
 
     async def _give(self, message: GiveTables) -> None:
-        """Let another share run tables, unless they are open."""
-        names = [name for name in message.names if name not in self._tables]
+        """Let another share run tables, unless they are open or were deleted."""
+        names = [
+            name
+            for name in message.names
+            # A deleted table was not closed. With a claim of its name, another share would run the
+            # next table that gets the name here.
+            if name not in self._tables
+            and (self._homes.is_closed(name) or not self._settings.is_leader)
+        ]
         await self._homes.reload(names)
         await self._homes.give([name for name in names if self._homes.is_here(name)], message.epoch)
 
@@ -465,11 +474,7 @@ class DatabaseActor:
         return (
             is_settled(definition)
             and definition.restore_phase == "DONE"
-            and not definition.destinations
             and not definition.is_replayed
-            and definition.point_in_time_recovery is None
-            and definition.contributor_insights is None
-            and all(index.contributor_insights is None for index in definition.global_indexes)
             and not self._table_backups.is_copied(table)
             and not self._bulk_operations.uses(table)
             and all(
@@ -478,6 +483,17 @@ class DatabaseActor:
                 if stream.table_name == definition.name
             )
         )
+
+    async def definitions(self) -> list[TableDefinition]:
+        """The definitions of all tables, sorted by name, also of tables that have another home.
+
+        Raises:
+            StoreError: the catalog can't be read.
+        """
+        if self._tables.elsewhere:
+            stored = await load_catalog(self._store, self._settings.share)
+            return [record.definition for record in stored.tables]
+        return [self._tables[name].definition for name in sorted(self._tables)]
 
     async def keep_streams(self) -> float:
         """Roll shards and trim logs; returns the seconds until the next call."""
@@ -698,7 +714,7 @@ class DatabaseActor:
 
     async def _start_replay(self, message: StartReplay) -> ReplayProgress:
         table = self._tables.settled(message.name)
-        progress = await self._replays.start(table, message, self._tables.values())
+        progress = await self._replays.start(table, message, await self.definitions())
         self._streams.attach(await table.followers.feeds())
         return progress
 
@@ -812,6 +828,7 @@ class DatabaseActor:
         await self._exports.close()
         await self._table_backups.close()
         await self._restores.close()
+        await self._imports.uploads.close()
         await asyncio.gather(*(table.close() for table in self._tables.values()))
         await self._destinations.close()
 

@@ -68,6 +68,8 @@ class DatabaseSettings(Struct, frozen=True):
     buckets: Mapping[str, str] = {}
     # The directory for the error logs of imports; None writes a log into the bucket of its import.
     import_log_directory: str | None = None
+    # The directory for the files that clients upload; None uses a temporary directory.
+    upload_directory: str | None = None
     # The tables to run, if several nodes share the tables; None runs all tables.
     share: Share | None = None
 

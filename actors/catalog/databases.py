@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
+from urllib.parse import quote
 
 import anyio
 from anyio.abc import TaskGroup
@@ -173,9 +174,14 @@ def settings_of(namespace: Namespace, settings: DatabaseSettings) -> DatabaseSet
     """The settings of a namespace's database."""
     prefix = topic_namespace(namespace.region, namespace.access_key_id)
     relays = settings.relays
+    uploads = settings.upload_directory
+    if uploads is not None:
+        # Each database deletes the files in its directory that belong to none of its imports.
+        uploads += f"-{quote(namespace.region, safe='')}-{quote(namespace.access_key_id, safe='')}"
     return structs.replace(
         settings,
         region=namespace.region,
+        upload_directory=uploads,
         namespace=namespace,
         topic_namespace=prefix,
         relays=structs.replace(relays, topic_prefix=prefix + relays.topic_prefix),

@@ -171,6 +171,10 @@ class Homes:
         """Note that no database runs a table at the moment."""
         self._tables.elsewhere[name] = MOVING
 
+    def is_closed(self, name: str) -> bool:
+        """Whether no database runs a table at the moment."""
+        return self._tables.elsewhere.get(name) == MOVING
+
     def opened(self, name: str) -> None:
         """Note that this database runs a table."""
         self._tables.elsewhere.pop(name, None)

@@ -5,14 +5,40 @@ Only the database's actor uses this module.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from math import inf
+from typing import Final, NamedTuple
+
 from dynactor.actors.catalog.space_reclaim import SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.streams import StreamRegistry
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.log_positions import TRANSACTION_US
+from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.splitting.splits import Splitter
 from dynactor.actors.table.table import Table
+from dynactor.model.limits import DAY_SECONDS
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
+from dynactor.storage.catalog import TableRecord
+
+# The heads of all their partitions are read together.
+_TABLES_AT_ONCE: Final = 200
+
+
+class _State(NamedTuple):
+    """The record of a table, the ends of its logs, and whether a stream shows any of them."""
+
+    record: TableRecord
+    tails: tuple[int, ...]
+    is_shown: bool
+
+
+class _Rest(NamedTuple):
+    """A state in which nothing can be trimmed until a time."""
+
+    state: _State
+    until: float
 
 
 class LogTrimmer:
@@ -29,6 +55,8 @@ class LogTrimmer:
         self._streams = streams
         self._splits = splits
         self._space = space
+        # By table id: states of tables in which nothing can be trimmed for some time.
+        self._resting: dict[int, _Rest] = {}
 
     async def keep(self, now_epoch_seconds: float) -> None:
         """Roll old shards, forget old streams, and trim records without readers.
@@ -38,14 +66,44 @@ class LogTrimmer:
         self._space.begin_again()
         await self._streams.roll(now_epoch_seconds)
         await self._streams.expire(now_epoch_seconds)
-        for table in list(self._tables.values()):
-            numbers = table.record.log_numbers
-            if not self._streams.attached(numbers):
-                continue
-            await self._trim(table, now_epoch_seconds)
-            # The trim above has deleted the records that were written for the last follower.
-            if not table.definition.records_changes and not self._streams.shows(numbers):
-                self._streams.detach(numbers)
+        tables = [
+            table
+            for table in self._tables.values()
+            if self._streams.attached(table.record.log_numbers)
+        ]
+        resting, self._resting = self._resting, {}
+        for start in range(0, len(tables), _TABLES_AT_ONCE):
+            chunk = tables[start : start + _TABLES_AT_ONCE]
+            # The store reads the heads of several tables together.
+            feeds = await asyncio.gather(*(table.followers.feeds() for table in chunk))
+            for table, of_table in zip(chunk, feeds, strict=True):
+                table_id = table.definition.table_id
+                state = self._state(table, of_table)
+                rest = resting.get(table_id)
+                if rest is None or rest.state != state or now_epoch_seconds >= rest.until:
+                    rest = _Rest(
+                        state, now_epoch_seconds + await self._keep(table, now_epoch_seconds)
+                    )
+                self._resting[table_id] = rest
+
+    def _state(self, table: Table, feeds: Sequence[ChangeFeed]) -> _State:
+        """The state that decides, besides the time, whether there is something to trim."""
+        tails = tuple(feed.tail for feed in feeds)
+        return _State(table.record, tails, self._streams.shows(table.record.log_numbers))
+
+    async def _keep(self, table: Table, now_epoch_seconds: float) -> float:
+        """Trim the logs of a table; return the seconds for which nothing more can be trimmed."""
+        numbers = table.record.log_numbers
+        seconds = await self._trim(table, now_epoch_seconds)
+        # The trim above has deleted the records that were written for the last follower. Changes
+        # listed by key are deleted later.
+        if (
+            not table.definition.records_changes
+            and not self._streams.shows(numbers)
+            and seconds == inf
+        ):
+            self._streams.detach(numbers)
+        return seconds
 
     async def give_back(self, table: Table, now_epoch_seconds: float) -> None:
         """Trim the logs of a table, and reclaim their disk space."""
@@ -53,31 +111,51 @@ class LogTrimmer:
 
     async def _trim(
         self, table: Table, now_epoch_seconds: float, *, gives_back: bool = False
-    ) -> None:
+    ) -> float:
+        """Trim the logs of a table.
+
+        Returns:
+            The seconds for which nothing more can be trimmed, unless the table changes.
+        """
+        rest_seconds = inf
         recovery = table.definition.point_in_time_recovery
         oldest = None
+        until_window_moves = 0.0
+        # No change will have an earlier time.
+        listed_us = round(now_epoch_seconds * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
         if recovery is not None:
             earliest = recovery.earliest_epoch_seconds(now_epoch_seconds)
+            period_seconds = recovery.period_days * DAY_SECONDS
+            until_window_moves = earliest - (now_epoch_seconds - period_seconds)
             # A past state also needs the changes of transactions a moment before it.
             oldest = round(earliest * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
+            listed_us = oldest
         floors = await table.followers.floors()
         for feed in await table.followers.feeds():
             floor = floors[feed.partition_number]
+            if floor < feed.tail:
+                # A follower is behind.
+                rest_seconds = 0.0
             if oldest is not None:
-                floor = min(
-                    floor, await self._streams.aged(feed, table.definition.table_id, oldest)
-                )
+                aged, seconds = await self._streams.aged(feed, table.definition.table_id, oldest)
+                floor = min(floor, aged)
+                rest_seconds = min(rest_seconds, until_window_moves + seconds)
+            seconds = await self._streams.trim_listed(feed.partition_number, listed_us)
+            rest_seconds = min(rest_seconds, until_window_moves + seconds)
             log = key_layout.change_range(feed.partition_number)
-            await self._streams.trim(
+            seconds = await self._streams.trim(
                 feed,
                 table.definition.table_id,
                 floor,
                 now_epoch_seconds,
                 puts=[reclaim_row(log)] if gives_back else (),
             )
+            rest_seconds = min(rest_seconds, seconds)
             if gives_back:
                 self._space.begin(log)
             ended = table.record.ended_log(feed.partition_number)
+            if ended:
+                rest_seconds = 0.0
             # Remove a log only after its parent's log: even an empty log keeps its parent's log
             # before its children's logs.
             is_first = feed.parent is None
@@ -88,3 +166,4 @@ class LogTrimmer:
                 and not self._streams.shows([ended.number])
             ):
                 await self._splits.release(table, ended)
+        return rest_seconds

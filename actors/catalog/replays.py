@@ -27,7 +27,7 @@ from dynactor.actors.table.followers import ActorFollowing
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.tables import destination_rules as rules
-from dynactor.model.tables.table import TABLE_INDEX_ID
+from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
@@ -92,9 +92,9 @@ class Replays:
     # -- for the database's actor -----------------------------------------------------------
 
     async def start(
-        self, table: Table, message: StartReplay, tables: Iterable[Table]
+        self, table: Table, message: StartReplay, definitions: Iterable[TableDefinition]
     ) -> ReplayProgress:
-        """Start a job.
+        """Start a job. ``definitions`` are those of all tables.
 
         Raises:
             ValidationException: there is no Kafka, the topic can't be used, or the logs do not go
@@ -102,7 +102,7 @@ class Replays:
             StoreError: nothing was changed.
         """
         kafka = self._publishing.needed_kafka()
-        self._check_topic(message.topic, tables)
+        self._check_topic(message.topic, definitions)
         # Find the positions in the logs first, so that an error changes nothing.
         positions, is_whole = await self._positions(table, message.start)
         replay_id = random_uuid(self._environment.randomness).hex
@@ -206,16 +206,16 @@ class Replays:
         subscribers = (key_layout.replay_subscriber(table_id, each) for each in self._replays)
         return any(map(table.followers.following, subscribers))
 
-    def _check_topic(self, topic: str, tables: Iterable[Table]) -> None:
+    def _check_topic(self, topic: str, definitions: Iterable[TableDefinition]) -> None:
         try:
             rules.check_topic(topic)
         except ValidationException:
             raise ValidationException(f"{topic!r} can't be the name of a Kafka topic") from None
-        for table in tables:
-            destination = rules.in_use(table.definition)
+        for definition in definitions:
+            destination = rules.in_use(definition)
             if destination is not None and destination.topic == topic:
                 raise ValidationException(
-                    f"The changes of table {table.definition.name} are published to topic "
+                    f"The changes of table {definition.name} are published to topic "
                     f"{topic} as they are made: older ones between them would break their "
                     "order. Give another topic"
                 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import Final
 
 from msgspec import Struct, msgpack
@@ -19,7 +20,7 @@ from dynactor.model.tables.table import TableDefinition
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store, StoreError, Unknown, View
-from dynactor.streams import change_log
+from dynactor.streams import change_log, changes_by_key
 from dynactor.streams import shard as shards
 from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.shard import Shard, Stream
@@ -298,22 +299,26 @@ class StreamRegistry:
         now: float,
         *,
         puts: Sequence[tuple[bytes, bytes]] = (),
-    ) -> None:
+    ) -> float:
         """Delete the records of a log that have no readers any more.
 
         ``floor`` is the counter that every follower has passed. If a stream shows the log, records
         are also kept for a day. ``puts`` are committed with the deletion, if there is one.
+
+        Returns:
+            The seconds until the oldest record is old enough for the stream; infinite without one.
         """
+        rest_seconds = inf
         key = key_layout.trim(table_id, feed.partition_number)
         (stored,) = await self._store.latest.load([key])
         trimmed = change_log.decode_trim(stored).counter
         if self._shows(feed.partition_number):
             retention_seconds = self._settings.retention_seconds
             oldest_us = int((now - retention_seconds) * MICROSECONDS_PER_SECOND)
-            aged, _ = await self._aged(feed.partition_number, trimmed, oldest_us)
+            aged, rest_seconds = await self._aged(feed.partition_number, trimmed, oldest_us)
             floor = min(floor, aged)
         if floor <= trimmed:
-            return
+            return rest_seconds
         time_us = await change_log.time_us(self._store.latest, feed.partition_number, floor)
         if time_us is None:
             # The change was made while the table had no followers, so its time is unknown.
@@ -336,6 +341,32 @@ class StreamRegistry:
                 discards=[change_log.trimmed_range(feed.partition_number, floor)],
                 raises_version=bool(changed),
             )
+        return rest_seconds
+
+    async def trim_listed(self, partition_number: int, oldest_us: int) -> float:
+        """Delete the changes listed by key in the periods before that of a commit time.
+
+        Discarded rows may be deleted later, so no row may be written there any more.
+
+        Returns:
+            The seconds after ``oldest_us`` until the next period has ended; infinite without one.
+        """
+        oldest = await self._oldest_listed(partition_number)
+        if oldest is not None and oldest < changes_by_key.period_of(oldest_us):
+            before = changes_by_key.period_of(oldest_us)
+            await self._owner.change(
+                discards=[key_layout.listed_range(partition_number, before)], raises_version=False
+            )
+            oldest = await self._oldest_listed(partition_number)
+        if oldest is None:
+            return inf
+        return (changes_by_key.end_us(oldest) - oldest_us) / MICROSECONDS_PER_SECOND
+
+    async def _oldest_listed(self, partition_number: int) -> int | None:
+        """The first period with changes listed by key."""
+        listed = key_layout.listed_range(partition_number)
+        rows = await self._store.latest.page(*listed, max_rows=1, max_bytes=1)
+        return key_layout.listed_period(rows[0].key) if rows else None
 
     @contextmanager
     def _as_before(self, streams: Sequence[Stream]) -> Iterator[None]:
@@ -352,18 +383,24 @@ class StreamRegistry:
                 self.remember(stream)
             raise
 
-    async def aged(self, feed: ChangeFeed, table_id: int, oldest_us: int) -> int:
-        """The counter up to which a log has no records after a time."""
+    async def aged(self, feed: ChangeFeed, table_id: int, oldest_us: int) -> tuple[int, float]:
+        """The counter up to which a log has no records after a time.
+
+        Also returns the time from then to the next record in seconds; infinite without one.
+        """
         (stored,) = await self._store.latest.load(
             [key_layout.trim(table_id, feed.partition_number)]
         )
         trimmed = change_log.decode_trim(stored).counter
-        aged, is_whole = await self._aged(feed.partition_number, trimmed, oldest_us)
+        aged, rest_seconds = await self._aged(feed.partition_number, trimmed, oldest_us)
         # The last changes may not be recorded.
-        return feed.tail if is_whole else aged
+        return feed.tail if rest_seconds == inf else aged, rest_seconds
 
-    async def _aged(self, partition_number: int, after: int, oldest_us: int) -> tuple[int, bool]:
-        """The counter up to which records are not after a time, and whether no other is there."""
+    async def _aged(self, partition_number: int, after: int, oldest_us: int) -> tuple[int, float]:
+        """The counter up to which records are not after a time.
+
+        Also returns the time from then to the next record in seconds; infinite without one.
+        """
         aged = after
         # Read one record first: if it is younger than the retention, all others are, too.
         max_records = 1
@@ -378,10 +415,10 @@ class StreamRegistry:
             max_records = _PAGE_ROWS
             for record in records:
                 if record.commit_time_us > oldest_us:
-                    return aged, False
+                    return aged, (record.commit_time_us - oldest_us) / MICROSECONDS_PER_SECOND
                 aged = record.sequence_number.counter
             if not records:
-                return aged, True
+                return aged, inf
 
     async def _replace(self, stream: Stream) -> None:
         await self._owner.change(puts=[stream_row(stream)])

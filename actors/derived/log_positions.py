@@ -16,6 +16,7 @@ from dynactor.storage.store import View
 from dynactor.streams import change_log, log_bounds, sequence_number
 from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.log_bounds import LogReach
+from dynactor.streams.sequence_number import SequenceNumber
 
 # Small, because a request waits while records are decoded.
 _RECORDS: Final = 128
@@ -58,6 +59,11 @@ class LogPositions:
     def is_after(self, record: ChangeRecord) -> bool:
         """Whether a change that was read after the positions also counts as a later one."""
         return not self._earlier or record.sequence_number.packed() not in self._earlier
+
+    def is_earlier(self, partition_number: int, counter: int) -> bool:
+        """Whether a change after the positions counts as one before them."""
+        earlier = self._earlier
+        return bool(earlier) and SequenceNumber(partition_number, counter).packed() in earlier
 
     def start_of(self, partition_number: int) -> int | None:
         """The counter after which a log has changes since the positions; None if it has none."""

@@ -7,7 +7,9 @@ over, because the store does not know what was written outside of it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from asyncio import Future
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dynactor.storage.store import Row
 
@@ -39,6 +41,13 @@ class Outlet(ABC):
         """Drop what is not complete. Called in any case, and never raises."""
 
 
+class LoadedRows(NamedTuple):
+    """Rows with their whole keys, and the time that the event loop was busy with them."""
+
+    rows: Sequence[tuple[bytes, bytes]]
+    took_seconds: float
+
+
 class Inlet(ABC):
     """Loads rows from outside of the store. All methods raise ``TransferFailed``."""
 
@@ -48,12 +57,15 @@ class Inlet(ABC):
         """The range of the rows, start inclusive, end exclusive; emptied before the first rows."""
 
     @abstractmethod
-    async def open(self) -> None:
-        """Called when the target is empty; called again if the scan starts over."""
+    async def open(self, stopped: Future[None]) -> None:
+        """Called when the target is empty; called again if the scan starts over.
+
+        ``stopped`` completes when the scan is stopped. Then ``rows`` returns soon.
+        """
 
     @abstractmethod
-    async def rows(self) -> Sequence[tuple[bytes, bytes]] | None:
-        """The next rows, with their whole keys; None after the last."""
+    async def rows(self) -> LoadedRows | None:
+        """The next rows; None after the last, or when the scan is stopped."""
 
     @abstractmethod
     async def close(self) -> None:

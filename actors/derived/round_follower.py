@@ -27,6 +27,7 @@ from dynactor.actors.derived.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.cancellation import cancel_when
 from dynactor.actors.runtime.clock import Clock
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
+from dynactor.storage import key_layout
 from dynactor.storage.store import Store
 
 # A follower that finds fewer records has caught up, and waits for the next tick.
@@ -145,6 +146,9 @@ class RoundFollower(Generic[M]):
         )
         if opened is None:
             return
+        # The publisher has fenced the one of a later home if this is the table's former home. Then
+        # the store refuses the read, before anything is published.
+        await self._source.store.latest.load([key_layout.CATALOG_VERSION])
         self.needs_snapshot |= opened.needs_snapshot or self.logs.are_behind(opened.counters)
         # The current round may be committed already, if the commit of its transaction got no
         # answer.

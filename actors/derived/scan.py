@@ -32,6 +32,9 @@ _REFUSED_SECONDS: Final = 0.1
 # Pause before a scan of an export or import starts over.
 _AGAIN_SECONDS: Final = 1.0
 
+# Maximum number of commits of an import that are not durable. One sync covers several.
+_COMMITS_IN_FLIGHT: Final = 4
+
 _HASH_BYTES: Final = 8
 _HASH_SPACE: Final = 1 << 64
 
@@ -207,7 +210,7 @@ class TableScan:
             stored = await self._checkpoint.load()
         if isinstance(sink, Inlet):
             stored = self._prefix
-            await self._checkpoint.commit_once(stored, range_deletes=[sink.target])
+            await self._checkpoint.begin(stored, [sink.target])
         self._cursor = self._next = self._prefix if stored is None else stored
 
     async def _rest(self, took_seconds: float, stopped: asyncio.Future[None]) -> None:
@@ -232,19 +235,25 @@ class TableScan:
     async def _load(self, inlet: Inlet, stopped: asyncio.Future[None]) -> bool:
         """Commit the rows that an inlet gives; False if the scan was stopped first."""
         loop = asyncio.get_running_loop()
+        # A crash starts the scan over, so a commit need not wait until the last one is durable.
+        commits: deque[asyncio.Future[None]] = deque()
         try:
-            await inlet.open()
+            await inlet.open(stopped)
             while not stopped.done():
-                began = loop.time()
-                rows = await inlet.rows()
-                if rows is None:
+                loaded = await inlet.rows()
+                if stopped.done():
+                    return False
+                if loaded is None:
+                    await _all_durable(commits, 0)
                     return True
-                took_seconds = loop.time() - began
-                await self._checkpoint.commit_once(self._prefix, rows)
-                await self._rest(took_seconds, stopped)
+                began = loop.time()
+                commits.append(await self._checkpoint.commit_later(self._prefix, loaded.rows))
+                await self._rest(loaded.took_seconds + loop.time() - began, stopped)
+                await _all_durable(commits, _COMMITS_IN_FLIGHT)
             return False
         finally:
             await inlet.close()
+            await asyncio.gather(*commits, return_exceptions=True)
 
     # -- rows, committed with the cursor ------------------------------------------------------
 
@@ -341,6 +350,13 @@ class TableScan:
                 page.sent.popleft()
                 page.share_written += send.share
         return True
+
+
+async def _all_durable(commits: deque[asyncio.Future[None]], but: int) -> None:
+    """Wait until the commits are durable, in order, except a number of the last ones."""
+    while len(commits) > but:
+        await commits[0]
+        commits.popleft()
 
 
 def _asked(ask: Callable[[], Awaitable[None]]) -> Awaitable[None]:

@@ -32,6 +32,7 @@ from dynactor.storage.store import (
 )
 
 _COUNTER_BYTES: Final = 8
+_BEGINS: Final = b"begins"
 
 _log = structlog.get_logger("actors")
 
@@ -92,6 +93,7 @@ class StoredCheckpoint:
         self,
         value: bytes,
         puts: Sequence[tuple[bytes, bytes]] = (),
+        *,
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         """Commit a value and rows once; wait until they are durable, but not for a full disk.
@@ -103,6 +105,31 @@ class StoredCheckpoint:
         durable = await commit_past_stalls(self._store, [group])
         await durable
         self.value = value
+
+    async def begin(self, value: bytes, range_deletes: Sequence[tuple[bytes, bytes]]) -> None:
+        """Delete the rows of earlier attempts, and commit the first value.
+
+        After a lost connection PostgreSQL may execute a commit late, after its repetition. By then
+        the row may be absent or have its old value again. So the deletion expects a value that the
+        row never has later.
+
+        Raises:
+            StoreError: as ``commit_once``.
+        """
+        if self.value != _BEGINS:
+            await self.commit_once(_BEGINS)
+        await self.commit_once(value, range_deletes=range_deletes)
+
+    async def commit_later(self, value: bytes, puts: Sequence[tuple[bytes, bytes]]) -> Future[None]:
+        """Commit a value and rows once; the future completes when they are durable.
+
+        Raises:
+            StoreError: as ``commit_once``, also in the future.
+        """
+        group = Group(self._key, self.value, value, puts)
+        durable = await commit_past_stalls(self._store, [group])
+        self.value = value
+        return durable
 
     async def store(self, value: bytes, stopped: Future[None]) -> bool:
         """Store only a value, whatever the stored value is.

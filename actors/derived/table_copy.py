@@ -126,7 +126,7 @@ class TableCopy:
                 view, self._definition.name, stored, self._state_epoch_us
             )
         await self._checkpoint.load()
-        await self._commit(range_deletes=[self._sink.target])
+        await self._checkpoint.begin(self._next_value(), [self._sink.target])
         self._sink.start()
         return TableSnapshot(self._store, self._definition.table_id, positions)
 
@@ -160,11 +160,10 @@ class TableCopy:
         if missing:
             await self._write(missing)
 
-    async def _commit(
-        self,
-        puts: Sequence[tuple[bytes, bytes]] = (),
-        range_deletes: Sequence[tuple[bytes, bytes]] = (),
-    ) -> None:
+    async def _commit(self, puts: Sequence[tuple[bytes, bytes]]) -> None:
+        await self._checkpoint.commit_once(self._next_value(), puts)
+
+    def _next_value(self) -> bytes:
         # Each commit has another value, which shows whether the commit was written.
         self._commits += 1
-        await self._checkpoint.commit_once(encode_position(self._commits), puts, range_deletes)
+        return encode_position(self._commits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage.catalog import PartitionHead
 from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.changes_by_key import Listing
 
 
 class Batch:
@@ -84,9 +85,11 @@ class TableBatch(Batch):
     """
 
     __slots__ = (
+        "began_after",
         "collections",
         "grown",
         "items",
+        "listing",
         "now_epoch_seconds",
         "positions",
         "prepared",
@@ -96,6 +99,10 @@ class TableBatch(Batch):
 
     def __init__(self, head: PartitionHead) -> None:
         super().__init__(head)
+        # The counter of the last change before this batch.
+        self.began_after = head.counter
+        # Lists the changes of this batch by key; None before the first one.
+        self.listing: Listing | None = None
         self.items: dict[bytes, StoredItem | None] = {}
         self.collections: dict[bytes, int] = {}
         self.records: list[ChangeRecord] = []

@@ -42,8 +42,9 @@ from dynactor.model.writes.transaction import Action
 from dynactor.model.writes.write import Delete, Put, decide
 from dynactor.storage import codec, key_layout
 from dynactor.storage.catalog import PartitionHead
-from dynactor.streams import change_log
+from dynactor.streams import change_log, change_record, changes_by_key
 from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
+from dynactor.streams.changes_by_key import Listing
 from dynactor.streams.entry_change import EntryChange, ItemRow, entry_changes
 from dynactor.streams.sequence_number import SequenceNumber
 
@@ -71,7 +72,8 @@ class TableCore:
 
     Invariants: a locked position is written only by the transaction that has locked it.
     ``_collections`` are the stored sizes of item collections under ``_collections_head``; they are
-    not used once anything but a batch has changed the head.
+    not used once anything but a batch has changed the head. ``_listing`` is that of the last
+    accepted batch; None after a start, or if commits may be lost.
     """
 
     def __init__(
@@ -90,7 +92,11 @@ class TableCore:
         }
         self._collections: dict[bytes, int] = {}
         self._collections_head: PartitionHead | None = None
+        # The key of the last change, until its time is loaded with the rows of the first batch.
+        self._last_change: bytes | None = None
+        self._last_change_us = 0
         self._parts = TransactionParts(self)
+        self._listing: Listing | None = None
         self.use(definition)
 
     def use(self, definition: TableDefinition) -> None:
@@ -103,6 +109,9 @@ class TableCore:
         )
         self._far_below_limit_bytes = self._collection_limit_bytes - written_bytes
         self.records_changes = definition.records_changes
+        recovery = definition.point_in_time_recovery
+        self._lists_changes = recovery is not None and recovery.lists_changes
+        self._listing = None
         # The ids of the global indexes whose entry changes are computed with the write.
         self._held_indexes = [
             index.definition.index_id for index in definition.global_indexes if index.holds_entries
@@ -112,11 +121,18 @@ class TableCore:
     # -- the loop's calls -------------------------------------------------------------------
 
     def begin(self, head: PartitionHead) -> None:
-        """Do nothing: the core keeps no state that depends on the head."""
+        """Load the time of the last change with the first batch.
+
+        Another node may have made the change, and its clock may be ahead of this one's. Times in a
+        log never go back, because readers search for them.
+        """
+        if head.counter and self.records_changes:
+            self._last_change = key_layout.change_row(self._partition_number, head.counter)
 
     def forget(self) -> None:
         """Release all locks: their transactions were decided on rows that may be gone."""
         self.locks.clear()
+        self._listing = None
 
     def open(self, head: PartitionHead, messages: Sequence[Message[Any]]) -> TableBatch:
         """Return a batch that lists the items and collection sizes that these messages need."""
@@ -173,7 +189,10 @@ class TableCore:
                 batch.collections[partition_key] = size_bytes
 
     def row_keys(self, batch: TableBatch) -> list[bytes]:
-        """Return the keys of the items that a batch needs, then of the collection sizes."""
+        """Return the keys of the items that a batch needs, then of the collection sizes.
+
+        The first batch also needs the last change.
+        """
         prefix = self._row_prefix
         row_keys = [prefix + position for position in batch.positions]
         if batch.unknown_collections:
@@ -182,10 +201,17 @@ class TableCore:
                 key_layout.collection_row(table_id, partition_key)
                 for partition_key in batch.unknown_collections
             ]
+        if self._last_change is not None:
+            row_keys.append(self._last_change)
         return row_keys
 
     def fill(self, batch: TableBatch, values: Sequence[bytes | None]) -> None:
         """Add the loaded items and collection sizes to a batch."""
+        if self._last_change is not None:
+            *values, last_change = values
+            self._last_change = None
+            if last_change is not None:
+                self._last_change_us = change_record.time_us(last_change)
         positions, collections = batch.positions, batch.unknown_collections
         for position, value in zip(positions, values, strict=False):
             batch.items[position] = None if value is None else codec.decode(value)
@@ -199,6 +225,8 @@ class TableCore:
                 self._collections.clear()
             self._collections.update(batch.collections)
         self._collections_head = head
+        if batch.listing is not None:
+            self._listing = batch.listing
 
     def rejected(self, batch: TableBatch) -> None:
         """Release the locks of a batch that the store has refused."""
@@ -401,7 +429,7 @@ class TableCore:
         key = self.definition.key_schema.key_of(message.write.identity)
         record = ChangeRecord(
             SequenceNumber(self._partition_number, batch.counter),
-            int(batch.now_epoch_seconds * MICROSECONDS_PER_SECOND),
+            self._time_us(batch),
             origin,
             items.encode(key),
             None if change.old is None else change.old.undecoded(),
@@ -414,6 +442,25 @@ class TableCore:
         row_key, row = change_log.row(record)
         batch.rows[row_key] = row
         batch.logged_bytes += len(row)
+        if self._lists_changes:
+            if batch.listing is None:
+                batch.listing = self._open_listing(batch)
+            listed_key, listed = batch.listing.row(
+                message.position, batch.counter, change.old, len(row)
+            )
+            batch.rows[listed_key] = listed
+
+    def _open_listing(self, batch: TableBatch) -> Listing:
+        """The listing of a batch. Earlier changes are listed in its period if the last ones are."""
+        period = changes_by_key.period_of(self._time_us(batch))
+        last = self._listing
+        if last is not None and last.period == period:
+            return last
+        return Listing(self._partition_number, period, self._versions + batch.began_after)
+
+    def _time_us(self, batch: TableBatch) -> int:
+        """The commit time of a batch's changes, in microseconds."""
+        return max(int(batch.now_epoch_seconds * MICROSECONDS_PER_SECOND), self._last_change_us)
 
     def _entry_changes(
         self, batch: TableBatch, message: WriteItem | Action, change: Change

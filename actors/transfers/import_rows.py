@@ -7,42 +7,42 @@ change of each partition. ``heads`` has the counts that the partitions must have
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from itertools import islice
-from typing import Any, Final
+from operator import lt
+from typing import Final, TypeAlias
 
 import structlog
 from msgspec import structs
 
-from dynactor.actors.derived.outside import Inlet, TransferFailed
+from dynactor.actors.derived.outside import Inlet, LoadedRows, TransferFailed
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.transfers.bucket_use import BucketUse
+from dynactor.actors.transfers.decoded_files import DecodingHere, DecodingProcess, FileDecoding
 from dynactor.actors.transfers.error_log import ErrorLog
 from dynactor.actors.transfers.import_files import ImportFile, files_of
-from dynactor.actors.transfers.source_records import SourceRecords, lines_or_ion, reporting
-from dynactor.model.errors import SerializationException, ValidationException
-from dynactor.model.transfers.item_reader import ItemReader
-from dynactor.model.transfers.records import Csv, Fault, Format, Records
+from dynactor.actors.transfers.row_decoder import DecodedRows, duplicate
+from dynactor.actors.transfers.source_records import check_listed
+from dynactor.actors.transfers.uploads import Uploads
 from dynactor.model.transfers.table_import import ImportCounts, TableImport
 from dynactor.storage import codec, key_layout
 from dynactor.storage.buckets.bucket import Bucket, BucketError
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import PartitionHead, TableRecord
 from dynactor.storage.store import Store
-from dynactor.streams.sequence_number import SequenceNumber
 
-DUPLICATE: Final = "DuplicateKey"
-
-# Requests wait while a turn's records are decoded.
-_TURN_RECORDS: Final = 64
-# Many records share a commit, because each commit waits for the disk.
-_COMMIT_RECORDS: Final = 1_024
 _TABLE: Final = 0
+# Larger files are decoded in another process, which takes a fifth of a second to start.
+_PROCESS_BYTES: Final = 1024 * 1024
 
-_Rows = Sequence[tuple[bytes, bytes]]
+_Rows: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 _log = structlog.get_logger("actors")
+
+
+def log_key(import_id: str) -> str:
+    """The key of the error log of an import."""
+    return f"imports/{import_id}/errors.jsonl"
 
 
 class ImportedRows(BucketUse, Inlet):
@@ -54,6 +54,8 @@ class ImportedRows(BucketUse, Inlet):
         record: TableRecord,
         store: Store,
         buckets: Buckets,
+        *,
+        uploads: Uploads,
         log_directory: Bucket | None,
     ) -> None:
         """``log_directory`` gets the error log; without it, the bucket of the files."""
@@ -62,15 +64,17 @@ class ImportedRows(BucketUse, Inlet):
         self._request = table_import.request
         self._store = store
         self._buckets = buckets
+        self._uploads = uploads
         self._log_directory = log_directory
-        self._reader = ItemReader(record.definition)
-        self._types = {each.name: each.type for each in record.definition.attribute_definitions}
+        self._record = record
         self._prefix = key_layout.row_prefix(record.definition.table_id)
         self._table_id = record.definition.table_id
         self._partitions = PartitionMap(record.partitions)
         self._sizes: dict[int, list[int]] = {}
         self._errors = ErrorLog()
-        self._pages: AsyncGenerator[_Rows, None] | None = None
+        # The highest key of the rows so far.
+        self._last_key = b""
+        self._pages: AsyncGenerator[LoadedRows, None] | None = None
 
     @property
     def target(self) -> tuple[bytes, bytes]:
@@ -85,14 +89,16 @@ class ImportedRows(BucketUse, Inlet):
             for number, (count, size_bytes) in self._sizes.items()
         }
 
-    async def open(self) -> None:
+    async def open(self, stopped: asyncio.Future[None]) -> None:
         """Begin with the first file."""
+        self._stopped = stopped
         self.counts = ImportCounts()
         self._sizes = {each.number: [0, 0] for each in self._partitions.ranges}
         self._errors = ErrorLog()
+        self._last_key = b""
         self._pages = self._read()
 
-    async def rows(self) -> _Rows | None:
+    async def rows(self) -> LoadedRows | None:
         """The rows of the next items."""
         assert self._pages is not None
         try:
@@ -113,101 +119,96 @@ class ImportedRows(BucketUse, Inlet):
 
     # -- files --------------------------------------------------------------------------------
 
-    async def _read(self) -> AsyncGenerator[_Rows, None]:
-        source = self._request["S3BucketSource"]
-        bucket = self._buckets.named(source["S3Bucket"])
-        prefix = source.get("S3KeyPrefix", "")
-        for file in await files_of(bucket, prefix, self._request["InputFormat"]):
-            async with aclosing(self._read_file(bucket, file)) as pages:
-                async for page in pages:
-                    yield page
+    async def _read(self) -> AsyncGenerator[LoadedRows, None]:
+        decoding: FileDecoding | None = None
+        try:
+            async with aclosing(self._files()) as files:
+                async for bucket, file, size_bytes in files:
+                    kind = DecodingProcess if size_bytes > _PROCESS_BYTES else DecodingHere
+                    if not isinstance(decoding, kind):
+                        if decoding is not None:
+                            await decoding.close()
+                        decoding = kind(self._record, self._request)
+                    async with aclosing(self._read_file(decoding, bucket, file)) as pages:
+                        async for page in pages:
+                            yield page
+        finally:
+            if decoding is not None:
+                await decoding.close()
 
-    async def _read_file(self, bucket: Bucket, file: ImportFile) -> AsyncGenerator[_Rows, None]:
-        reading = SourceRecords(bucket, file, self._request.get("InputCompressionType", "NONE"))
+    async def _files(self) -> AsyncGenerator[tuple[Bucket, ImportFile, int], None]:
+        """The files, each with the bytes of all files, or of those uploaded up to it."""
+        source = self._request.get("S3BucketSource")
+        if source is not None:
+            bucket = self._buckets.named(source["S3Bucket"])
+            prefix = source.get("S3KeyPrefix", "")
+            files = await files_of(bucket, prefix, self._request["InputFormat"])
+            size_bytes = sum(file.size_bytes for file in files)
+            for file in files:
+                yield bucket, file, size_bytes
+            return
+        number = size_bytes = 0
+        while piece := await self._uploads.file(self._import_id, number, self._stopped):
+            size_bytes += piece.size_bytes
+            yield self._uploads.bucket, piece, size_bytes
+            number += 1
+
+    async def _read_file(
+        self, decoding: FileDecoding, bucket: Bucket, file: ImportFile
+    ) -> AsyncGenerator[LoadedRows, None]:
+        time = asyncio.get_running_loop().time
+        compression = self._request.get("InputCompressionType", "NONE")
         before = self.counts.processed_items
-        with reporting(file.key):
-            async with aclosing(reading.parts(self._format())) as parts:
-                async for records in parts:
-                    async for page in self._pages_of(file.key, records):
-                        yield page
-        self._add(processed_bytes=reading.size_bytes)
-        reading.check(self.counts.processed_items - before)
+        asked = time()
+        async with aclosing(decoding.rows(bucket, file.key, compression)) as pages:
+            async for decoded in pages:
+                # Only decoding on the event loop keeps it busy.
+                began = asked if decoding.is_in_process else time()
+                rows = await self._placed(file.key, decoded)
+                yield LoadedRows(rows, time() - began)
+                asked = time()
+        file_sum = decoding.file_sum
+        self._add(processed_bytes=file_sum.size_bytes)
+        check_listed(file, file_sum.md5_checksum, self.counts.processed_items - before)
 
-    def _format(self) -> Format:
-        if self._request["InputFormat"] != "CSV":
-            return lines_or_ion(self._request["InputFormat"])
-        options: dict[str, Any] = self._request.get("InputFormatOptions", {}).get("Csv", {})
-        return Csv(self._types, options.get("Delimiter", ","), options.get("HeaderList"))
+    # -- rows ---------------------------------------------------------------------------------
 
-    # -- records ------------------------------------------------------------------------------
-
-    async def _pages_of(self, key: str, records: Records) -> AsyncIterator[_Rows]:
-        is_more = True
-        while is_more:
-            found: dict[bytes, tuple[bytes, int, int]] = {}
-            for _ in range(0, _COMMIT_RECORDS, _TURN_RECORDS):
-                is_more = self._decode(key, islice(records, _TURN_RECORDS), found)
-                if not is_more:
-                    break
-                # Let other tasks run, because a page is too much work for one turn of the loop.
-                await asyncio.sleep(0)
-            if found:
-                yield await self._placed(key, found)
-
-    def _decode(
-        self, key: str, records: Records, found: dict[bytes, tuple[bytes, int, int]]
-    ) -> bool:
-        """Decode some records; False if there are no more.
-
-        ``found`` gets the row, the size and the line of each item, by its row's key.
-        """
-        read, prefix, place_of = self._reader.read, self._prefix, self._partitions.number_of
-        processed = errors = 0
-        for record in records:
-            processed += 1
-            if isinstance(record, Fault):
-                errors += 1
-                self._errors.add(key, record)
-                continue
-            try:
-                item = read(record.item)
-            except (ValidationException, SerializationException) as error:
-                errors += 1
-                name = type(error).__name__
-                self._errors.add(key, Fault(record.line, record.text, name, error.message))
-                continue
-            version = SequenceNumber(place_of(item.position), 0).packed()
-            row_key = prefix + item.position
-            if row_key in found:
-                self._count_duplicate(key, found[row_key][2])
-            row = codec.pack(version, item.size_bytes, item.data)
-            found[row_key] = row, item.size_bytes, record.line
-        self._add(processed_items=processed, errors=errors)
-        return processed == _TURN_RECORDS
-
-    async def _placed(self, key: str, found: dict[bytes, tuple[bytes, int, int]]) -> _Rows:
+    async def _placed(self, key: str, decoded: DecodedRows) -> _Rows:
         """Count the items that are new, and those that replace an earlier item."""
-        stored = await self._store.latest.load(list(found))
-        skipped, number_of = len(self._prefix), self._partitions.number_of
-        new = 0
-        rows = []
-        for old, (row_key, (row, size_bytes, line)) in zip(stored, found.items(), strict=True):
-            sizes = self._sizes[number_of(row_key[skipped:])]
+        for fault in decoded.faults:
+            self._errors.add(key, fault)
+        for number, (count, size_bytes) in decoded.sizes.items():
+            sizes = self._sizes[number]
+            sizes[0] += count
             sizes[1] += size_bytes
-            if old is None:
-                new += 1
-                sizes[0] += 1
-            else:
-                sizes[1] -= codec.size_bytes(old)
-                self._count_duplicate(key, line)
-            rows.append((row_key, row))
-        self._add(imported_items=new)
+        rows = decoded.rows
+        replaced = 0
+        if not self._are_new(rows):
+            stored = await self._store.latest.load([row_key for row_key, _ in rows])
+            for old, (row_key, _), line in zip(stored, rows, decoded.lines, strict=True):
+                if old is not None:
+                    sizes = self._sizes[self._partitions.number_of(row_key[len(self._prefix) :])]
+                    sizes[0] -= 1
+                    sizes[1] -= codec.size_bytes(old)
+                    replaced += 1
+                    self._errors.add(key, duplicate(line))
+        self._add(
+            processed_items=decoded.processed,
+            imported_items=len(rows) - replaced,
+            errors=decoded.errors,
+            duplicates=decoded.duplicates + replaced,
+        )
         return rows
 
-    def _count_duplicate(self, key: str, line: int) -> None:
-        self._add(duplicates=1)
-        message = "An item with this key occurs more than once"
-        self._errors.add(key, Fault(line, b"", DUPLICATE, message))
+    def _are_new(self, rows: _Rows) -> bool:
+        """Whether the order of the keys shows that the rows replace none; notes the last key.
+
+        The files of an export are in the order of the keys, so their rows need not be looked up.
+        """
+        keys = [row_key for row_key, _ in rows]
+        last = self._last_key
+        self._last_key = max([last, *keys])
+        return all(map(lt, [last, *keys], keys))
 
     def _add(self, **counts: int) -> None:
         self.counts = structs.replace(
@@ -223,12 +224,14 @@ class ImportedRows(BucketUse, Inlet):
         data = self._errors.data
         if not data:
             return
-        key = f"imports/{self._import_id}/errors.jsonl"
+        key = log_key(self._import_id)
         try:
             if self._log_directory is not None:
                 await self._log_directory.put(key, data)
-            else:
+            elif "S3BucketSource" in self._request:
                 bucket = self._request["S3BucketSource"]["S3Bucket"]
                 await self._buckets.named(bucket).put(key, data)
+            else:
+                await self._uploads.bucket.put(key, data)
         except BucketError as error:
             _log.warning("import_errors_not_stored", key=key, reason=error.message)

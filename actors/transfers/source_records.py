@@ -37,16 +37,26 @@ class SourceRecords:
         Raises:
             BucketError: the file differs.
         """
-        key, listed = self._file.key, self._file.listed
-        if listed is None:
-            return
-        if listed.md5_checksum != self._reading.md5_checksum:
-            raise BucketError(DAMAGED, f"{key}: the checksum of the file is wrong")
-        if listed.item_count != record_count:
-            raise BucketError(
-                DAMAGED,
-                f"{key} has {record_count} items, the manifest says {listed.item_count}",
-            )
+        if self._file.listed is not None:
+            check_listed(self._file, self._reading.md5_checksum, record_count)
+
+
+def check_listed(file: ImportFile, md5_checksum: str, record_count: int) -> None:
+    """Compare a file, which was read to its end, with its line in a manifest, if there is one.
+
+    Raises:
+        BucketError: the file differs.
+    """
+    key, listed = file.key, file.listed
+    if listed is None:
+        return
+    if listed.md5_checksum != md5_checksum:
+        raise BucketError(DAMAGED, f"{key}: the checksum of the file is wrong")
+    if listed.item_count != record_count:
+        raise BucketError(
+            DAMAGED,
+            f"{key} has {record_count} items, the manifest says {listed.item_count}",
+        )
 
 
 def lines_or_ion(input_format: str) -> Format:

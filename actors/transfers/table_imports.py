@@ -16,14 +16,19 @@ from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
-from dynactor.actors.transfers.import_rows import ImportedRows
+from dynactor.actors.transfers.import_rows import ImportedRows, log_key
 from dynactor.actors.transfers.kept_transfers import KeptTransfers
-from dynactor.model.errors import ImportConflictException, LimitExceededException
+from dynactor.actors.transfers.uploads import Uploads
+from dynactor.model.errors import (
+    ImportConflictException,
+    InternalServerError,
+    LimitExceededException,
+)
 from dynactor.model.limits import IMPORTS
 from dynactor.model.tables.table import Restoration, TableDefinition
 from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import transfers
-from dynactor.storage.buckets.bucket import Bucket
+from dynactor.storage.buckets.bucket import Bucket, BucketError, read_whole
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Row, View
@@ -53,6 +58,7 @@ class TableImports:
         *,
         table_changes: TableChanges,
         buckets: Buckets,
+        uploads: Uploads,
         log_directory: Bucket | None,
     ) -> None:
         self._owner = owner
@@ -61,6 +67,7 @@ class TableImports:
         self._tables = tables
         self._table_changes = table_changes
         self._buckets = buckets
+        self.uploads = uploads
         self._log_directory = log_directory
         self._imports: KeptTransfers[TableImport] = KeptTransfers(
             environment.clock,
@@ -68,6 +75,7 @@ class TableImports:
             key=transfers.import_key,
             since=self._since,
         )
+        self._is_adopted = False
         # The readers of files of imports in progress.
         self._rows: dict[str, ImportedRows] = {}
 
@@ -86,9 +94,11 @@ class TableImports:
     def _present(self, found: TableImport) -> TableImport:
         if found.status != "IN_PROGRESS":
             return found
-        if self._tables.same(found.table_name, found.table_id) is None:
-            return structs.replace(found, status="CANCELLED")
         rows = self._rows.get(found.import_id)
+        if self._tables.same(found.table_name, found.table_id) is None:
+            # A failed import is noted soon after its table is deleted.
+            is_failing = rows is not None and rows.failure is not None
+            return found if is_failing else structs.replace(found, status="CANCELLED")
         return found if rows is None else structs.replace(found, counts=rows.counts)
 
     def _since(self, found: TableImport) -> float | None:
@@ -96,12 +106,29 @@ class TableImports:
             return None
         return found.ended_epoch_seconds or found.began_epoch_seconds
 
+    async def error_log(self, import_id: str) -> bytes:
+        """The error log of an import whose files were uploaded; empty without errors.
+
+        Raises:
+            BucketError: the log can't be read.
+        """
+        try:
+            return await read_whole(self._log_directory or self.uploads.bucket, log_key(import_id))
+        except BucketError as error:
+            if error.code == "S3NoSuchKey":
+                return b""
+            raise
+
     # -- for the database's actor -------------------------------------------------------------
 
     async def adopt(self, view: View) -> None:
         """Load the stored imports, before the phases of their tables are resumed."""
         stored = await transfers.load_imports(view)
         self._imports.load((each.import_id, each) for each in stored)
+        is_first, self._is_adopted = not self._is_adopted, True
+        if is_first:
+            uploads = [each for each in stored if each.is_upload and each.status == "IN_PROGRESS"]
+            await self.uploads.adopt([each.import_id for each in uploads])
 
     async def forget_old(self) -> None:
         """Delete the records of imports that ended more than 90 days ago.
@@ -118,6 +145,7 @@ class TableImports:
             ImportConflictException: the token was used with other parameters.
             LimitExceededException: too many imports are in progress.
             ResourceInUseException: the name is in use.
+            InternalServerError: the files of an upload can't be stored.
             StoreError: nothing was changed.
         """
         conflict = "The client token was used for an import with other parameters"
@@ -129,6 +157,11 @@ class TableImports:
                 f"Subscriber limit exceeded: Only {IMPORTS} tables can be imported simultaneously"
             )
         import_id, now = self._imports.new_id()
+        if "S3BucketSource" not in message.request:
+            try:
+                await self.uploads.begin(import_id)
+            except BucketError as error:
+                raise InternalServerError(f"Files can't be stored: {error.message}") from error
         begun: list[TableImport] = []
 
         def rows(definition: TableDefinition) -> list[Row]:
@@ -144,17 +177,23 @@ class TableImports:
             )
             return [transfers.import_row(begun[-1])]
 
-        await self._table_changes.create(
-            structs.replace(
-                message.definition,
-                restoration=Restoration("", "", 0, now, import_id=import_id),
-                global_indexes=tuple(
-                    structs.replace(index, status="CREATING", backfilling=False)
-                    for index in message.definition.global_indexes
+        is_created = False
+        try:
+            await self._table_changes.create(
+                structs.replace(
+                    message.definition,
+                    restoration=Restoration("", "", 0, now, import_id=import_id),
+                    global_indexes=tuple(
+                        structs.replace(index, status="CREATING", backfilling=False)
+                        for index in message.definition.global_indexes
+                    ),
                 ),
-            ),
-            also=rows,
-        )
+                also=rows,
+            )
+            is_created = True
+        finally:
+            if not is_created:
+                await self.forget_files(import_id)
         self._imports[import_id] = begun[-1]
         return begun[-1]
 
@@ -164,9 +203,23 @@ class TableImports:
         """A new reader of the files of a table's import."""
         found = self._of(table)
         rows = self._rows[found.import_id] = ImportedRows(
-            found, table.record, self._store, self._buckets, self._log_directory
+            found,
+            table.record,
+            self._store,
+            self._buckets,
+            uploads=self.uploads,
+            log_directory=self._log_directory,
         )
         return rows
+
+    def is_upload(self, table: Table) -> bool:
+        """Whether a client uploads the files of a table's import."""
+        return self._of(table).is_upload
+
+    async def forget_files(self, import_id: str) -> None:
+        """Delete the uploaded files of an import that is over, if there are any; never raises."""
+        if self.uploads.find(import_id) is not None:
+            await self.uploads.delete(import_id)
 
     def heads(self, table: Table) -> dict[int, PartitionHead]:
         """The counts of the partitions of a table whose items are loaded."""

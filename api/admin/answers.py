@@ -15,10 +15,13 @@ _JSON: Final = "application/json"
 
 def json_answer(status: HTTPStatus, content: Any) -> web.Response:
     """Make a JSON answer."""
+    return raw_answer(status.value, msgspec.json.encode(content) + b"\n")
+
+
+def raw_answer(status: int, body: bytes) -> web.Response:
+    """Make an answer whose body is JSON already."""
     return web.Response(
-        status=status,
-        body=msgspec.json.encode(content) + b"\n",
-        headers={"Content-Type": _JSON, "Server": SERVER_NAME},
+        status=status, body=body, headers={"Content-Type": _JSON, "Server": SERVER_NAME}
     )
 
 

@@ -9,8 +9,9 @@ sample for advice. ``dynactor advise`` also reads ``GET /insights/use?table=T``,
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
@@ -24,7 +25,7 @@ from dynactor.actors.table.item_sample import (
 from dynactor.actors.table.table import Table
 from dynactor.actors.table.throttle import Consumed
 from dynactor.actors.table.traffic import Window
-from dynactor.api.admin.answers import fault, json_answer, other_method
+from dynactor.api.admin.answers import fault, json_answer, other_method, raw_answer
 from dynactor.api.admin.insights_messages import (
     INSIGHTS_PATH,
     SAMPLE_PATH,
@@ -51,6 +52,9 @@ from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.item import Item
 from dynactor.storage.store import StoreError
 
+if TYPE_CHECKING:
+    from dynactor.api.nodes.node import Node
+
 _LARGEST: Final = 20
 # For this number of busiest keys, the size of all items is added up, to a limit.
 _BUSIEST: Final = 3
@@ -58,8 +62,13 @@ _COUNTED_BYTES: Final = 8 * MIB
 _MOST_SAMPLED: Final = 10_000
 
 
-async def answer(database: Database, request: web.BaseRequest) -> web.Response:
-    """Answer a request for one of the paths below ``/insights``."""
+async def answer(
+    database: Database, request: web.BaseRequest, node: Node | None = None
+) -> web.Response:
+    """Answer a request for one of the paths below ``/insights``.
+
+    ``node`` is the leader of a cluster, and None if there is no cluster.
+    """
     if request.path not in (INSIGHTS_PATH, USE_PATH, SAMPLE_PATH):
         paths = f"{INSIGHTS_PATH}, {USE_PATH} and {SAMPLE_PATH}"
         return fault(HTTPStatus.NOT_FOUND, f"There are {paths}")
@@ -68,18 +77,26 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
     name = request.query.get("table")
     if not name:
         return fault(HTTPStatus.BAD_REQUEST, "Name the table: ?table=NAME")
+    if node is not None and name in database.tables_elsewhere:
+        of_home = await node.ask_for_insights(name, request.path_qs)
+        if of_home is not None:
+            return raw_answer(of_home.status, of_home.body)
+        if name in database.tables_elsewhere:
+            return fault(HTTPStatus.SERVICE_UNAVAILABLE, f"The home of {name} does not answer")
+    return await found(database, request.path, request.query)
+
+
+async def found(database: Database, path: str, parameters: Mapping[str, str]) -> web.Response:
+    """Answer a request for one of the paths, at the home of the table."""
     try:
-        table = _table(database, name)
-        if request.path == USE_PATH:
-            found = await use_answer(database, table, request.query.get("attribute"))
-            return json_answer(HTTPStatus.OK, found)
-        if request.path == SAMPLE_PATH:
-            return json_answer(
-                HTTPStatus.OK, await sample_answer(database, table, request.query.get("count"))
-            )
-        return json_answer(
-            HTTPStatus.OK, insights_answer(database, table, request.query.get("index"))
-        )
+        table = _table(database, parameters.get("table", ""))
+        if path == USE_PATH:
+            use = await use_answer(database, table, parameters.get("attribute"))
+            return json_answer(HTTPStatus.OK, use)
+        if path == SAMPLE_PATH:
+            sample = await sample_answer(database, table, parameters.get("count"))
+            return json_answer(HTTPStatus.OK, sample)
+        return json_answer(HTTPStatus.OK, insights_answer(database, table, parameters.get("index")))
     except ResourceNotFoundException as error:
         return fault(HTTPStatus.NOT_FOUND, str(error))
     except ValueError as error:

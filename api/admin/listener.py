@@ -1,9 +1,10 @@
 """The admin listener: an HTTP server for operators, separate from DynamoDB's API.
 
 It listens on loopback by default. Its paths are ``/metrics`` (for Prometheus), ``/health``,
-``/ready``, ``/nodes`` (of a cluster), ``/clock`` (the virtual clock), ``/replays`` (to Kafka),
-``/insights`` (the use of keys), ``/access`` (policies) and ``/backups``. Test suites use
-``/reset``, ``/settings``, ``/snapshots`` and ``/faults``. ``/`` is the console.
+``/ready``, ``/nodes`` (of a cluster), ``/clock`` (the virtual clock) and ``/replays`` (to Kafka).
+There are also ``/insights`` (the use of keys), ``/access`` (policies), ``/uploads`` (files for new
+tables) and ``/backups``. Test suites use ``/reset``, ``/settings``, ``/snapshots`` and
+``/faults``. ``/`` is the console.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from dynactor.api.admin import (
     insights_routes,
     nodes_routes,
     replay_routes,
+    upload_routes,
 )
 from dynactor.api.admin.access_messages import ACCESS_PATH
 from dynactor.api.admin.answers import fault
@@ -39,7 +41,7 @@ from dynactor.api.admin.fault_routes import FAULTS_PATH
 from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
-from dynactor.api.admin.metrics_path import METRICS_PATH
+from dynactor.api.admin.metrics.metrics_path import METRICS_PATH
 from dynactor.api.admin.nodes_messages import NODES_PATH
 from dynactor.api.admin.region_parameters import KEY_ID_PARAMETER, REGION_PARAMETER
 from dynactor.api.admin.replay_messages import REPLAYS_PATH
@@ -49,6 +51,7 @@ from dynactor.api.admin.reset_routes import (
     SNAPSHOTS_PATH,
     SuiteControls,
 )
+from dynactor.api.admin.upload_messages import UPLOADS_PATH
 from dynactor.api.console.routes import Abilities, Console, ConsoleMode
 from dynactor.api.console.sign_in import SignIn
 from dynactor.api.faults.injector import FaultInjector
@@ -72,7 +75,7 @@ _OF_ANYBODY: Final = (HEALTH_PATH, READY_PATH)
 # Paths that a node answers by itself even if it is not the home.
 _OF_ANY_NODE: Final = (METRICS_PATH, HEALTH_PATH, READY_PATH, NODES_PATH)
 # Paths about tables. A request may name their region.
-_OF_TABLES: Final = {REPLAYS_PATH: replay_routes.answer, INSIGHTS_PATH: insights_routes.answer}
+_OF_TABLES: Final = (REPLAYS_PATH, INSIGHTS_PATH, UPLOADS_PATH)
 
 _log = structlog.get_logger(__name__)
 
@@ -186,12 +189,16 @@ class _Admin:
             return await fault_routes.answer(self._faults, request)
         if request.path in (CLOCK_PATH, STEP_PATH):
             return await clock_routes.answer(self._database.clock_control, request)
-        for path, routes in _OF_TABLES.items():
+        for path in _OF_TABLES:
             if f"{request.path}/".startswith(f"{path}/"):
                 database = self._database_for(request.query)
                 if database is None:
                     return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
-                return await routes(database, request)
+                if path == UPLOADS_PATH:
+                    return await upload_routes.answer(database, request)
+                if path == REPLAYS_PATH:
+                    return await replay_routes.answer(database, request, self._node)
+                return await insights_routes.answer(database, request, self._node)
         if f"{request.path}/".startswith(f"{ACCESS_PATH}/"):
             return access_routes.answer(self._protocol.access_control, request)
         if request.path == BACKUPS_PATH:
@@ -200,9 +207,9 @@ class _Admin:
             return _text(
                 HTTPStatus.NOT_FOUND,
                 f"There are {METRICS_PATH}, {HEALTH_PATH}, {READY_PATH}, {NODES_PATH}, "
-                f"{CLOCK_PATH}, {REPLAYS_PATH}, {INSIGHTS_PATH}, {ACCESS_PATH}, {BACKUPS_PATH}, "
-                f"{RESET_PATH}, {SETTINGS_PATH}, {SNAPSHOTS_PATH} and {FAULTS_PATH}, and no other "
-                "paths",
+                f"{CLOCK_PATH}, {REPLAYS_PATH}, {INSIGHTS_PATH}, {UPLOADS_PATH}, {ACCESS_PATH}, "
+                f"{BACKUPS_PATH}, {RESET_PATH}, {SETTINGS_PATH}, {SNAPSHOTS_PATH} and "
+                f"{FAULTS_PATH}, and no other paths",
             )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} can only be read")

@@ -7,7 +7,7 @@ replays. ``GET /replays/<id>`` shows the progress of a replay, ``DELETE /replays
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from aiohttp import web
@@ -32,6 +32,9 @@ from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.streams import sequence_number
 from dynactor.streams.sequence_number import WIRE_DIGITS
 
+if TYPE_CHECKING:
+    from dynactor.api.nodes.node import Node
+
 _STATUSES: Final = {
     ResourceNotFoundException: HTTPStatus.NOT_FOUND,
     ResourceInUseException: HTTPStatus.CONFLICT,
@@ -40,15 +43,20 @@ _STATUSES: Final = {
 }
 
 
-async def answer(database: Database, request: web.BaseRequest) -> web.Response:
-    """Answer a request for one of the paths below ``/replays``."""
+async def answer(
+    database: Database, request: web.BaseRequest, node: Node | None = None
+) -> web.Response:
+    """Answer a request for one of the paths below ``/replays``.
+
+    ``node`` is the leader of a cluster, and None if there is no cluster.
+    """
     replay_id = request.path.removeprefix(REPLAYS_PATH).removeprefix("/")
     methods = "GET, HEAD, DELETE" if replay_id else "GET, HEAD, POST"
     if request.method not in methods.split(", "):
         return other_method(request.path, methods)
     try:
         if request.method == "POST":
-            return await _started(database, request)
+            return await _started(database, request, node)
         if request.method == "DELETE":
             return json_answer(HTTPStatus.OK, _shown(await database.cancel_replay(replay_id)))
         if replay_id:
@@ -62,11 +70,14 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
         return fault(HTTPStatus.SERVICE_UNAVAILABLE, "The server is stopping")
 
 
-async def _started(database: Database, request: web.BaseRequest) -> web.Response:
+async def _started(database: Database, request: web.BaseRequest, node: Node | None) -> web.Response:
     refusal = other_type(request)
     if refusal is not None:
         return refusal
     wanted = msgspec.json.decode(await request.read(), type=ReplayRequest)
+    if node is not None:
+        # The leader keeps the logs for replays.
+        await node.recall(wanted.table)
     message = StartReplay(
         wanted.table,
         own_topic(database, wanted.to_topic),

@@ -182,7 +182,8 @@ def import_summary(database: Database, found: TableImport) -> dict[str, Any]:
         "ImportArn": import_arn(database, found),
         "ImportStatus": found.status,
         "TableArn": table_arn(database, found.table_name),
-        "S3BucketSource": found.request["S3BucketSource"],
+        # An upload has no bucket.
+        **{name: found.request[name] for name in ("S3BucketSource",) if not found.is_upload},
         "CloudWatchLogGroupArn": _log_group_arn(database),
         "InputFormat": found.request["InputFormat"],
         **_times(found),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -25,12 +25,17 @@ AnswerT = TypeVar("AnswerT")
 
 _SCHEMES: Final = ("http", "https")
 _TIMEOUT_SECONDS: Final = 300.0
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 # The first of these variables that is set names the file of the secret.
 _SECRET_VARIABLES: Final = ("DYNACTOR_ADMIN_SECRET_FILE", "DYNACTOR_ADMIN_READ_SECRET_FILE")
 
 
 class AdminRequestFailed(Exception):
     """The admin listener refused a request; the message is the listener's."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class AdminClient:
@@ -41,7 +46,11 @@ class AdminClient:
         endpoint: str,
         kind: str = "dynactor's admin listener",
         parameters: Mapping[str, str] | None = None,
+        *,
+        option: str = "--admin-endpoint",
     ) -> None:
+        """``option`` gives another endpoint, for error messages."""
+        self._option = option
         self._endpoint = endpoint.rstrip("/")
         # The query parameters of every request.
         self._parameters = parameters or {}
@@ -74,6 +83,24 @@ class AdminClient:
         status, content = self._exchange(method, path, body, timeout_seconds)
         if status == HTTPStatus.NOT_FOUND and if_missing is not None:
             return if_missing
+        return self._decoded(status, content, answer_type)
+
+    def send(
+        self, path: str, content: bytes | Path, content_type: str, answer_type: type[AnswerT]
+    ) -> AnswerT:
+        """Put bytes, or the content of a file; returns the answer, raises as ``ask``."""
+        if self._parameters:
+            path = f"{path}?{urlencode(self._parameters)}"
+        headers = {"Content-Type": content_type}
+        if isinstance(content, bytes):
+            status, answer = self._exchange("PUT", path, content, _TIMEOUT_SECONDS, headers)
+        else:
+            with content.open("rb") as file:
+                headers["Content-Length"] = str(content.stat().st_size)
+                status, answer = self._exchange("PUT", path, file, _TIMEOUT_SECONDS, headers)
+        return self._decoded(status, answer, answer_type)
+
+    def _decoded(self, status: int, content: bytes, answer_type: type[AnswerT]) -> AnswerT:
         try:
             if status in (HTTPStatus.OK, HTTPStatus.CREATED):
                 return msgspec.json.decode(content, type=answer_type)
@@ -82,7 +109,7 @@ class AdminClient:
             raise CannotCall(
                 f"{self._endpoint} is not {self._kind}: invalid answer with HTTP status {status}"
             ) from None
-        raise AdminRequestFailed(message)
+        raise AdminRequestFailed(message, status)
 
     def read(self, path: str) -> str:
         """The text at a path of the server.
@@ -94,11 +121,16 @@ class AdminClient:
         status, content = self._exchange("GET", path, None, _TIMEOUT_SECONDS)
         text = content.decode(errors="replace")
         if status != HTTPStatus.OK:
-            raise AdminRequestFailed(text.strip())
+            raise AdminRequestFailed(text.strip(), status)
         return text
 
     def _exchange(
-        self, method: str, path: str, body: dict[str, Any] | None, timeout_seconds: float | None
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | bytes | BinaryIO | None,
+        timeout_seconds: float | None,
+        more_headers: Mapping[str, str] = _NO_HEADERS,
     ) -> tuple[int, bytes]:
         try:
             address = urlsplit(self._endpoint)
@@ -107,15 +139,16 @@ class AdminClient:
             raise no_address(self._endpoint) from None
         if address.scheme not in _SCHEMES or not host:
             raise no_address(self._endpoint)
-        content = None if body is None else msgspec.json.encode(body)
-        headers = {CHANGE_HEADER: CHANGE_HEADER_VALUE, **_authorization()}
-        if body is not None:
+        content = msgspec.json.encode(body) if isinstance(body, dict) else body
+        headers = {CHANGE_HEADER: CHANGE_HEADER_VALUE, **_authorization(), **more_headers}
+        if isinstance(body, dict):
             headers["Content-Type"] = "application/json"
         try:
             connection = _connection(address.scheme, host, port, timeout_seconds)
             connection.connect()
         except OSError as error:
-            raise not_reached(self._endpoint, error.strerror or str(error)) from None
+            reason = error.strerror or str(error)
+            raise not_reached(self._endpoint, reason, option=self._option) from None
         try:
             connection.request(method, f"{address.path}{path}", content, headers)
             response = connection.getresponse()

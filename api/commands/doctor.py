@@ -18,7 +18,7 @@ import msgspec
 from cyclopts import Parameter
 
 from dynactor import __version__
-from dynactor.api.admin.metrics_path import METRICS_PATH
+from dynactor.api.admin.metrics.metrics_path import METRICS_PATH
 from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.reach import CannotCall
 from dynactor.api.commands.server_address import ServerAddress

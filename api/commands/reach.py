@@ -12,9 +12,9 @@ def no_address(endpoint: str) -> CannotCall:
     return CannotCall(f"{endpoint} is not an address: give http://HOST:PORT")
 
 
-def not_reached(endpoint: str, reason: str) -> CannotCall:
-    """The error for an endpoint to which no connection can be opened."""
+def not_reached(endpoint: str, reason: str, *, option: str = "--endpoint") -> CannotCall:
+    """The error for an endpoint to which no connection can be opened; ``option`` gives another."""
     return CannotCall(
         f"Cannot reach {endpoint}: {reason}; is the server running there? Start a server with "
-        "`dynactor serve`, or give the address of another one with --endpoint"
+        f"`dynactor serve`, or give the address of another one with {option}"
     )

@@ -47,7 +47,7 @@ class ServerAddress:
         Raises:
             CannotCall: no server is at the endpoint, or another kind of server.
         """
-        server = AdminClient(self.endpoint, "dynactor")
+        server = AdminClient(self.endpoint, "dynactor", option="--endpoint")
         try:
             return server.ask("GET", IDENTITY_PATH, ServerIdentity)
         except AdminRequestFailed as error:

@@ -73,6 +73,8 @@ class Membership:
         self.beat: Beat | None = None
         self.epoch = 0
         self.share = 0
+        # The share that ended last, as far as renewals have shown.
+        self.ended_share = 0
         self.claims: Mapping[str, Claim] = {}
         self._claims_version = 0
         self._asked_for_claims = anyio.Event()
@@ -152,7 +154,10 @@ class Membership:
         Raises:
             Unavailable: PostgreSQL can't be reached.
         """
-        beat = await self._table.beat(self.epoch, self.share, is_leaving=self.is_leaving)
+        share = self.share
+        beat = await self._table.beat(self.epoch, share, is_leaving=self.is_leaving)
+        if share and beat.share_epoch > share:
+            self.ended_share = share
         if beat.claims_version != self._claims_version:
             await self.load_claims()
         self._observer.observe(beat.members, is_regular=is_regular)
@@ -173,7 +178,7 @@ class Membership:
             Unavailable: PostgreSQL can't be reached.
         """
         claims = await self._table.claims()
-        if claims.version >= self._claims_version:
+        if claims.version > self._claims_version:
             self._claims_version, self.claims = claims.version, claims.by_table
             self._changes.notify()
 

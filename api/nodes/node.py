@@ -10,15 +10,16 @@ that the leader gave it, and forwards the requests to other tables to their home
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeAlias
 
 import anyio
 import structlog
 from anyio.abc import TaskGroup
+from msgspec import MsgspecError, json, structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.databases import Databases
@@ -29,6 +30,7 @@ from dynactor.api.nodes.forwarding import HOME_SECONDS, Forwarding
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.node_figures import NodeFigures
+from dynactor.api.nodes.request_rates import RequestRates, faded
 from dynactor.api.nodes.request_tables import RequestTables, tables_of
 from dynactor.api.nodes.runner import Runner
 from dynactor.api.nodes.share_keeper import OpeningShare, ShareKeeper
@@ -43,12 +45,16 @@ from dynactor.storage.store_figures import EngineFigures, StoreFigures
 CUT_OFF_SECONDS: Final = 3.0
 _TRY_SECONDS: Final = 0.1
 _START_SECONDS: Final = 15.0
+_RATES_SECONDS: Final = 2.0
 
 _NO_STORE: Final = StoreFigures(
     EngineFigures(0, 0, 0, 0, None), LatencyHistogram(), "", waiting_commits=None
 )
 
 _log = structlog.get_logger("nodes")
+
+# Returns the status and the body of the answer to a path of the admin port.
+Insights: TypeAlias = Callable[[Database, str], Awaitable[tuple[int, bytes]]]
 
 
 class OpenHome(NamedTuple):
@@ -68,6 +74,9 @@ OpeningHome: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextMana
 _CLAIMS_CHANGED: Final = Request(
     "dynactor.ClaimsChanged", JSON_1_0, "", "", "", "", "", b"", is_signed_in=True
 )
+# Ask a node for the use of a table's keys, and for the requests per second of its tables.
+_INSIGHTS: Final = structs.replace(_CLAIMS_CHANGED, target="dynactor.Insights")
+_REQUEST_RATES: Final = structs.replace(_CLAIMS_CHANGED, target="dynactor.RequestRates")
 
 
 class Node:
@@ -82,6 +91,7 @@ class Node:
         *,
         opening_share: OpeningShare | None = None,
         linking: Callable[[str], HomeLink],
+        insights: Insights | None = None,
         drain_seconds: float,
     ) -> None:
         self.membership = membership
@@ -89,14 +99,16 @@ class Node:
         self._protocol = protocol
         self._opening = opening
         self._linking = linking
+        self._insights = insights
         self._drain_seconds = drain_seconds
         self.home: OpenHome | None = None
         # The connections to all other members, by address.
         self._links: dict[str, HomeLink] = {}
         # By address: since when a connection has failed, by the event loop's clock.
         self._failed_at: dict[str, float] = {}
-        self._leader = Runner(protocol.twin())
-        self._share = Runner(protocol.twin())
+        self._rates = RequestRates(asyncio.get_running_loop().time)
+        self._leader = Runner(protocol.twin(), self._rates)
+        self._share = Runner(protocol.twin(), self._rates)
         self._keeper = opening_share and ShareKeeper(
             membership, changes, self._share, opening_share, self._tell_all
         )
@@ -106,6 +118,7 @@ class Node:
         # The reason why this node can't be the home, until it is the home or another node is.
         self._refusal: StoreError | None = None
         self._homes_taken = 0
+        self._is_opening = False
         # The last time at which requests could be answered, of the event loop's clock.
         self._ready_at = 0.0
         self._end = anyio.Event()
@@ -196,6 +209,10 @@ class Node:
         """The answer to a forwarded request; None if this node is not the home of its tables."""
         if request.is_signed_in and request == _CLAIMS_CHANGED:
             return self._read_claims()
+        if request.is_signed_in and request == _REQUEST_RATES:
+            return Answer(HTTPStatus.OK.value, JSON_1_0, json.encode(self._rates.read()), "")
+        if request.is_signed_in and request.target == _INSIGHTS.target:
+            return self._answer_insights(request)
         tables = tables_of(request)
         place = self.place(tables)
         if isinstance(place, Runner):
@@ -206,6 +223,30 @@ class Node:
         # The other node may know more than this one.
         self.membership.ask_for_claims()
         return None
+
+    async def ask_for_insights(self, name: str, path: str) -> Answer | None:
+        """The use of a table's keys, from the table's home.
+
+        ``path`` is the one of the admin port, with its parameters. None: the table is here, or its
+        home does not answer.
+        """
+        asked = structs.replace(_INSIGHTS, query=path, body=name.encode())
+        with anyio.move_on_after(HOME_SECONDS):
+            while (tables := self._leader.tables) and name in tables.tables_elsewhere:
+                link = self._link_to_share(tables.tables_elsewhere[name])
+                with suppress(NotSent, AnswerLost):
+                    if link is not None and (answer := await link.ask(asked)).body:
+                        return answer
+                await self._changes.wait(_TRY_SECONDS)
+        return None
+
+    async def _answer_insights(self, request: Request) -> Answer:
+        """The answer of the home; its body is empty if this node is not the home any more."""
+        share = None if self._keeper is None else self._keeper.share
+        status, body = HTTPStatus.SERVICE_UNAVAILABLE.value, b""
+        if share and self._insights and share.databases.home.runs(request.body.decode()):
+            status, body = await self._insights(share.databases.home, request.query)
+        return Answer(status, JSON_1_0, body, "")
 
     async def _read_claims(self) -> Answer:
         with suppress(Unavailable):
@@ -243,6 +284,16 @@ class Node:
         self._spreader.gather(names)
         return None
 
+    async def recall(self, name: str) -> None:
+        """Wait until this node, the leader, is the home of a table, or for some seconds.
+
+        It remains the home for some seconds.
+        """
+        with anyio.move_on_after(HOME_SECONDS):
+            while (tables := self._leader.tables) and name in tables.tables_elsewhere:
+                self._spreader.gather((name,))
+                await self._changes.wait(BEAT_SECONDS)
+
     def note_refused(self) -> None:
         """Note that another node is not the home of some tables any more."""
         self.membership.ask_for_claims()
@@ -253,9 +304,11 @@ class Node:
         Raises:
             CannotOpen: there is no home, and this node can't become the home.
         """
-        with anyio.move_on_after(_START_SECONDS):
-            while not self.is_ready:
-                await self._changes.wait(_START_SECONDS)
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + _START_SECONDS
+        # The next node to become the home would not open the tables sooner.
+        while not self.is_ready and (self._is_opening or loop.time() < give_up_at):
+            await self._changes.wait(_TRY_SECONDS)
         if self.is_ready:
             return
         home = self.membership.home
@@ -360,10 +413,18 @@ class Node:
             is_lost = True
             self._changes.notify()
 
-        async with self._opening(lose) as home:
+        async with AsyncExitStack() as stack:
+            self._is_opening = True
+            try:
+                home = await stack.enter_async_context(self._opening(lose))
+            finally:
+                self._is_opening = False
+            if self.membership.is_leaving:
+                return
             async with anyio.create_task_group() as group:
                 self._begin_as_home(home)
                 group.start_soon(self._spreader.run, home.store)
+                group.start_soon(self._watch_rates)
                 try:
                     await self._stay_home(home, lose, lambda: is_lost)
                 finally:
@@ -401,6 +462,23 @@ class Node:
         if membership.is_leaving:
             with suppress(Unavailable):
                 await membership.renew()
+
+    async def _watch_rates(self) -> None:
+        """Ask all nodes for the requests per second of their tables."""
+        reports: dict[str, dict[str, float]] = {}
+        while True:
+            # A node that does not answer executes ever fewer requests, as far as the leader knows.
+            reports = {address: faded(rates, _RATES_SECONDS) for address, rates in reports.items()}
+            with anyio.move_on_after(BEAT_SECONDS):
+                async with anyio.create_task_group() as group:
+                    for link in self._links.values():
+                        group.start_soon(_ask_rates, link, reports)
+            total: defaultdict[str, float] = defaultdict(float)
+            for rates in (self._rates.read(), *reports.values()):
+                for name, rate in rates.items():
+                    total[name] += rate
+            self._spreader.rates = total
+            await anyio.sleep(_RATES_SECONDS)
 
     async def _note_readiness(self) -> None:
         loop = asyncio.get_running_loop()
@@ -499,6 +577,12 @@ async def _tell(link: HomeLink) -> None:
     # Without the message, the other node reads the claims after its next beat.
     with suppress(NotSent, AnswerLost):
         await link.ask(_CLAIMS_CHANGED)
+
+
+async def _ask_rates(link: HomeLink, reports: dict[str, dict[str, float]]) -> None:
+    with suppress(NotSent, AnswerLost, MsgspecError):
+        answer = await link.ask(_REQUEST_RATES)
+        reports[link.address] = json.decode(answer.body, type=dict[str, float])
 
 
 @asynccontextmanager

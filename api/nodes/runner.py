@@ -14,6 +14,7 @@ import anyio
 
 from dynactor.actors.catalog.homes import HomeChange
 from dynactor.api.http.protocol import Answer, Protocol, Request
+from dynactor.api.nodes.request_rates import RequestRates
 from dynactor.api.nodes.request_tables import RequestTables
 from dynactor.model.errors import InternalServerError
 from dynactor.storage.store import StoreError
@@ -30,6 +31,9 @@ _CONFIRMED: Final = tuple(
         "TransactionConflictException",
     )
 )
+# Operations that a node answers by what it has in memory. GetShardIterator knows the shards and the
+# last changes, all others describe or list.
+_FROM_MEMORY: Final = ("Describe", "GetShardIterator", "List")
 # The error's name is the first member of the body.
 _NAME_BYTES: Final = 120
 
@@ -74,8 +78,9 @@ class Runner:
     Invariant: no request to a held table starts.
     """
 
-    def __init__(self, protocol: Protocol) -> None:
+    def __init__(self, protocol: Protocol, rates: RequestRates) -> None:
         self.protocol = protocol
+        self._rates = rates
         self.tables: SharedTables | None = None
         self._running: Counter[str] = Counter()
         self._held: set[str] = set()
@@ -87,22 +92,27 @@ class Runner:
 
     def answer(self, request: Request, tables: RequestTables) -> Answer | Awaitable[Answer]:
         """Execute a request."""
+        self._rates.count(tables.names)
         # The home may end before the answer, and has no tables then.
         database = self.tables
         answer = self.protocol.answer(request)
         if isinstance(answer, Answer):
-            return self._confirmed(answer, database) if _is_by_memory(answer) else answer
+            return self._confirmed(answer, database) if _is_by_memory(request, answer) else answer
         # Count before the first await, because the request may have sent messages already.
         for name in tables.names:
             self._running[name] += 1
-        return self._counted(answer, tables.names, database)
+        return self._counted(request, answer, tables.names, database)
 
     async def _counted(
-        self, answer: Awaitable[Answer], names: tuple[str, ...], database: SharedTables | None
+        self,
+        request: Request,
+        answer: Awaitable[Answer],
+        names: tuple[str, ...],
+        database: SharedTables | None,
     ) -> Answer:
         try:
             done = await answer
-            return await self._confirmed(done, database) if _is_by_memory(done) else done
+            return await self._confirmed(done, database) if _is_by_memory(request, done) else done
         finally:
             for name in names:
                 self._running[name] -= 1
@@ -112,14 +122,14 @@ class Runner:
                 self._ended.set_result(None)
                 self._ended = None
 
-    async def _confirmed(self, refusal: Answer, database: SharedTables | None) -> Answer:
-        """The refusal, unless another node has taken over and may have changed the tables."""
+    async def _confirmed(self, answer: Answer, database: SharedTables | None) -> Answer:
+        """The answer, unless another node has taken over and may have changed the tables."""
         if database is not None:
             try:
                 await database.confirm_owner()
             except StoreError as error:
                 return self.protocol.refuse(InternalServerError(f"Nothing was written: {error}"))
-        return refusal
+        return answer
 
     @contextmanager
     def holding(self, names: Collection[str]) -> Iterator[None]:
@@ -141,8 +151,10 @@ class Runner:
         return False
 
 
-def _is_by_memory(answer: Answer) -> bool:
-    """Whether an answer refuses a request by what the node has in memory."""
+def _is_by_memory(request: Request, answer: Answer) -> bool:
+    """Whether an answer is what the node has in memory, and no read of the store."""
+    if request.target.rpartition(".")[2].startswith(_FROM_MEMORY):
+        return True
     return answer.status == HTTPStatus.BAD_REQUEST and not any(
         name in answer.body[:_NAME_BYTES] for name in _CONFIRMED
     )

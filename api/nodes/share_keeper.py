@@ -106,6 +106,9 @@ class ShareKeeper:
                 while not is_lost and not membership.is_leaving:
                     await self._follow_claims(share)
                     await self._changes.wait(BEAT_SECONDS)
+                    # A renewal shows this before the store does.
+                    if membership.ended_share == share.epoch:
+                        lose()
                 if not is_lost:
                     await self._leave(share)
             finally:

@@ -20,6 +20,15 @@ from dynactor.actors.catalog.homes import (
     RecallTables,
     TakeTables,
 )
+from dynactor.api.nodes.balance import (
+    Move,
+    Unevenness,
+    Unit,
+    given,
+    next_move,
+    unevenness,
+    weight_of,
+)
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.runner import Runner, SharedTables
@@ -36,6 +45,12 @@ _AGAIN_SECONDS: Final = 0.1
 _PINNED_SECONDS: Final = 10.0
 # Each move closes a table for a moment.
 _MOST_TABLES_AT_ONCE: Final = 50
+# Loads differ for that time before tables move because of a slight difference.
+_SLIGHT_SECONDS: Final = 10.0
+# The pause between two moves from one node to another.
+_LEVEL_SECONDS: Final = 5.0
+# The leader among the shares.
+_LEADER: Final = 0
 
 _log = structlog.get_logger("nodes")
 
@@ -86,6 +101,14 @@ class Spreader:
         self._fenced: set[int] = set()
         # By name: until when a table stays at the leader, by the event loop's clock.
         self._pinned: dict[str, float] = {}
+        # The requests per second of tables, at all nodes.
+        self.rates: Mapping[str, float] = {}
+        # The shares that tables were recalled for.
+        self._destined: dict[str, int] = {}
+        # Since when the nodes have different loads, and when to look for moves between other nodes
+        # again, by the event loop's clock.
+        self._uneven_since: float | None = None
+        self._level_again_at = 0.0
 
     def gather(self, names: Iterable[str]) -> None:
         """Recall tables, because a request needs them at the leader."""
@@ -107,6 +130,7 @@ class Spreader:
     def begin(self, tables: SharedTables) -> None:
         """Use the database of the leader, which was just opened."""
         self._tables = tables
+        self._destined = {}
 
     async def run(self, store: LeaderStore) -> None:
         """Spread the tables until the task is canceled."""
@@ -202,65 +226,86 @@ class Spreader:
     # -- balance --------------------------------------------------------------------------------
 
     async def _balance(self, store: LeaderStore) -> None:
-        """Give tables to the nodes with the fewest, and recall a group from the one with most."""
+        """Give tables to the nodes with the least load, or recall some from a busier one."""
         by_share = self._by_share()
         # The leader runs all its tables in one database.
         await self._recall(by_share.get(self._membership.share, ())[:_MOST_TABLES_AT_ONCE])
-        loads = {
-            member.share: len(by_share.get(member.share, ()))
-            for member in self._members()
-            if self._may_take(member)
+        shares = [member.share for member in self._members() if self._may_take(member)]
+        if not shares:
+            return
+        at_leader = filter(self._tables.runs, self._tables.table_names())
+        weights = {share: weight_of(by_share.get(share, ()), self.rates) for share in shares}
+        weights[_LEADER] = weight_of(at_leader, self.rates)
+        moves = self._returned_moves(shares)
+        if not moves and self._is_due(weights):
+            moves = given(self._movable_units(), _LEADER, weights, _MOST_TABLES_AT_ONCE)
+            if not moves:
+                await self._level({share: by_share.get(share, ()) for share in shares}, weights)
+        if moves:
+            self._uneven_since = None
+        for target in dict.fromkeys(move.target for move in moves):
+            names = [name for move in moves if move.target == target for name in move.names]
+            await self._give(store, names, target)
+
+    def _is_due(self, weights: Mapping[int, float]) -> bool:
+        """Whether to look for tables to move: each second, usually nothing has to move."""
+        found, now = unevenness(weights.values()), asyncio.get_running_loop().time()
+        if found is Unevenness.NONE:
+            self._uneven_since = None
+            return False
+        if self._uneven_since is None:
+            self._uneven_since = now
+        is_lasting = now >= self._uneven_since + _SLIGHT_SECONDS
+        return (found is Unevenness.GREAT or is_lasting) and now >= self._level_again_at
+
+    def _returned_moves(self, shares: Collection[int]) -> list[Move]:
+        """The moves to other nodes of tables that were recalled for them, and are here now."""
+        elsewhere = self._tables.tables_elsewhere
+        self._destined = {
+            name: share
+            for name, share in self._destined.items()
+            if share in shares and (name in elsewhere or self._tables.runs(name))
         }
-        if not loads:
-            return
-        load = sum(map(self._tables.runs, self._tables.table_names()))
-        given: dict[int, list[str]] = {}
-        count = 0
-        # Each second, usually nothing has to move.
-        units = self._movable_units() if load - min(loads.values()) > 1 else ()
-        for unit in units:
-            fewest = min(loads, key=lambda share: (loads[share], share))
-            if load - loads[fewest] <= len(unit) or count >= _MOST_TABLES_AT_ONCE:
-                continue
-            given.setdefault(fewest, []).extend(unit)
-            count += len(unit)
-            load -= len(unit)
-            loads[fewest] += len(unit)
-        for share, names in given.items():
-            await self._give(store, names, share)
-        if not given:
-            await self._level(loads, load)
+        back = self._destined.keys() - elsewhere
+        moves = []
+        for unit in self._movable_units() if back else ():
+            targets = {self._destined.get(name) for name in unit.names}
+            if len(targets) == 1 and (target := targets.pop()) is not None:
+                moves.append(Move(unit.names, _LEADER, target))
+        for name in back:
+            del self._destined[name]
+        return moves
 
-    async def _level(self, loads: Mapping[int, int], load: int) -> None:
-        """Recall the smallest group of the node with most tables, if another node has too few."""
-        most = max(loads, key=lambda share: (loads[share], share))
-        fewest = min(load, *loads.values())
-        if loads[most] - fewest <= 1:
+    async def _level(
+        self, by_share: Mapping[int, Sequence[str]], weights: Mapping[int, float]
+    ) -> None:
+        """Recall tables from a node with more load than another one."""
+        self._level_again_at = asyncio.get_running_loop().time() + _LEVEL_SECONDS
+        if any(claim.is_recalled for claim in self._membership.claims.values()):
             return
-        claims = self._membership.claims
-        if any(claim.is_recalled for claim in claims.values()):
+        units = {share: self._units(names) for share, names in by_share.items()}
+        move = next_move(units, weights, _MOST_TABLES_AT_ONCE)
+        if move is None:
             return
-        groups = self._tables.table_groups
-        units: dict[str, list[str]] = {}
-        for name, claim in claims.items():
-            if claim.epoch == most:
-                units.setdefault(groups.get(name, name), []).append(name)
-        if units:
-            smallest = min(units.values(), key=lambda names: (len(names), names))
-            if loads[most] - fewest > len(smallest):
-                await self._recall(smallest)
+        if move.target != _LEADER:
+            self._destined.update(dict.fromkeys(move.names, move.target))
+        await self._recall(move.names)
 
-    def _movable_units(self) -> Sequence[Sequence[str]]:
-        """The groups of tables that may leave the leader now, the largest first."""
+    def _movable_units(self) -> Sequence[Unit]:
+        """The groups of tables that may leave the leader now."""
         now = asyncio.get_running_loop().time()
         self._pinned = {name: until for name, until in self._pinned.items() if until > now}
-        groups = self._tables.table_groups
         movable = set(self._tables.movable_tables()) - self._pinned.keys()
+        units = self._units(self._tables.table_names())
+        return [unit for unit in units if movable.issuperset(unit.names)]
+
+    def _units(self, names: Iterable[str]) -> Sequence[Unit]:
+        """These tables by their groups."""
+        groups = self._tables.table_groups
         units: dict[str, list[str]] = {}
-        for name in self._tables.table_names():
+        for name in names:
             units.setdefault(groups.get(name, name), []).append(name)
-        whole = [names for names in units.values() if movable.issuperset(names)]
-        return sorted(whole, key=lambda names: (-len(names), names))
+        return [Unit(tuple(each), weight_of(each, self.rates)) for each in units.values()]
 
     def _may_take(self, member: Member) -> bool:
         return (

@@ -55,7 +55,7 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
     """Create a table; it exists when the answer is sent."""
     request = call.request
     name = table_name(request.TableName)
-    _refuse_unsupported(request)
+    refuse_unsupported(request)
     new = new_table(name, request, call.database.clock.now_epoch_seconds())
     is_like_dynamodb_local = call.database.settings.is_like_dynamodb_local
     if is_like_dynamodb_local:
@@ -103,7 +103,8 @@ def _policies(request: CreateTableInput, now_epoch_seconds: float) -> tuple[Atta
     return (new_policy(request.ResourcePolicy, now_epoch_seconds),)
 
 
-def _refuse_unsupported(request: CreateTableInput) -> None:
+def refuse_unsupported(request: CreateTableInput) -> None:
+    """Refuse members that the server does not have; raises ``ValidationException``."""
     if request.VectorIndexes:
         raise ValidationException("VectorIndexes are not supported yet")
     if request.GlobalTableSourceArn is not None:

@@ -70,8 +70,11 @@ async def handle(call: Call[ListContributorInsightsInput]) -> bytes:
 
 async def _definitions(database: Database, asked: str | None) -> list[TableDefinition]:
     if asked is None:
-        return [table.definition for table in database.tables]
-    return [(await database.describe(table_name(asked))).definition]
+        return await database.definitions()
+    name = table_name(asked)
+    if name not in database.tables_elsewhere:
+        return [(await database.describe(name)).definition]
+    return [each for each in await database.definitions() if each.name == name]
 
 
 def _of_table(definition: TableDefinition) -> Iterator[tuple[_Resource, ContributorInsights]]:

@@ -177,8 +177,8 @@ class KafkaOptions:
                 "--kafka-format debezium"
             )
 
-    def relay_settings(self, version: str) -> RelaySettings:
-        """The settings of relays, for a server of this version."""
+    def relay_settings(self, version: str, *, has_nodes: bool) -> RelaySettings:
+        """The settings of relays, for a server of this version, or for a node of a cluster."""
         return RelaySettings(
             topic_prefix=self.kafka_topic_prefix,
             partition_count=self.kafka_partitions,
@@ -192,6 +192,7 @@ class KafkaOptions:
                 schema=self.kafka_debezium_schema,
             ),
             delivery=self.kafka_delivery,
+            fences_former_homes=has_nodes,
             all_tables=self.kafka_all_tables,
             snapshot=self.kafka_snapshot,
             retention_bytes=self.kafka_retention_bytes,

@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from socket import socket
 from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 from dynactor import __version__
+from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.homes import Share
 from dynactor.actors.catalog.virtual_clock import ClockBehindData
+from dynactor.api.admin import insights_routes
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen
 from dynactor.api.nodes.changes import Changes
@@ -71,6 +74,7 @@ async def serving_as_node(options: ServeOptions, parts: NodeParts) -> AsyncItera
                     parts.certificate,
                     node=membership.me.name,
                 ),
+                insights=_insights,
                 drain_seconds=options.drain_seconds,
             )
             peers = PeerListener(
@@ -79,6 +83,14 @@ async def serving_as_node(options: ServeOptions, parts: NodeParts) -> AsyncItera
             server = None if parts.certificate is None else parts.certificate.server
             async with serving_peers(listener, peers, server), running_node(node):
                 yield node
+
+
+async def _insights(database: Database, path: str) -> tuple[int, bytes]:
+    asked = urlsplit(path)
+    parameters = dict(parse_qsl(asked.query))
+    response = await insights_routes.found(database, asked.path, parameters)
+    assert isinstance(response.body, bytes)
+    return response.status, response.body
 
 
 @asynccontextmanager

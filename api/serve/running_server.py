@@ -116,7 +116,9 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             retention_seconds=options.stream_retention_seconds,
         ),
         keep_streams_seconds=options.keep_streams_seconds,
-        relays=options.kafka.relay_settings(__version__),
+        relays=options.kafka.relay_settings(
+            __version__, has_nodes=options.nodes.address is not None
+        ),
         time_to_live=TimeToLiveSettings(
             delay_seconds=options.ttl_delay_seconds,
             deletes_per_second=options.ttl_deletes_per_second,
@@ -137,6 +139,9 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         buckets=options.buckets,
         import_log_directory=(
             None if options.data_directory is None else str(options.data_directory)
+        ),
+        upload_directory=(
+            None if options.data_directory is None else str(options.data_directory / "uploads")
         ),
         is_traced=options.traces.traces_endpoint is not None,
     )

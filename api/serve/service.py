@@ -13,7 +13,7 @@ import anyio
 import structlog
 
 from dynactor.actors.catalog.virtual_clock import ClockBehindData, ClockState
-from dynactor.api.admin.metrics_path import METRICS_PATH
+from dynactor.api.admin.metrics.metrics_path import METRICS_PATH
 from dynactor.api.commands.times import iso_time, pace
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.http.server import CannotListen

@@ -133,12 +133,14 @@ class PointInTimeRecovery(Struct, frozen=True):
     """The window of times to which a table can be restored.
 
     Changes are recorded since ``since_epoch_seconds``, in the log of each partition after its
-    position; a partition without a position began later.
+    position; a partition without a position began later. ``lists_changes``: changes are also listed
+    by key. Recovery that an earlier version has enabled lists none.
     """
 
     since_epoch_seconds: float
     positions: dict[int, int]
     period_days: int = RECOVERY_DAYS
+    lists_changes: bool = False
 
     def earliest_epoch_seconds(self, now_epoch_seconds: float) -> float:
         """The beginning of the window, which ends now."""

@@ -41,3 +41,8 @@ class TableImport(Struct, frozen=True):
     counts: ImportCounts = ImportCounts()
     failure_code: str | None = None
     failure_message: str | None = None
+
+    @property
+    def is_upload(self) -> bool:
+        """Whether a client uploads the files over the admin port."""
+        return "S3BucketSource" not in self.request

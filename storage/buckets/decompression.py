@@ -1,4 +1,4 @@
-"""Reads an object of a bucket through a decompressor, in a thread."""
+"""Decompresses the objects of buckets."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class _Decompressor(Protocol):
         ...
 
 
-class ReadObject:
-    """Reads one object; ``md5_checksum`` and ``size_bytes`` are of the bytes read so far."""
+class Content:
+    """The content of one object; ``md5_checksum`` and ``size_bytes`` are of the bytes so far."""
 
-    def __init__(self, bucket: Bucket, key: str, compression: Compression) -> None:
+    def __init__(self, compression: Compression) -> None:
+        """Raises ``ZstdMissing``: the package for ZSTD is not installed."""
         self.size_bytes = 0
-        self._bucket = bucket
-        self._key = key
         self._compression: Compression = compression
+        self._decompressor = _decompressor(compression)
         self._digest = md5(usedforsecurity=False)
 
     @property
@@ -64,24 +64,21 @@ class ReadObject:
         """Base64 of the MD5 of the object."""
         return b64encode(self._digest.digest()).decode()
 
-    async def parts(self) -> AsyncGenerator[bytes, None]:
-        """The decompressed content.
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The next pieces of the decompressed content. Use up each iterator.
 
         Raises:
             BadFile: the content is damaged, or compressed in another way.
-            BucketError: the object can't be read.
-            ZstdMissing: the package for ZSTD is not installed.
         """
-        decompressor = _decompressor(self._compression)
-        async with aclosing(self._bucket.read(self._key)) as parts:
-            async for data in parts:
-                if not self.size_bytes:
-                    self._check_magic(data)
-                self.size_bytes += len(data)
-                pieces = self._decompressed(decompressor, data)
-                while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-                    yield piece
-        decompressor.check_end()
+        if not self.size_bytes:
+            self._check_magic(data)
+        self.size_bytes += len(data)
+        self._digest.update(data)
+        yield from self._decompressor.feed(data)
+
+    def check_end(self) -> None:
+        """Raise ``BadFile`` if the object ends too early."""
+        self._decompressor.check_end()
 
     def _check_magic(self, data: bytes) -> None:
         found = compression_of(data)
@@ -91,9 +88,42 @@ class ReadObject:
                 f"{self._compression}"
             )
 
-    def _decompressed(self, decompressor: _Decompressor, data: bytes) -> Iterator[bytes]:
-        self._digest.update(data)
-        yield from decompressor.feed(data)
+
+class ReadObject:
+    """Reads one object of a bucket, and decompresses it in a thread."""
+
+    def __init__(self, bucket: Bucket, key: str, compression: Compression) -> None:
+        self._bucket = bucket
+        self._key = key
+        self._compression: Compression = compression
+        self._content: Content | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the object that were read so far."""
+        return 0 if self._content is None else self._content.size_bytes
+
+    @property
+    def md5_checksum(self) -> str:
+        """Base64 of the MD5 of the object, which was read."""
+        assert self._content is not None
+        return self._content.md5_checksum
+
+    async def parts(self) -> AsyncGenerator[bytes, None]:
+        """The decompressed content.
+
+        Raises:
+            BadFile: the content is damaged, or compressed in another way.
+            BucketError: the object can't be read.
+            ZstdMissing: the package for ZSTD is not installed.
+        """
+        content = self._content = Content(self._compression)
+        async with aclosing(self._bucket.read(self._key)) as parts:
+            async for data in parts:
+                pieces = content.feed(data)
+                while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+                    yield piece
+        content.check_end()
 
 
 def _decompressor(compression: Compression) -> _Decompressor:

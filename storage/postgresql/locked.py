@@ -14,13 +14,10 @@ from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, Connectio
 from dynactor.storage.postgresql.errors import FAILURES, translate
 from dynactor.storage.postgresql.keys import by_tables, stored
 from dynactor.storage.postgresql.pages import PageReader
-from dynactor.storage.postgresql.sql import Statements
-from dynactor.storage.store import LOCK_SECONDS, Conflict, Group
+from dynactor.storage.postgresql.sql import END_IDLE_TRANSACTION, Statements
+from dynactor.storage.store import Conflict, Group
 
-_BEGIN: Final = (
-    "BEGIN ISOLATION LEVEL READ COMMITTED; "
-    f"SET LOCAL idle_in_transaction_session_timeout = {LOCK_SECONDS * 1_000:.0f}"
-)
+_BEGIN: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED; {END_IDLE_TRANSACTION}"
 
 
 class LockingSessions:

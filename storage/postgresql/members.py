@@ -67,6 +67,7 @@ class PostgresqlMembers:
             is_leaving,
             share,
             key_layout.CLAIMS_VERSION,
+            share >> sql.SLOT_SHIFT,
         )
         members = tuple(
             Member(*[row[name] for name in Member.__struct_fields__])
@@ -74,7 +75,13 @@ class PostgresqlMembers:
             if row["name"] is not None
         )
         version = int.from_bytes(rows[0]["claims_version"] or b"", "big")
-        return Beat(members, rows[0]["is_renewed"], rows[0]["owned_epoch"], version)
+        return Beat(
+            members,
+            rows[0]["is_renewed"],
+            rows[0]["owned_epoch"],
+            version,
+            rows[0]["share_epoch"] if share else 0,
+        )
 
     async def claims(self) -> Claims:
         """All claims, by the names of their tables, and their version.

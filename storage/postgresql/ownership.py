@@ -28,6 +28,7 @@ from dynactor.storage.store_figures import EngineFigures
 _LOCK_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.1
 _BEAT_SECONDS: Final = 1.0
+_BEATS_PER_QUIET_READ: Final = 5
 _BEATS_PER_SIZE: Final = 30
 NO_SIZES: Final = EngineFigures(0, 0, 0, 0, None)
 
@@ -46,22 +47,37 @@ class Ownership:
         self._statements = statements
         self._connection = connection
 
-    async def keep(self, lost: Callable[[TakenOver], None], beat: Callable[[bool], None]) -> None:
+    async def keep(
+        self,
+        lost: Callable[[TakenOver], None],
+        beat: Callable[[bool], None],
+        is_quiet: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Hold the lock until another server takes over; lock again after a lost connection.
 
-        Each second ``beat`` gets whether PostgreSQL answers. When this task ends, it releases the
-        lock, so that another server can start.
+        Each second ``beat`` gets whether PostgreSQL answers, and each 5 s while ``is_quiet``. When
+        this task ends, it releases the lock, so that another server can start.
         """
         try:
-            await self._keep(lost, beat)
+            await self._keep(lost, beat, is_quiet)
         finally:
             with anyio.CancelScope(shield=True):
                 await close_connection(self._connection)
 
-    async def _keep(self, lost: Callable[[TakenOver], None], beat: Callable[[bool], None]) -> None:
+    async def _keep(
+        self,
+        lost: Callable[[TakenOver], None],
+        beat: Callable[[bool], None],
+        is_quiet: Callable[[], bool],
+    ) -> None:
         beats = 0
         is_locked = True
         while True:
+            is_kept = is_locked and not self._connection.is_closed()
+            if beats % _BEATS_PER_QUIET_READ and is_kept and is_quiet():
+                beats += 1
+                await anyio.sleep(_BEAT_SECONDS)
+                continue
             try:
                 if self._connection.is_closed():
                     self._connection = await connect(self._address)

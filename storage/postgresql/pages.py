@@ -22,6 +22,7 @@ from dynactor.storage.store import Row
 
 # Maximum number of rows that one statement reads.
 _MOST_ROWS: Final = 10_000
+_NO_LIMIT_BYTES: Final = 1 << 40
 
 
 class NotInOneStatement(Exception):
@@ -92,6 +93,58 @@ class PageReader:
         # PostgreSQL does not promise the order of a union.
         of_page.sort()
         return values, self._in_one_statement(of_page, limit, bounds)
+
+    async def first_rows(
+        self, connection: Any, of: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool
+    ) -> list[list[Row]]:
+        """Read the first rows of each range with one statement.
+
+        Raises:
+            NotInOneStatement: the rows need more than one.
+        """
+        found: list[list[Row]] = [[] for _ in of]
+        low_keys, high_keys, places = [], [], []
+        tables = set()
+        for place, (start, end) in enumerate(of):
+            parts = list(ranges(start, end))
+            if not parts:
+                continue
+            (part, *others) = parts
+            if others or part.low_tail is not None or part.high_tail is not None:
+                raise NotInOneStatement
+            tables.add(part.table)
+            low_keys.append(part.low)
+            high_keys.append(part.high)
+            places.append(place)
+        if not places:
+            return found
+        if len(tables) > 1:
+            raise NotInOneStatement
+        statement = self._statements.first_rows(tables.pop(), reverse=reverse)
+        for at, key, value, tail in await connection.fetch(
+            statement, low_keys, high_keys, max_rows
+        ):
+            if tail is not None:
+                raise NotInOneStatement
+            found[places[at - 1]].append(Row(key, value))
+        for rows in found:
+            # PostgreSQL does not promise the order of a join.
+            rows.sort(reverse=reverse)
+        return found
+
+    async def first_rows_in_turn(
+        self, connection: Any, of: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool
+    ) -> list[list[Row]]:
+        """Read the first rows of each range with many statements, within one transaction."""
+        return [
+            await self.read(
+                connection,
+                start,
+                end,
+                Bounds(reverse=reverse, max_rows=max_rows, max_bytes=_NO_LIMIT_BYTES),
+            )
+            for start, end in of
+        ]
 
     async def read(self, connection: Any, start: bytes, end: bytes, bounds: Bounds) -> list[Row]:
         """Read a page with as many statements as necessary, within one transaction."""

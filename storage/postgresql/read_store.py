@@ -164,6 +164,14 @@ class _FallbackView:
             )
         )
 
+    async def first_rows(
+        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
+    ) -> list[list[Row]]:
+        """The first rows of each range."""
+        return await self._store.run(
+            lambda reader: reader.view.first_rows(ranges, max_rows=max_rows, reverse=reverse)
+        )
+
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from dynactor.storage.data_directory import FORMAT_VERSION
+from dynactor.storage.store import LOCK_SECONDS
 
 # The version is the same as that of a data directory. A change of the tables or of ``commit``
 # raises the version, too.
@@ -52,6 +53,11 @@ SESSION_SETTINGS: Final = {
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
+
+# For transactions that hold locks for which other nodes wait.
+END_IDLE_TRANSACTION: Final = (
+    f"SET LOCAL idle_in_transaction_session_timeout = {LOCK_SECONDS * 1_000:.0f}"
+)
 
 FIND_SCHEMA: Final = (
     "SELECT obj_description(oid, 'pg_namespace') FROM pg_catalog.pg_namespace WHERE nspname = $1"
@@ -189,8 +195,12 @@ class Statements:
         self.try_lock = f"SELECT pg_try_advisory_lock('{nodes}'::regclass::oid::int, {slot})"
         self.epoch = f"SELECT epoch FROM {nodes} WHERE slot = {slot}"
         self.owner = f"SELECT name, started_at FROM {nodes} WHERE slot = {slot}"
-        # Waits for the previous owner's commits in flight.
-        self.wait_for_commits = f"SELECT pg_advisory_xact_lock('{nodes}'::regclass::oid::int, 2)"
+        # Waits for the previous owner's commits in flight. All commits wait for the lock, so
+        # PostgreSQL ends the transaction of a node that is paused or whose machine fails.
+        self.wait_for_commits = (
+            f"{END_IDLE_TRANSACTION}; "
+            f"SELECT pg_advisory_xact_lock('{nodes}'::regclass::oid::int, 2)"
+        )
         self.take_over = (
             f"UPDATE {nodes} SET epoch = epoch + 1, name = $1, started_at = now() "
             f"WHERE slot = {slot} RETURNING epoch"
@@ -243,6 +253,17 @@ class Statements:
         """The rows between two stored keys, up to the row that reaches the number of bytes."""
         return self._page(table, "key", "key >= $1 AND key < $2", reverse=reverse)
 
+    def first_rows(self, table: int, *, reverse: bool) -> str:
+        """The first rows of each range between two stored keys, by the place of the range."""
+        order = "key DESC" if reverse else "key"
+        return (
+            "SELECT each.place, found.key, found.value, found.tail "
+            "FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS each(low, high, place) "
+            f"CROSS JOIN LATERAL (SELECT key, value, tail FROM {self.tables[table]} "
+            f"WHERE key >= each.low AND key < each.high AND {self._is_owned} "
+            f"ORDER BY {order} LIMIT $3::bigint) AS found"
+        )
+
     def cluster(self, table: int, *, reverse: bool) -> str:
         """A page of the long keys with one prefix, between two tails."""
         condition = "key >= $1 AND key < $2 AND tail >= $5 AND ($6::bytea IS NULL OR tail < $6)"
@@ -274,17 +295,27 @@ class MemberStatements:
             f"WHERE l.locktype = 'advisory' AND l.classid = '{nodes}'::regclass::oid "
             "AND l.objid = 1 AND l.objsubid = 2 AND l.granted AND d.datname = current_database()"
         )
-        # A node that restarts at its own address replaces its row. Only it can listen there.
+        # One statement ends the session of a home that is removed, because no node does so later. A
+        # server that has become the owner since keeps its session.
+        end_owner = (
+            f"SELECT count(pg_terminate_backend(l.pid)) {owner_lock} "
+            f"AND EXISTS (SELECT FROM {nodes} n WHERE n.slot = {LEADER_SLOT} AND n.epoch = "
+        )
+        # A node that restarts at its own address replaces its row. Only it can listen there. If its
+        # machine has failed, PostgreSQL may not have noticed the end of the session of a home.
         self.join = (
-            f"INSERT INTO {members} AS m VALUES ($1, $2, 0, $3, $4, 0, false, 0) "
+            f"WITH joined AS (INSERT INTO {members} AS m VALUES ($1, $2, 0, $3, $4, 0, false, 0) "
             "ON CONFLICT (name) DO UPDATE SET incarnation = $2, beat = 0, version = $4, "
-            "epoch = 0, is_leaving = false, share = 0 WHERE m.address = $3 RETURNING name"
+            "epoch = 0, is_leaving = false, share = 0 WHERE m.address = $3 RETURNING name) "
+            # The statement's snapshot has the row as it was before.
+            f"SELECT name, ({end_owner}(SELECT epoch FROM {members} WHERE name = $1))) FROM joined"
         )
         self.beat = (
             f"WITH renewed AS (UPDATE {members} SET beat = beat + 1, epoch = $3, is_leaving = $4, "
             "share = $5 WHERE name = $1 AND incarnation = $2 RETURNING 1) "
             "SELECT n.epoch AS owned_epoch, EXISTS (SELECT FROM renewed) AS is_renewed, "
             f"(SELECT value FROM {heads} WHERE key = $6) AS claims_version, "
+            f"(SELECT s.epoch FROM {nodes} s WHERE s.slot = $7) AS share_epoch, "
             "m.name, m.incarnation, m.beat, m.address, m.version, "
             "m.epoch = n.epoch AND n.epoch > 0 AS is_home, m.is_leaving, m.share "
             f"FROM {nodes} n LEFT JOIN {members} m ON true "
@@ -294,14 +325,9 @@ class MemberStatements:
             f"SELECT key, value FROM {heads} WHERE key >= $1 AND key < $2 "
             f"UNION ALL SELECT key, value FROM {heads} WHERE key = $3"
         )
-        # One statement ends the session of a home that is removed, because no node does so later. A
-        # server that has become the owner since keeps its session.
         self.remove = (
             f"WITH removed AS (DELETE FROM {members} WHERE name = $1 AND incarnation = $2 "
-            "AND beat = $3 RETURNING epoch) "
-            f"SELECT (SELECT count(pg_terminate_backend(l.pid)) {owner_lock} "
-            f"AND EXISTS (SELECT FROM {nodes} n WHERE n.slot = {LEADER_SLOT} "
-            "AND n.epoch = removed.epoch)) FROM removed"
+            f"AND beat = $3 RETURNING epoch) SELECT ({end_owner}removed.epoch)) FROM removed"
         )
         self.is_owned = f"SELECT EXISTS (SELECT {owner_lock})"
         self.leave = f"DELETE FROM {members} WHERE name = $1 AND incarnation = $2"

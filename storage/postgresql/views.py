@@ -87,6 +87,27 @@ class CommittedView:
         rows = await self._connections.run(at_once)
         return await self._connections.run(in_one_state) if rows is None else rows
 
+    async def first_rows(
+        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
+    ) -> list[list[Row]]:
+        """The first rows of each range."""
+        self._raise_if_closed()
+
+        async def read(connection: Any) -> list[list[Row]]:
+            try:
+                return await self._pages.first_rows(
+                    connection, ranges, max_rows=max_rows, reverse=reverse
+                )
+            except NotInOneStatement:
+                await connection.execute(BEGIN)
+                found = await self._pages.first_rows_in_turn(
+                    connection, ranges, max_rows=max_rows, reverse=reverse
+                )
+                await connection.execute("COMMIT")
+                return found
+
+        return await self._connections.run(read)
+
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:
@@ -135,6 +156,12 @@ class OneCallView:
         return await self._take().page(
             start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
         )
+
+    async def first_rows(
+        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
+    ) -> list[list[Row]]:
+        """The first rows of each range."""
+        return await self._take().first_rows(ranges, max_rows=max_rows, reverse=reverse)
 
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
@@ -188,6 +215,23 @@ class SnapshotView:
 
         async def read(connection: Any) -> list[Row]:
             return await self._pages.read(connection, start, end, bounds)
+
+        return await self._run(read)
+
+    async def first_rows(
+        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
+    ) -> list[list[Row]]:
+        """The first rows of each range."""
+
+        async def read(connection: Any) -> list[list[Row]]:
+            try:
+                return await self._pages.first_rows(
+                    connection, ranges, max_rows=max_rows, reverse=reverse
+                )
+            except NotInOneStatement:
+                return await self._pages.first_rows_in_turn(
+                    connection, ranges, max_rows=max_rows, reverse=reverse
+                )
 
         return await self._run(read)
 

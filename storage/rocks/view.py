@@ -36,6 +36,8 @@ _MISSING_KEY: Final = "key not found"
 # Creates a ``Row`` without calling Python code, because the call made pages of 100 rows a third
 # slower.
 _new: Final = tuple.__new__
+# A seek takes as long as reading this many rows.
+_SEEK_ROWS: Final = 4
 # The number of keys read in one call on the loop, since each may take a disk access.
 _KEYS_AT_ONCE: Final = 8
 
@@ -117,6 +119,43 @@ class RocksView(ABC):
         except Exception as error:
             raise translate(error) from error
         return rows
+
+    async def first_rows(
+        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
+    ) -> list[list[Row]]:
+        """The first rows of each range."""
+        found: list[list[Row]] = []
+        iterator = None
+        reads = self._reads
+        read_slice = _slice_downwards if reverse else _slice
+        steps = 0
+        try:
+            for start, end in ranges:
+                low, high = start, end
+                rows: list[Row] = []
+                while low < high and len(rows) < max_rows:
+                    rows_left = min(reads.slice_rows, max_rows - len(rows))
+                    iterator = self._iterator(iterator)
+                    began = perf_counter()
+                    piece, _, ended = read_slice(iterator, low, high, rows_left, _SLICE_BYTES)
+                    reads.note_slice(len(piece), perf_counter() - began)
+                    rows += piece
+                    steps += _SEEK_ROWS + len(piece)
+                    if steps >= reads.slice_rows:
+                        steps = 0
+                        await asyncio.sleep(0)
+                    if ended:
+                        break
+                    if reverse:
+                        high = rows[-1].key
+                    else:
+                        low = rows[-1].key + b"\x00"
+                found.append(rows)
+        except StoreError:
+            raise
+        except Exception as error:
+            raise translate(error) from error
+        return found
 
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int

@@ -14,7 +14,7 @@ from zipfile import ZipFile
 
 from tests.support.clients.clients import boto3_client
 from tests.support.environment.dockerfile import stages
-from tests.support.kafka.kafka_broker import unused_ports
+from tests.support.environment.unused_ports import unused_ports
 from tests.support.servers.server import PROJECT, Server
 
 BUILD, IMAGE = stages(PROJECT / "compose" / "Dockerfile")

@@ -17,13 +17,13 @@ import pytest
 from tests.support.clients.clients import WireClient
 from tests.support.environment.compose_file import read_compose_file
 from tests.support.environment.dockerfile import stages
+from tests.support.environment.unused_ports import unused_ports
 from tests.support.kafka.kafka_broker import (
     LARGEST_MESSAGE_BYTES,
     GivenBroker,
     KafkaBroker,
     run_kafka_tool,
     started,
-    unused_ports,
 )
 from tests.support.kafka.kafka_consumer import read_topic
 from tests.support.kafka.kafka_server import wait_published

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
+from collections import Counter, deque
 from time import perf_counter
 from typing import Any
 
@@ -78,7 +78,7 @@ class _Run:
     def __init__(self, plan: Plan, connections: list[Connection]) -> None:
         self.plan = plan
         self.over = False
-        self._free = connections
+        self._free = deque(connections)
         self._freed = asyncio.Event()
         self._number = 0
         self._puts: Counter[int] = Counter()
@@ -120,7 +120,8 @@ class _Run:
         while not self._free:
             self._freed.clear()
             await self._freed.wait()
-        connection = self._free.pop()
+        # The server closes connections that are idle for long, so use them in turn.
+        connection = self._free.popleft()
         try:
             answer = await connection.call(operation, {"TableName": self.plan.table, **body})
         finally:

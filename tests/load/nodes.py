@@ -25,7 +25,8 @@ from tests.load.items import create_table
 from tests.load.peers.servers import process_seconds
 from tests.load.servers import postgresql_seconds
 from tests.support.clients.clients import WireClient
-from tests.support.servers.cluster import Cluster, free_ports, running_cluster
+from tests.support.environment.unused_ports import unused_ports
+from tests.support.servers.cluster import Cluster, running_cluster
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 
 _SETTINGS: Final = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "512MB"}
@@ -156,7 +157,7 @@ def main() -> None:
     told = _parsed()
     with running_postgresql(_SETTINGS) as postgresql, ExitStack() as stack:
         clusters = {
-            count: stack.enter_context(running_cluster(postgresql.url(), ports=free_ports(count)))
+            count: stack.enter_context(running_cluster(postgresql.url(), ports=unused_ports(count)))
             for count in told.nodes
         }
         bench = Bench(postgresql, clusters, told.tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -42,14 +42,25 @@ def dynactor(directory: Path, *arguments: str) -> Iterator[Server]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """The processor time of a process, including its threads."""
-    times = psutil.Process(pid).cpu_times()
-    return float(times.user + times.system)
+    """The processor time of a process, including its threads and the processes it has started."""
+    process = psutil.Process(pid)
+    times = process.cpu_times()
+    seconds = times.user + times.system + times.children_user + times.children_system
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            times = child.cpu_times()
+            seconds += times.user + times.system
+    return float(seconds)
 
 
 def resident_megabytes(pid: int) -> float:
-    """The resident memory of a process."""
-    return float(psutil.Process(pid).memory_info().rss) / 1e6
+    """The resident memory of a process and of the processes it has started."""
+    process = psutil.Process(pid)
+    resident_bytes = process.memory_info().rss
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            resident_bytes += child.memory_info().rss
+    return float(resident_bytes) / 1e6
 
 
 def postmaster(server: Postgresql) -> psutil.Process:

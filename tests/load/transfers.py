@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
 import shutil
 import sys
 from asyncio.subprocess import DEVNULL
@@ -14,13 +15,14 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
+from msgspec import json
 from rich.console import Console
 
 from tests.load.footprint import call, connections, disk_megabytes, load
 from tests.load.generator import percentile
 from tests.load.index_requests import OpenLoop, Plan, Report
 from tests.load.index_tables import make_table, wait_quiet
-from tests.load.items import create_table
+from tests.load.items import create_table, table_item
 from tests.load.servers import Server, cpu_seconds, directory_on, dynactor, resident_megabytes
 from tests.support.servers.server import PROJECT
 
@@ -29,6 +31,9 @@ BUCKET: Final = "transfers"
 PROBED: Final = "probed"
 _PROBED_ITEMS: Final = 20_000
 _WRITERS: Final = 64
+# The folder of the files that this process makes, and the items of each.
+_MADE: Final = "made"
+_FILE_ITEMS: Final = 100_000
 _POLL_SECONDS: Final = 0.25
 _SHOW_SECONDS: Final = 10.0
 # The table, its copy for the export, the compressed files, and the engine's log.
@@ -37,10 +42,18 @@ _BYTES_PER_ITEM: Final = 800
 _DESCRIPTION: Final = f"""Imports and exports beside BatchWriteItem with {_WRITERS} connections.
 
 Each round writes a table by BatchWriteItem, exports it into a directory, imports the files by
-ImportTable, and imports them by `dynactor import`. Gets and puts of another table are timed
-meanwhile. The memory is that above the server at rest, the disk space that of all files. The
-directory needs {_BYTES_PER_ITEM} bytes for each item, so 8 GB for 10 million items. At the end
-everything is deleted.
+ImportTable, and imports them by `dynactor import` into a new table. Gets and puts of another table
+are timed meanwhile.
+
+With --written, BatchWriteItem writes only that many items. Then all items come from files that this
+process makes: ImportTable imports them, the export reads that table, and the files of the export
+are imported. The made files are in no order of keys, so the server looks up whether each item is a
+duplicate.
+
+The processor time and the memory include the process that decodes imports, and the memory is that
+above the server at rest. The disk space is that of all files. The directory needs
+{_BYTES_PER_ITEM} bytes for each item, so 8 GB for 10 million items. At the end everything is
+deleted.
 """
 
 
@@ -91,8 +104,10 @@ class Bench:
         await asyncio.sleep(self._options.alone_seconds)
         return await requests.stop()
 
-    async def measure(self, name: str, transfer: Callable[[], Awaitable[None]]) -> Measured:
-        """One transfer, with requests meanwhile."""
+    async def measure(
+        self, name: str, transfer: Callable[[], Awaitable[None]], items: int
+    ) -> Measured:
+        """One transfer of this many items, with requests meanwhile."""
         await wait_quiet(self._server)
         requests = await OpenLoop.start(self._plan())
         cpu_before, begin = cpu_seconds(self._server.pid), perf_counter()
@@ -106,7 +121,6 @@ class Bench:
                 await watching
         seconds = perf_counter() - begin
         cpu = cpu_seconds(self._server.pid) - cpu_before
-        items = self._options.items
         return Measured(
             name,
             items / seconds,
@@ -135,20 +149,32 @@ class Bench:
 
     async def round(self) -> list[Measured]:
         """Write, export and import the items once."""
-        measured = [await self.measure("BatchWriteItem", self._write)]
-        measured.append(await self.measure("export", self._export))
-        # The written table is needed no longer, and would take disk space.
+        items, written = self._options.items, self._options.written
+        measured = [
+            await self.measure("BatchWriteItem", self._write, items if written is None else written)
+        ]
+        if written is None:
+            measured.append(await self.measure("export", self._export, items))
+        else:
+            await self._drop("written")
+            await asyncio.to_thread(make_files, self._bucket / _MADE, items)
+            measured.append(await self.measure("ImportTable made", self._import_made, items))
+            await asyncio.to_thread(shutil.rmtree, self._bucket / _MADE)
+            measured.append(await self.measure("export", self._export, items))
+        # The exported table is needed no longer, and would take disk space.
         await self._drop("written")
-        measured.append(await self.measure("ImportTable", self._import))
+        measured.append(await self.measure("ImportTable", self._import, items))
         await self._drop("imported")
-        measured.append(await self.measure("dynactor import", self._copy))
-        await self._drop("copied")
+        if self._options.upload:
+            measured.append(await self.measure("dynactor import", self._copy, items))
+            await self._drop("copied")
         await asyncio.to_thread(shutil.rmtree, self._bucket / "AWSDynamoDB")
         return measured
 
     async def _write(self) -> None:
         await self._make("written")
-        await load(self._server, "written", self._options.items, connection_count=_WRITERS)
+        count = self._options.items if self._options.written is None else self._options.written
+        await load(self._server, "written", count, connection_count=_WRITERS)
 
     async def _export(self) -> None:
         request = {"TableArn": "written", "S3Bucket": BUCKET}
@@ -158,9 +184,15 @@ class Bench:
         assert found["ItemCount"] == self._options.items, found
 
     async def _import(self) -> None:
-        definition = create_table("imported", indexed=False)
+        await self._import_files("imported", "AWSDynamoDB")
+
+    async def _import_made(self) -> None:
+        await self._import_files("written", _MADE)
+
+    async def _import_files(self, name: str, folder: str) -> None:
+        definition = create_table(name, indexed=False)
         request = {
-            "S3BucketSource": {"S3Bucket": BUCKET, "S3KeyPrefix": "AWSDynamoDB/"},
+            "S3BucketSource": {"S3Bucket": BUCKET, "S3KeyPrefix": f"{folder}/"},
             "InputFormat": "DYNAMODB_JSON",
             "InputCompressionType": "GZIP",
             "TableCreationParameters": definition,
@@ -181,9 +213,10 @@ class Bench:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _copy(self) -> None:
-        await self._make("copied")
+        definition = create_table("copied", indexed=False)
+        (self._bucket / "table.json").write_bytes(json.encode(definition))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "dynactor", "import", str(self._bucket), "--table", "copied"),
+            *(sys.executable, "-m", "dynactor", "import", str(self._bucket), "--create"),
             *("--endpoint", f"http://{self._server.host}:{self._server.port}"),
             *("--state", str(self._bucket.with_suffix(".state"))),
             cwd=PROJECT,
@@ -198,6 +231,16 @@ class Bench:
 
     async def _drop(self, name: str) -> None:
         await self._call("DeleteTable", {"TableName": name})
+
+
+def make_files(folder: Path, count: int) -> None:
+    """Write items as files of DynamoDB JSON."""
+    folder.mkdir()
+    for start in range(0, count, _FILE_ITEMS):
+        with gzip.open(folder / f"{start:010}.json.gz", "wb", compresslevel=1) as file:
+            for number in range(start, min(start + _FILE_ITEMS, count)):
+                file.write(json.encode({"Item": table_item(number)}) + b"\n")
+        print(f"  files: {start:,} items made", file=sys.stderr, flush=True)
 
 
 async def run(server: Server, bucket: Path, options: argparse.Namespace) -> None:
@@ -252,6 +295,10 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--items", type=int, default=200_000, help="of 300 bytes")
+    parser.add_argument("--written", type=int, help="items of BatchWriteItem; else all")
+    parser.add_argument(
+        "--without-upload", dest="upload", action="store_false", help="leave `dynactor import` out"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--gets-per-second", type=float, default=500)
     parser.add_argument("--puts-per-second", type=float, default=100)

@@ -16,6 +16,14 @@ from tests.mutants.run import main
 
 ORDERS: Final = (
     Fault(
+        "first change of an item is listed as a later one if an older period has its last change",
+        "streams/changes_by_key.py",
+        "is_later = self._after < version < self._before",
+        "is_later = version < self._before",
+        "tests/actors/backups/test_listed_changes.py",
+        ["test_the_first_change_of_an_item_in_a_period_is_listed_apart"],
+    ),
+    Fault(
         "transaction join ignores an index added after prepare",
         "actors/partition/transaction_parts.py",
         "if locked.table is not self._rows.definition:",
@@ -919,8 +927,8 @@ ORDERS: Final = (
     Fault(
         "copy keeps rows of an earlier attempt",
         "actors/derived/table_copy.py",
-        "range_deletes=[self._sink.target]",
-        "range_deletes=[]",
+        "self._next_value(), [self._sink.target]",
+        "self._next_value(), []",
         "tests/actors/derived/test_table_copy.py",
         ["test_a_copy_deletes_the_rows_of_an_earlier_one"],
     ),
@@ -1025,8 +1033,24 @@ ORDERS: Final = (
         "api/nodes/runner.py",
         "while any(self._running[name] for name in names):",
         "while False:",
-        "tests/api/nodes/test_homes.py",
-        ["test_a_leaving_node_gives_its_tables_back_and_fails_no_request"],
+        "tests/api/nodes/test_drained_tables.py",
+        ["test_a_table_is_drained_when_its_last_request_has_ended"],
+    ),
+    Fault(
+        "a relay publishes before the store has confirmed that it is at the table's home",
+        "actors/derived/round_follower.py",
+        "await self._source.store.latest.load([key_layout.CATALOG_VERSION])",
+        "pass",
+        "tests/actors/catalog/test_work_at_homes.py",
+        ["test_a_former_home_that_resumes_publishes_nothing"],
+    ),
+    Fault(
+        "a partition forgets the time of the last change",
+        "actors/partition/table_core.py",
+        "if head.counter and self.records_changes:",
+        "if False:",
+        "tests/actors/catalog/test_work_at_homes.py",
+        ["test_times_of_changes_never_go_back_if_the_clock_of_the_next_home_is_behind"],
     ),
     Fault(
         "renewals between the regular ones count as missed beats",

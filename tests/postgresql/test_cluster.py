@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing, redirect_stdout
+from contextlib import ExitStack, closing, redirect_stdout
 from io import StringIO
 from random import Random
 from typing import Final
@@ -21,9 +21,11 @@ from tests.support.histories import history, history_serial
 from tests.support.histories.history_bank import TOTAL, BankClients
 from tests.support.histories.history_cluster import ClusterFault, HistoryCluster
 from tests.support.histories.history_registers import RegisterClients
+from tests.support.kafka.kafka_server import partition_counts
 from tests.support.servers.cluster import NODE_METRICS, Cluster, running_cluster
 from tests.support.servers.load_balancer import balanced
 from tests.support.servers.postgresql import Postgresql
+from tests.support.tables.tables import table
 from tests.support.writers.sdk_writers import sdk_writers
 
 FEW_FAULTS: Final[list[ClusterFault]] = ["kill", "pause"]
@@ -77,6 +79,7 @@ def check_admin_ports(cluster: Cluster) -> None:
     assert cluster.ask(home, "/ready").body == b"ready\n"
     assert cluster.ask(other, "/ready").body == b"ready: requests are forwarded to n%d\n" % home
     assert cluster.ask(other, "/health").status == 200
+    check_tables_of_other_nodes(cluster, home)
     refused = cluster.ask(other, "/insights?table=t")
     assert refused.status == 503
     assert f"send this request to n{home}" in refused.json["message"]
@@ -94,6 +97,25 @@ def check_admin_ports(cluster: Cluster) -> None:
     assert lines[0].split() == ["NODE", "ADDRESS", "VERSION", "STATE"]
     assert lines[1 + home].endswith("  leader")
     assert lines[-1] == f"Seen by n{other}: the leader is n{home}, epoch 1"
+
+
+def check_tables_of_other_nodes(cluster: Cluster, leader: int) -> None:
+    """The leader asks the homes of tables for insights, and recalls a table for a replay."""
+    server = cluster.servers[leader]
+    with closing(WireClient(cluster.endpoints[leader])) as call, ExitStack() as stack:
+        tables = {stack.enter_context(table(call, "pk:S")) for _ in range(3)}
+        while not (elsewhere := tables - partition_counts(server).keys()):
+            continue
+        for name in tables:
+            shown = cluster.ask(leader, f"/insights?table={name}")
+            assert (shown.status, shown.json["table"]) == (200, name)
+        name = min(elsewhere)
+        assert cluster.ask(leader, f"/insights?table={name}&index=missing").status == 404
+        body = {"table": name, "from": "snapshot", "to_topic": "copy"}
+        refused = cluster.ask(leader, "/replays", "POST", body)
+        assert refused.status == 400
+        assert "started without --kafka-bootstrap-servers" in refused.json["message"]
+        assert name in partition_counts(server)
 
 
 def restart_all(cluster: Cluster) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import anyio
 import asyncpg
 import pytest
 
 from dynactor.storage.postgresql.sql import ACCEPTED, CONFLICT, FENCED, WRITTEN_BEFORE
-from dynactor.storage.store import Conflict, Group, Unknown
+from dynactor.storage.store import LOCK_SECONDS, Conflict, Group, Unknown
 from tests.postgresql.sessions import Session, sessions
 from tests.support.servers.postgresql import Postgresql
 from tests.support.stores.store import postgresql_store
@@ -229,6 +230,16 @@ async def test_a_server_that_takes_over_waits_for_commits_and_refuses_later_ones
         await old.commit(change(b"\x02p", b"1", b"2"))
     assert raised.value.sqlstate == "DY002"
     assert await new.commit(change(b"\x02p", b"1", b"2"), epoch=1) == [ACCEPTED]
+
+
+async def test_commits_wait_for_a_paused_server_that_takes_over_only_for_some_time(
+    three: list[Session],
+) -> None:
+    paused, other, _ = three
+    await paused.begin()
+    await paused.connection.execute(paused._statements.wait_for_commits)
+    with anyio.fail_after(LOCK_SECONDS + 20):
+        assert await other.commit(change(b"\x02p", None, b"1")) == [ACCEPTED]
 
 
 async def test_a_repeated_statement_finds_that_it_was_committed_before(

@@ -11,6 +11,7 @@ import pytest
 
 from dynactor.model.members import Beat
 from dynactor.storage.postgresql.members import PostgresqlMembers, open_members
+from dynactor.storage.postgresql.store import open_postgresql, open_share
 from dynactor.storage.store import Unavailable
 from tests.support.servers.postgresql import Postgresql
 from tests.support.stores.store import postgresql_store
@@ -76,18 +77,27 @@ async def test_a_member_that_renewed_its_row_is_not_removed(postgresql: Postgres
         assert [each.name for each in (await beat(second)).members] == ["n2"]
 
 
-async def test_one_statement_removes_the_home_and_ends_its_session(
-    postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@asynccontextmanager
+async def home_and_other(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[PostgresqlMembers]:
+    """The second of two members; the first one is the home."""
     # The owner would lock again at its next beat.
     monkeypatch.setattr("dynactor.storage.postgresql.ownership._BEAT_SECONDS", 3_600)
-    url = postgresql.url()
     async with (
         postgresql_store(url) as store,
         joined(url, "n1") as home,
         joined(url, "n2", "n2:1") as other,
     ):
         await beat(home, store.epoch)  # type: ignore[attr-defined]
+        yield other
+
+
+async def test_one_statement_removes_the_home_and_ends_its_session(
+    postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgresql.url()
+    async with home_and_other(url, monkeypatch) as other:
         (seen, _) = (await beat(other)).members
         assert (seen.is_home, await other.is_owned()) == (True, True)
         connection = other._connection
@@ -102,6 +112,20 @@ async def test_one_statement_removes_the_home_and_ends_its_session(
                 pass
 
 
+async def test_a_home_that_restarts_ends_the_session_of_its_failed_machine(
+    postgresql: Postgresql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgresql.url()
+    async with home_and_other(url, monkeypatch) as other:
+        async with joined(url, "n3", "n3:1"):
+            assert await other.is_owned()
+        async with joined(url, "n1"):
+            # PostgreSQL ends the session a moment after the statement.
+            with anyio.fail_after(_END_SECONDS):
+                while await other.is_owned():
+                    pass
+
+
 async def test_a_later_owner_keeps_its_session(postgresql: Postgresql) -> None:
     url = postgresql.url()
     async with joined(url, "n1") as home, joined(url, "n2", "n2:1") as other:
@@ -111,3 +135,20 @@ async def test_a_later_owner_keeps_its_session(postgresql: Postgresql) -> None:
         async with postgresql_store(url):
             assert await other.remove(seen)
             assert await other.is_owned()
+
+
+async def test_a_renewal_returns_the_present_epoch_of_the_share_of_a_node(
+    postgresql: Postgresql,
+) -> None:
+    url = postgresql.url()
+    async with (
+        open_postgresql(url, is_shared=True) as leader,
+        open_share(url, taken_over=lambda: None) as share,
+        joined(url, "n1") as members,
+    ):
+        assert (await beat(members)).share_epoch == 0
+        shown = await members.beat(0, share.epoch, is_leaving=False)
+        assert shown.share_epoch == share.epoch
+        assert await leader.fence(share.epoch, only_ended=False)
+        shown = await members.beat(0, share.epoch, is_leaving=False)
+        assert shown.share_epoch > share.epoch

@@ -22,7 +22,7 @@ from dynactor.api.commands.transfers.mirror_state import MirrorState
 from tests.support.clients.clients import WireClient
 from tests.support.clients.wire import Connection, ConnectionLost
 from tests.support.databases.table_backups import items_of
-from tests.support.kafka.kafka_broker import unused_ports
+from tests.support.environment.unused_ports import unused_ports
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.servers.server import PROJECT, Server, running
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ import msgspec
 import pytest
 
 from tests.support.clients.clients import WireClient
+from tests.support.environment.unused_ports import unused_ports
 from tests.support.prometheus import program
 from tests.support.servers.admin import admin_port
 from tests.support.servers.server import PROJECT, Server, running_server
@@ -123,8 +123,7 @@ def prometheus_beside(server: Server, folder: Path) -> Iterator[Prometheus]:
         "scrape_configs": [{"job_name": "dynactor", "static_configs": [{"targets": [target]}]}],
     }
     (folder / "prometheus.yaml").write_bytes(msgspec.yaml.encode(settings))
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    (port,) = unused_ports(1)
     command = [
         str(program("prometheus")),
         f"--config.file={folder / 'prometheus.yaml'}",

@@ -142,7 +142,7 @@ class KafkaSender:
         if self._is_new and known == 0 and not any(counters.values()):
             # The topic may have records of an earlier table with the same name.
             needs_snapshot = not await session.has_new_topic(found.partition_count)
-        reached = await session.read_positions(counters) if session.is_transactional else {}
+        reached = await session.read_positions(counters) if session.keeps_positions else {}
         # Set last, so that after a failed attempt the topic still counts as new.
         sink.partition_count = known or found.partition_count
         return Opened(reached, needs_snapshot)
@@ -245,7 +245,8 @@ class KafkaSender:
             # Closing the publisher causes further errors, so prefer an error of another kind.
             raise min(failures, key=lambda failure: type(failure) is DeliveryFailed)
         if session.is_transactional:
-            await session.publish_positions(current.positions)
+            if session.keeps_positions:
+                await session.publish_positions(current.positions)
             await session.publisher.commit()
 
     def _make_smaller(self, messages: list[KafkaMessage], refusal: TooLarge) -> None:

@@ -2,6 +2,9 @@
 
 With exactly-once delivery a round is a Kafka transaction, which also contains the position of each
 log. At the start those positions take precedence over the checkpoints.
+
+With several nodes a round is a transaction, too: the publisher of a table's home fences that of its
+former home, whose records would come behind later ones.
 """
 
 from __future__ import annotations
@@ -94,12 +97,14 @@ class KafkaRelay:
         place, settings = self._place, environment.settings
         partition_count = place.partition_count or 0
         sink = KafkaSink(place.source, settings, self.contract, partition_count=partition_count)
-        is_transactional = self.contract.delivery is Delivery.TRANSACTION
+        keeps_positions = self.contract.delivery is Delivery.TRANSACTION
+        is_transactional = keeps_positions or settings.fences_former_homes
         session = TopicSession(
             environment,
             place.topic,
             place.subscriber,
             transactional_id=place.publisher_id if is_transactional else None,
+            keeps_positions=keeps_positions,
             is_shared=not is_transactional,
         )
         self._sender = KafkaSender(

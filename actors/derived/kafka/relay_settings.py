@@ -33,6 +33,8 @@ class RelaySettings(Struct, frozen=True):
     replication_factor: int = 1
     form: KafkaForm = KafkaForm()
     delivery: Delivery = "at-least-once"
+    # Whether a table may have had another home, whose records must not follow those of this one.
+    fences_former_homes: bool = False
     all_tables: bool = False
     retention_bytes: int = 10 * _GIB
     retention_seconds: float | None = None

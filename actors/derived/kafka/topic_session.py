@@ -23,8 +23,10 @@ _POSITIONS_BATCH_BYTES: Final = 512 * KIB
 class TopicSession:
     """A session, which can be opened again after its publisher has failed.
 
-    With a ``transactional_id`` its publisher publishes in transactions. ``is_shared``: the
-    publisher is the one that all relays share. While it waits for one relay, the others wait, too.
+    With a ``transactional_id`` its publisher publishes in transactions, and fences the publisher
+    that had the id before. ``keeps_positions``: the transactions also have the position of each
+    log. ``is_shared``: the publisher is the one that all relays share. While it waits for one
+    relay, the others wait, too.
     """
 
     def __init__(
@@ -34,13 +36,16 @@ class TopicSession:
         subscriber_id: bytes,
         *,
         transactional_id: str | None = None,
+        keeps_positions: bool = False,
         is_shared: bool = False,
     ) -> None:
         assert transactional_id is None or not is_shared
+        assert transactional_id is not None or not keeps_positions
         self.topic = topic
         self._environment = environment
         self._subscriber_id = subscriber_id
         self._transactional_id = transactional_id
+        self.keeps_positions = keeps_positions
         self._is_shared = is_shared
         self._publisher: Publisher | None = None
         # Whether the topic did not exist before.
@@ -96,7 +101,7 @@ class TopicSession:
         found = await self.ensure_topic()
         # A second attempt finds the topics that the first attempt has created.
         self._made_topic |= found.is_new
-        if self._transactional_id is not None:
+        if self.keeps_positions:
             await broker.ensure_topic(self.settings.positions_topic)
         if self._is_shared:
             self._publisher = await self._environment.shared.take()

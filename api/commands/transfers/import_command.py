@@ -7,20 +7,25 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import msgspec
 from cyclopts import Parameter
 from cyclopts.types import PositiveFloat
 from msgspec import Struct
 
+from dynactor.api.admin.upload_messages import UploadAnswer
+from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.client import RequestFailed
 from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.tables_address import TablesAddress
 from dynactor.api.commands.transfers import table_copy
-from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
+from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions, Anonymizer
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
+from dynactor.api.commands.transfers.bulk_door import BulkDoor
 from dynactor.api.commands.transfers.import_run import Counts, ImportRun, Place
 from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
 from dynactor.api.commands.transfers.table_address import Endpoint, TableAddress, open_endpoint
@@ -33,6 +38,7 @@ from dynactor.api.commands.transfers.table_files import (
     definition_of,
     tables_in,
 )
+from dynactor.api.commands.transfers.table_pieces import TablePieces
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.commands.unit_rate import UnitRate
@@ -59,6 +65,9 @@ class ImportOptions:
 
     endpoint: str = "http://127.0.0.1:8000"
     """Address of the server, or of another server with DynamoDB's API."""
+
+    admin_endpoint: str | None = None
+    """Address of the admin port, if the command can't use the one that the server gives."""
 
     region: str | None = None
     """Region of the tables. Default: AWS_REGION or AWS_DEFAULT_REGION, else us-east-1."""
@@ -100,7 +109,7 @@ def import_(paths: list[Path], /, *, options: ImportOptions | None = None) -> in
     """
     try:
         return anyio.run(_run, paths, options or ImportOptions())
-    except (TransferFailed, RequestFailed, CannotCall) as error:
+    except (TransferFailed, RequestFailed, CannotCall, AdminRequestFailed) as error:
         sys.stderr.write(f"dynactor: {error}\n")
     except OSError as error:
         sys.stderr.write(f"dynactor: {error}\n")
@@ -111,7 +120,23 @@ async def _run(paths: list[Path], options: ImportOptions) -> int:
     lines = TerminalProgress()
     address = TableAddress(options.endpoint, options.endpoint, "", options.region or "")
     async with open_endpoint(address, os.environ) as endpoint:
-        return await ImportCommand(endpoint, options, lines).run(paths)
+        door = await _bulk_door(options, lines)
+        return await ImportCommand(endpoint, options, lines, door=door).run(paths)
+
+
+async def _bulk_door(options: ImportOptions, lines: TerminalProgress) -> BulkDoor | None:
+    """The uploads of a server of dynactor; None for another server."""
+    if options.dry_run:
+        return None
+    address = TablesAddress(
+        endpoint=options.endpoint, admin_endpoint=options.admin_endpoint, region=options.region
+    )
+    try:
+        admin = await anyio.to_thread.run_sync(address.admin_client)
+    except CannotCall:
+        return None
+    door = BulkDoor(admin, anyio.sleep, lines.say)
+    return door if await door.is_open() else None
 
 
 class _State(Struct):
@@ -122,6 +147,17 @@ class _State(Struct):
     counts: Counts
     table_id: str = ""
     anonymized: str = ""
+    upload_id: str = ""
+
+
+def _new_state(table: TableFiles, anonymizer: Anonymizer | None, table_id: str = "") -> _State:
+    return _State(
+        [str(file.path.resolve()) for file in table.files],
+        Place(),
+        Counts(),
+        table_id,
+        "" if anonymizer is None else anonymizer.fingerprint,
+    )
 
 
 class ImportCommand:
@@ -133,8 +169,11 @@ class ImportCommand:
         options: ImportOptions,
         lines: TerminalProgress,
         pause: Callable[[float], Awaitable[None]] = anyio.sleep,
+        door: BulkDoor | None = None,
     ) -> None:
+        """``door`` takes the items of new tables."""
         self._endpoint = endpoint
+        self._door = door
         self._options = options
         self._lines = lines
         self._pause = pause
@@ -156,6 +195,7 @@ class ImportCommand:
             raise TransferFailed("--state is for one table: select it with --table")
         names = [self._name(table) for table in tables]
         if not self._options.resume:
+            await self._refuse_interrupted(names)
             # Otherwise a later --resume would continue from the state of an earlier import.
             self._delete_states(names)
         for name, table in zip(names, tables, strict=True):
@@ -174,6 +214,15 @@ class ImportCommand:
         # The last part of an ARN is the name of its table.
         return self._options.state or Path(f"dynactor-import-{name.rpartition('/')[2]}.json")
 
+    async def _refuse_interrupted(self, names: Iterable[str]) -> None:
+        """Refuse tables that an earlier upload still fills, before its progress is forgotten."""
+        for name in names:
+            if self._door is not None and await self._door.of_table(name) is not None:
+                raise TransferFailed(
+                    f"An interrupted import fills the table {name}: continue it with --resume, or "
+                    "delete the table"
+                )
+
     def _delete_states(self, names: Iterable[str]) -> None:
         if not self._options.dry_run:
             for name in names:
@@ -182,17 +231,14 @@ class ImportCommand:
     async def _import(self, name: str, table: TableFiles) -> int:
         """Import the files of one table; returns the number of refused items."""
         await check_sums(table.files)
+        if self._door is not None and table.creation is not None:
+            refused = await self._upload(self._door, name, table, table.creation)
+            if refused is not None:
+                return refused
         definition, table_id = await self._definition(name, table)
-        key_types = {each.name: each.type for each in definition.key_schema.attributes}
-        anonymizer = self._options.privacy.anonymizer(key_types)
+        anonymizer = self._anonymizer(definition)
         path = self._state_path(name)
-        state = _State(
-            [str(file.path.resolve()) for file in table.files],
-            Place(),
-            Counts(),
-            table_id,
-            "" if anonymizer is None else anonymizer.fingerprint,
-        )
+        state = _new_state(table, anonymizer, table_id)
         is_dry = self._options.dry_run
         if self._options.resume and not is_dry:
             state = self._stored(path, state)
@@ -215,14 +261,111 @@ class ImportCommand:
             state.place,
         )
         counts = run.counts
-        verb = "would be written" if is_dry else "written"
+        self._say_imported(name, counts, anonymizer)
+        return counts.refused
+
+    async def _upload(
+        self, door: BulkDoor, name: str, table: TableFiles, creation: dict[str, Any]
+    ) -> int | None:
+        """Import the files into a new table; returns the number of refused items.
+
+        None if the table exists, or can't be uploaded: then its items are written.
+        """
+        creation = {**creation, "TableName": name}
+        definition = definition_of(creation, name)
+        if definition.local_indexes or definition.stream is not None:
+            return None
+        anonymizer = self._anonymizer(definition)
+        path = self._state_path(name)
+        state = _new_state(table, anonymizer)
+        begun = await door.of_table(name)
+        if self._options.resume:
+            state = self._stored(path, state)
+            if state.upload_id:
+                begun = await self._continued(door, name, state.upload_id)
+            elif state.table_id:
+                return None
+        if begun is None:
+            if not self._options.create or self._options.rate is not None:
+                return None
+            if await table_copy.describe(self._endpoint, name) is not None:
+                return None
+            try:
+                begun = await door.begin(creation)
+            except AdminRequestFailed as error:
+                self._lines.say(f"{name}: BatchWriteItem writes the items, because {error}")
+                return None
+        elif begun.id != state.upload_id:
+            raise TransferFailed(f"Another import fills the table {name}")
+        state.upload_id = begun.id
+        write_durably(path, msgspec.json.encode(state))
+        report = _Report(self._lines, None, state)
+        types = {each.name: each.type for each in definition.attribute_definitions}
+        pieces = TablePieces(
+            self._options.format,
+            CsvOptions(self._options.delimiter, types),
+            ItemReader(definition),
+            anonymizer,
+            report.fault,
+        )
+        ended = await self._send(door, begun, pieces, table, report)
+        if table.time_to_live is not None:
+            await table_copy.enable_time_to_live(self._endpoint, name, table.time_to_live)
+        refused = pieces.counts.refused + ended.errors
+        counts = Counts(written=ended.imported, refused=refused, replaced=ended.duplicates)
+        self._say_imported(name, counts, anonymizer)
+        return refused
+
+    def _anonymizer(self, definition: TableDefinition) -> Anonymizer | None:
+        key_types = {each.name: each.type for each in definition.key_schema.attributes}
+        return self._options.privacy.anonymizer(key_types)
+
+    def _say_imported(self, name: str, counts: Counts, anonymizer: Anonymizer | None) -> None:
+        verb = "would be written" if self._options.dry_run else "written"
         self._lines.say(
             f"{name}: {counts.written:,} items {verb}, {counts.refused:,} refused, "
             f"{counts.replaced:,} replaced by later items with the same key"
         )
         if anonymizer is not None:
             self._lines.say(f"unchanged attributes: {', '.join(anonymizer.unnamed) or 'none'}")
-        return counts.refused
+
+    async def _continued(self, door: BulkDoor, name: str, upload_id: str) -> UploadAnswer | None:
+        """The upload to continue; None if it begins again."""
+        found = await door.find(upload_id)
+        if found is not None and found.status in ("IN_PROGRESS", "COMPLETED"):
+            return found
+        self._lines.say(f"{name}: the earlier upload has ended without a table, and begins again")
+        return None
+
+    async def _send(
+        self,
+        door: BulkDoor,
+        begun: UploadAnswer,
+        pieces: TablePieces,
+        table: TableFiles,
+        report: _Report,
+    ) -> UploadAnswer:
+        """Upload the pieces that the server does not have; returns when all are imported."""
+        sources: dict[int, SourceFile] = {}
+        number = 0
+        async for piece in pieces.of(table.files):
+            if piece.file is not None:
+                sources[number] = piece.file
+            if number >= begun.pieces and not begun.ended:
+                await door.send(begun.id, number, piece.content)
+            number += 1
+            self._lines.show(f"{number:,} pieces uploaded")
+        if not begun.ended:
+            await door.end(begun.id, number)
+        ended = await door.wait_imported(
+            begun.id, lambda found: self._lines.show(f"{found.imported:,} items imported")
+        )
+        if ended.errors or ended.duplicates:
+            for fault in await door.faults(begun.id):
+                if fault.piece in sources:
+                    known = Fault(fault.line, b"", fault.code, fault.message)
+                    report.fault(sources[fault.piece], known)
+        return ended
 
     @staticmethod
     def _stored(path: Path, started: _State) -> _State:
@@ -235,8 +378,10 @@ class ImportCommand:
             raise TransferFailed(f"{path} is not the state of an import: {error}") from None
         if state.paths != started.paths:
             raise TransferFailed(f"{path} belongs to an import of other files")
-        if state.table_id != started.table_id:
+        if state.table_id != started.table_id and started.table_id:
             raise TransferFailed(f"{path} belongs to an import into another table")
+        if state.upload_id and started.table_id:
+            raise TransferFailed(f"{path} belongs to an import over the admin port")
         if state.anonymized != started.anonymized:
             raise TransferFailed(
                 f"{path} belongs to an import with other values of --anonymize and --seed: repeat "

@@ -8,8 +8,10 @@ export, or any CSV and JSON files. Other folders and single files have no defini
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from hashlib import md5
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -201,13 +203,13 @@ async def check_sums(files: Sequence[SourceFile]) -> None:
     for file in files:
         if file.listed is None:
             continue
-        reading = ReadObject(DirectoryBucket(file.path.parent), file.path.name, "GZIP")
+        digest = md5(usedforsecurity=False)
         try:
-            async for _ in reading.parts():
-                pass
-        except (BadFile, BucketError) as error:
+            async for part in DirectoryBucket(file.path.parent).read(file.path.name):
+                digest.update(part)
+        except BucketError as error:
             raise TransferFailed(f"{file.path}: {error}") from None
-        if reading.md5_checksum != file.listed.md5_checksum:
+        if b64encode(digest.digest()).decode() != file.listed.md5_checksum:
             raise TransferFailed(f"{file.path}: the checksum is not that of the manifest")
 
 

@@ -16,9 +16,12 @@ from dynactor.actors.derived import log_positions
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.table import PointInTimeRecovery
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete
 from dynactor.storage import codec, key_layout
+from dynactor.storage.rocks.view import RocksView
+from dynactor.storage.store import Row
 from tests.support.databases.databases import (
     SetClock,
     TickingClock,
@@ -114,15 +117,42 @@ def of_forum(state: Mapping[str, Item], forum: str) -> list[Item]:
     return sorted(found, key=lambda item: item["subject"]["S"])
 
 
+def lists_no_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enable recovery from now on as earlier versions did."""
+
+    def recovery(*arguments: Any, lists_changes: bool) -> PointInTimeRecovery:
+        assert lists_changes
+        return PointInTimeRecovery(*arguments)
+
+    monkeypatch.setattr("dynactor.actors.backups.point_in_time.PointInTimeRecovery", recovery)
+
+
 async def test_a_table_is_read_as_it_was_at_any_time(
     rounds: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await _histories(range(rounds or _FEW_ROUNDS), monkeypatch)
+
+
+async def test_a_table_whose_changes_are_not_listed_is_read_as_it_was(
+    rounds: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists_no_changes(monkeypatch)
+    await _histories(range((rounds or 1) // 4 + 1), monkeypatch)
+
+
+async def _histories(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynactor.actors.derived.log_positions._RECORDS", 7)
-    for seed in range(rounds or _FEW_ROUNDS):
+    for seed in seeds:
         # With the lower limits, a page reads the log again.
         limit_bytes = (200, 2_000, 1 << 22)[seed % 3]
         monkeypatch.setattr("dynactor.actors.backups.past_view._REPLACED_BYTES", limit_bytes)
         monkeypatch.setattr("dynactor.actors.backups.past_view._CHANGES", 1 + seed % 3)
+        least_rows = 1 + 3 * (seed % 2)
+        monkeypatch.setattr("dynactor.actors.backups.past_view._LISTED_ROWS", (least_rows, 10))
+        monkeypatch.setattr("dynactor.actors.backups.listed_changes._LEAST_ROWS", least_rows)
+        monkeypatch.setattr("dynactor.actors.backups.listed_changes._PROBES", seed % 4)
+        monkeypatch.setattr("dynactor.actors.backups.listed_changes._WALKED_ROWS", least_rows)
+        monkeypatch.setattr("dynactor.actors.backups.listed_changes._RANGES", 1 + 40 * (seed % 2))
         await _history(seed)
 
 
@@ -335,6 +365,7 @@ async def test_other_operations_and_consistent_reads_are_refused() -> None:
 
 async def test_the_log_of_other_partitions_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A read of one key reads the log of its partition, and of the parents of the partition."""
+    lists_no_changes(monkeypatch)
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
         table = await recoverable_table(database)
@@ -361,7 +392,90 @@ async def test_the_log_of_other_partitions_is_not_read(monkeypatch: pytest.Monke
         assert len(set(logs)) <= 2 < len(table.record.log_numbers)
 
 
-async def test_other_tasks_run_while_the_changes_of_an_item_are_followed_back() -> None:
+async def test_listed_changes_replace_reads_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SetClock()
+    async with memory_store() as store, running_database(store, clock) as database:
+        table = await recoverable_table(database)
+        before = [thread("f", f"s{number}", votes=1) for number in range(9)]
+        for item in before:
+            await table.write(put(item))
+        read = PastClient(database, clock.now_epoch_seconds())
+        # The state at the time is final, so its positions are cached.
+        clock.step(60)
+        for _ in range(3):
+            for item in before[::2]:
+                await table.write(Delete(thread("f", item["subject"]["S"])))
+                await table.write(put({**item, "votes": {"N": "2"}}))
+            clock.step(3_600)
+        await table.write(Delete(thread("f", "s0")))
+        assert await read.get("f", "s0") == before[0]
+
+        async def fail(*_: object) -> None:
+            raise AssertionError("the log is read")
+
+        monkeypatch.setattr(log_positions, "read", fail)
+        for item in before:
+            assert await read.get("f", item["subject"]["S"]) == item
+        assert await read.get("f", "s9") is None
+        assert await read.query("f") == before
+        assert await read.query("f", ScanIndexForward=False, Limit=2) == before[::-1]
+        assert await read.items("Scan", Limit=1) == before
+
+
+async def test_a_busy_item_takes_few_rows_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later changes of a period are not read, unless the period began before the time."""
+    clock = SetClock()
+    async with memory_store() as store, running_database(store, clock) as database:
+        table = await recoverable_table(database)
+        items = [thread("f", f"s{number}", votes=0) for number in range(3)]
+        for item in items:
+            await table.write(put(item))
+        read = PastClient(database, clock.now_epoch_seconds())
+        clock.step(5_400)
+        for votes in range(1, 100):
+            await table.write(put(thread("f", "s1", votes=votes)))
+        rows = 0
+        original = RocksView.first_rows
+
+        async def counting(*arguments: Any, **members: Any) -> list[list[Row]]:
+            nonlocal rows
+            found = await original(*arguments, **members)
+            rows += sum(map(len, found))
+            return found
+
+        monkeypatch.setattr(RocksView, "first_rows", counting)
+        assert await read.query("f") == items
+        assert rows <= len(items) + 1
+
+
+async def test_an_item_that_was_put_and_deleted_many_times_is_skipped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dynactor.actors.backups.past_view._LISTED_ROWS", (2, 2))
+    monkeypatch.setattr("dynactor.actors.backups.listed_changes._LEAST_ROWS", 2)
+    clock = SetClock()
+    async with memory_store() as store, running_database(store, clock) as database:
+        table = await recoverable_table(database)
+        items = [thread("f", f"s{number}", votes=0) for number in range(5)]
+        for item in items:
+            await table.write(put(item))
+        clock.step(1)
+        read = PastClient(database, clock.now_epoch_seconds())
+        clock.step(5_400)
+        for votes in range(1, 9):
+            for number in (1, 2, 4):
+                await table.write(Delete(thread("f", f"s{number}")))
+                await table.write(put(thread("f", f"s{number}", votes=votes)))
+        for limit in (1, 2, 9):
+            for is_forward in (True, False):
+                found = await read.query("f", Limit=limit, ScanIndexForward=is_forward)
+                assert found == items[:: 1 if is_forward else -1], limit
+
+
+async def test_other_tasks_run_while_the_changes_of_an_item_are_followed_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dynactor.actors.backups.past_view._CHANGES", 100)
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
         table = await recoverable_table(database)

@@ -15,37 +15,23 @@ from dynactor.model.errors import ResourceInUseException
 from dynactor.model.keys.split_point import middle
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout
+from dynactor.storage.catalog import load_claims
 from dynactor.storage.store import Closed, Row, Store, View
 from tests.support.databases.backed_up import back_up, wait_available
 from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.homes import EPOCH, give, give_back, sharing
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
-EPOCH: Final = (3 << 32) + 1
 TAGGED: Final = TableEdit(tags_to_add=(("by", "the other home"),))
 
 
 @asynccontextmanager
-async def sharing(store: Store) -> AsyncIterator[tuple[Database, Database]]:
+async def sharing_thread(store: Store) -> AsyncIterator[tuple[Database, Database]]:
     """The leader with the table Thread, and the database of a share without tables."""
-    async with (
-        running_database(store, share=Share()) as leader,
-        running_database(store, share=Share(EPOCH)) as other,
-    ):
+    async with sharing(store) as (leader, other):
         await leader.create_table(table_definition())
         yield leader, other
-
-
-async def give(leader: Database, other: Database, name: str = "Thread") -> None:
-    await leader.change_homes(CloseTables((name,)))
-    await leader.change_homes(GiveTables((name,), EPOCH))
-    await other.change_homes(TakeTables((name,)))
-    assert other.runs(name)
-
-
-async def give_back(other: Database, name: str = "Thread") -> None:
-    await other.change_homes(CloseTables((name,)))
-    await other.change_homes(GiveTables((name,)))
 
 
 async def split_first(database: Database, name: str = "Thread") -> None:
@@ -70,9 +56,22 @@ async def test_the_name_of_a_table_with_another_home_is_in_use():
         assert leader.runs("Thread")
 
 
+async def test_a_table_that_is_deleted_before_its_move_gets_no_other_home():
+    async with memory_store() as store, sharing_thread(store) as (leader, other):
+        assert "Thread" in leader.movable_tables()
+        await leader.delete_table("Thread")
+        await leader.change_homes(CloseTables(("Thread",)))
+        await leader.change_homes(GiveTables(("Thread",), EPOCH))
+        assert await load_claims(store.latest) == {}
+        await leader.create_table(table_definition())
+        await other.change_homes(TakeTables(("Thread",)))
+        assert leader.runs("Thread")
+        assert not other.runs("Thread")
+
+
 async def test_a_leader_opens_its_tables_when_it_starts():
     async with memory_store() as store:
-        async with sharing(store) as (leader, other):
+        async with sharing_thread(store) as (leader, other):
             await leader.create_table(table_definition("Other"))
             await give(leader, other)
         async with running_database(store, share=Share()) as leader:
@@ -92,7 +91,7 @@ async def test_a_backup_that_is_being_created_is_completed_by_the_next_leader():
 
 
 async def test_a_backup_assigns_no_number_again_that_another_home_has_assigned():
-    async with memory_store() as store, sharing(store) as (leader, other):
+    async with memory_store() as store, sharing_thread(store) as (leader, other):
         await leader.create_table(table_definition("Backed"))
         await give(leader, other)
         await split_first(other)
@@ -138,7 +137,7 @@ class HookedStore(FaultyStore):
 async def test_a_table_given_back_during_the_start_of_a_leader_has_its_latest_record():
     async with memory_store() as inner:
         store = HookedStore(inner)
-        async with sharing(inner) as (leader, other):
+        async with sharing_thread(inner) as (leader, other):
             await give(leader, other)
         async with running_database(inner, share=Share(EPOCH)) as other:
             await other.change_homes(TakeTables(("Thread",)))

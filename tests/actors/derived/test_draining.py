@@ -11,6 +11,7 @@ from dynactor.actors.catalog.destination_phases import DisableDestination
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
 from dynactor.storage import key_layout
+from dynactor.streams import change_log
 from tests.support.databases.databases import running_database
 from tests.support.databases.published import (
     TOPIC,
@@ -54,7 +55,7 @@ async def with_backlog(broker: FakeBroker) -> AsyncIterator[tuple[SteppedStore, 
 
 def is_of_log(call: Call) -> bool:
     """Select reads of the table's only log."""
-    return pages_of(*key_layout.change_range(1))(call)
+    return pages_of(*change_log.range_after(1, 0))(call)
 
 
 def is_first_of_log(call: Call) -> bool:

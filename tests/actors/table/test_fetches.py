@@ -49,6 +49,11 @@ class CountingView:
             start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
         )
 
+    async def first_rows(
+        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
+    ) -> list[list[Row]]:
+        return await self._view.first_rows(ranges, max_rows=max_rows, reverse=reverse)
+
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:

@@ -63,7 +63,12 @@ COMMANDS = {
     ),
     ("doctor", *NOBODY): (
         CLIENT,
-        ADMIN_CLIENT | {"dynactor.api.admin.metrics_path", "dynactor.api.commands.doctor"},
+        ADMIN_CLIENT
+        | {
+            "dynactor.api.admin.metrics",
+            "dynactor.api.admin.metrics.metrics_path",
+            "dynactor.api.commands.doctor",
+        },
     ),
     ("insights", "--table", "t", *NOBODY): (
         CLIENT,

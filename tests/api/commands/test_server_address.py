@@ -71,6 +71,11 @@ def test_the_error_for_a_missing_server_says_how_to_start_one(command: tuple[str
     assert_gives_up(done, "http://127.0.0.1:9", "is the server running there?", "dynactor serve")
 
 
+def test_the_error_for_a_missing_admin_port_names_the_option_of_its_address():
+    done = run_command("nodes", "--admin-endpoint", "http://127.0.0.1:9")
+    assert_gives_up(done, "http://127.0.0.1:9", "of another one with --admin-endpoint")
+
+
 def test_another_kind_of_server_is_distinguished_from_dynactor():
     with running_server("--admin-port", "0") as server:
         place = f"http://127.0.0.1:{admin_port(server)}"

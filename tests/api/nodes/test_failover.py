@@ -70,6 +70,28 @@ async def test_a_node_that_cannot_reach_the_home_names_the_home_and_the_reason()
 
 
 @simulated
+async def test_a_node_starts_although_it_opens_the_tables_for_a_long_time() -> None:
+    cluster = SimulatedCluster()
+    cluster.open_seconds = 60.0
+    await cluster.start(1)
+    assert (await cluster.put(1, "first")).status == 200
+    cluster.end()
+
+
+@simulated
+async def test_a_node_that_leaves_while_it_opens_the_tables_does_not_become_the_home() -> None:
+    async with running_cluster() as cluster:
+        cluster.open_seconds = 5.0
+        cluster.kill(home_of(cluster))
+        with anyio.fail_after(10):
+            while (name := cluster.database.owner) is None:
+                await anyio.sleep(0.01)
+        node = cluster.nodes[name]
+        await cluster.leave(int(name.removeprefix("n")))
+        assert node.figures.homes_taken == 0
+
+
+@simulated
 async def test_writes_continue_within_half_a_second_after_a_kill_of_the_home() -> None:
     async with running_cluster() as cluster:
         home = home_of(cluster)

@@ -1,14 +1,16 @@
-"""A node reads the store before it refuses a request by what it has in memory."""
+"""A node reads the store before it answers or refuses a request by what it has in memory."""
 
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
+from dynactor.api.nodes.request_rates import RequestRates
 from dynactor.api.nodes.request_tables import NO_TABLES
 from dynactor.api.nodes.runner import Runner
 from dynactor.api.requests.operation import Operation
@@ -19,6 +21,9 @@ from tests.support.databases.databases import running_database
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, REFUSE, EchoInput
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
+
+# Operations that a node answers from memory.
+FROM_MEMORY = ("DescribeStream", "DescribeTable", "GetShardIterator", "ListTables")
 
 
 def request_of(operation: str) -> Request:
@@ -37,7 +42,8 @@ async def answer(operation: str, *, is_taken_over: bool) -> tuple[Answer, int]:
         if is_taken_over:
             raise Closed("another server has taken over the database")
 
-    runner = Runner(Protocol(NO_DATABASE, [ECHO, REFUSE]))
+    operations = [ECHO, REFUSE, *(Operation(name, EchoInput, ECHO.handle) for name in FROM_MEMORY)]
+    runner = Runner(Protocol(NO_DATABASE, operations), RequestRates(perf_counter))
     tables: Any = SimpleNamespace(confirm_owner=confirm_owner)
     runner.tables = tables
     answer = runner.answer(request_of(operation), NO_TABLES)
@@ -64,7 +70,8 @@ async def test_a_home_that_ends_before_its_refusal_still_reads_the_store() -> No
     async def confirm_owner() -> None:
         raise Closed("the store is closed")
 
-    runner = Runner(Protocol(NO_DATABASE, [Operation("Refuse", EchoInput, refuse_later)]))
+    refuse = Operation("Refuse", EchoInput, refuse_later)
+    runner = Runner(Protocol(NO_DATABASE, [refuse]), RequestRates(perf_counter))
     tables: Any = SimpleNamespace(confirm_owner=confirm_owner)
     runner.tables = tables
     waiting = runner.answer(request_of("Refuse"), NO_TABLES)
@@ -74,7 +81,15 @@ async def test_a_home_that_ends_before_its_refusal_still_reads_the_store() -> No
     assert (await waiting).status == 500
 
 
-async def test_a_success_needs_no_further_read() -> None:
+@pytest.mark.parametrize("operation", FROM_MEMORY)
+async def test_a_former_home_shows_no_tables_and_shards_from_memory(operation: str) -> None:
+    shown, reads = await answer(operation, is_taken_over=False)
+    assert (shown.status, reads) == (200, 1)
+    refusal, _ = await answer(operation, is_taken_over=True)
+    assert refusal.status == 500
+
+
+async def test_another_success_needs_no_further_read() -> None:
     echo, reads = await answer("Echo", is_taken_over=True)
     assert (echo.status, reads) == (200, 0)
 

@@ -30,11 +30,22 @@ async def spread_cluster() -> AsyncIterator[SimulatedCluster]:
         for number in NODES:
             tasks.create_task(cluster.start(number))
     try:
-        await until(lambda: len(cluster.database.claims) == 4)
+        await until(lambda: is_spread(cluster))
         yield cluster
         assert cluster.database.violations == []
     finally:
         cluster.end()
+
+
+def is_spread(cluster: SimulatedCluster) -> bool:
+    """Whether each node has opened two tables, and no table moves."""
+    database = cluster.database
+    shares = Counter(
+        claim.epoch
+        for table, claim in database.claims.items()
+        if not claim.is_recalled and database.opened[table] == (0, claim.epoch)
+    )
+    return sorted(shares.values()) == [2, 2]
 
 
 async def until(is_true: Callable[[], bool]) -> None:
@@ -212,6 +223,31 @@ async def test_nodes_cut_off_from_the_leader_are_soon_not_ready() -> None:
             assert (await cluster.put(leader, "during the cut", table)).status == 200
         cluster.heal()
         await until(lambda: all(not node.readiness for node in cluster.nodes.values()))
+
+
+@simulated
+async def test_two_busy_tables_of_one_node_get_different_homes_and_stay_there() -> None:
+    async with spread_cluster() as cluster:
+        home = home_of(cluster, given_table(cluster))
+        busy = [table for table in TABLES if home_of(cluster, table) == home]
+        assert len(busy) == 2
+
+        async def write() -> None:
+            while True:
+                await cluster.put(home, "busy", draw.choice(busy))
+                await anyio.sleep(0.2)
+
+        draw = Random(1)
+        async with asyncio.TaskGroup() as tasks:
+            writers = [tasks.create_task(write()) for _ in range(4)]
+            await until(lambda: len({home_of(cluster, table) for table in busy}) == 2)
+            await anyio.sleep(20)
+            moves = cluster.database.claims_version
+            await anyio.sleep(60)
+            assert cluster.database.claims_version == moves
+            assert len({home_of(cluster, table) for table in busy}) == 2
+            for writer in writers:
+                writer.cancel()
 
 
 @simulated

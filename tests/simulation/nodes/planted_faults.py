@@ -3,8 +3,7 @@
 python -m tests.simulation.nodes.planted_faults [name ...]
 
 Some faults are not possible, because the nodes have no such rule: no commit names a guard row, and
-no read compares the catalog's version. Epochs of shares and of the leader replace both. The
-simulation does not read streams while logs are trimmed, so it finds no fault in that order.
+no read compares the catalog's version. Epochs of shares and of the leader replace both.
 """
 
 from __future__ import annotations
@@ -17,16 +16,21 @@ from types import ModuleType
 from typing import Final, NamedTuple
 from unittest.mock import patch
 
+import anyio
+
+from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.api.nodes import forwarding
 from dynactor.storage.postgresql import commits, locked
 from dynactor.storage.postgresql import store as postgresql_store
 from dynactor.storage.postgresql.commit_call import CommitCall
 from dynactor.storage.postgresql.sql import LEADER_SLOT, SLOT_SHIFT, WRITTEN_BEFORE
-from dynactor.storage.store import Conflict, Group, StoreError, Unavailable, Unknown
+from dynactor.storage.postgresql.views import CommittedView
+from dynactor.storage.store import Conflict, Group, Row, StoreError, Unavailable, Unknown
 from tests.simulation.nodes.fake_postgresql import FakePostgresql, Session
 from tests.simulation.nodes.forked import forked
 
 _MOST_SEEDS: Final = 1_000
+_APART_SECONDS: Final = 0.5
 
 
 class PlantedFault(NamedTuple):
@@ -67,6 +71,19 @@ class _SplitsBlindly(CommitCall):
 def _commits_again(server: FakePostgresql, session: Session, epoch: int) -> None:
     """Stand for an owner that repeats a refused commit with the epoch of its successor."""
     _OWN(server, session, server.epochs.get(max(LEADER_SLOT, epoch >> SLOT_SHIFT), epoch))
+
+
+async def _reads_apart(
+    view: CommittedView, keys: Sequence[bytes], start: bytes, end: bytes, **most: int
+) -> tuple[list[bytes | None], list[Row]]:
+    values = await view.load(keys)
+    # Without a pause, the seeds would have to hit one millisecond.
+    await anyio.sleep(_APART_SECONDS)
+    return values, await view.page(start, end, **most)
+
+
+async def _forgets_positions(*_: object) -> dict[int, int]:
+    return {}
 
 
 @contextmanager
@@ -116,6 +133,14 @@ FAULTS: Final = (
     PlantedFault(
         "the leader takes tables without raising the epoch of their share",
         lambda: patch.object(postgresql_store._PostgresqlStore, "fence", _does_not_fence),
+    ),
+    PlantedFault(
+        "the trim mark of a stream is read apart from the records, half a second earlier",
+        lambda: patch.object(CommittedView, "load_with_page", _reads_apart),
+    ),
+    PlantedFault(
+        "a relay starts at its checkpoints, not at the positions in Kafka",
+        lambda: patch.object(TopicSession, "read_positions", _forgets_positions),
     ),
 )
 

@@ -20,7 +20,9 @@ import anyio
 from msgspec import json
 
 from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
@@ -35,10 +37,13 @@ from dynactor.api.sts.session_tokens import SessionTokens
 from dynactor.storage.postgresql.members import PostgresqlMembers, open_members
 from dynactor.storage.store import StoreError
 from tests.simulation.nodes.fake_connections import Network
+from tests.simulation.nodes.fake_kafka import KafkaNetwork, NodesBroker
 from tests.support.clients import wire
 from tests.support.clients.clients import AUTHORIZATION
 from tests.support.environment.simulated_loop import NODE, SimulatedLoop
 
+# The settings of relays to Kafka.
+RELAYS: Final = RelaySettings(delivery="exactly-once", partition_count=2)
 _URL: Final = "postgresql://test@database/test"
 # The time-outs of ``api/nodes/link.py``.
 _CONNECT_SECONDS: Final = 2.0
@@ -80,7 +85,13 @@ class Cluster:
         self.violations: list[str] = []
         # Pairs of nodes whose messages are held, and the messages.
         self.cuts: dict[tuple[str, str], list[Callable[[], None]]] = {}
-        self.is_ending = False
+        # The names of the nodes whose machines have failed.
+        self._failed: set[str] = set()
+        # How shards roll and logs are trimmed, and the interval of both.
+        self.streams = StreamSettings()
+        self.keep_streams_seconds = 5.0
+        # The links to Kafka; None without it.
+        self.kafka: KafkaNetwork | None = None
         self._draw = draw
         self._seed = seed
         self._queues: dict[int, Process] = {}
@@ -109,6 +120,10 @@ class Cluster:
         """Start a process of a node, again and again until it is ready."""
         process = Process(number, next(self._next_queue))
         self.processes[number] = self._queues[process.queue] = process
+        if process.name in self._failed:
+            self._failed.remove(process.name)
+            for one, other in [pair for pair in self.cuts if process.name in pair]:
+                self.heal(one, other)
         context = copy_context()
         context.run(NODE.set, process.queue)
         self.loop.create_task(self._run(process), context=context).add_done_callback(
@@ -136,10 +151,14 @@ class Cluster:
         """End a process at once; if its machine fails, nothing notices that soon."""
         process = self.processes.pop(number)
         # Its callbacks and tasks stay in memory, because their end would run their clean-up.
-        self.loop.stopped.add(process.queue)
+        self.loop.stop_node(process.queue)
         process.ended.set()
         self.network.kill(process.name, is_machine=is_machine)
-        self.cut_off(process.name, None) if is_machine else self._end_links(process)
+        if is_machine:
+            self._failed.add(process.name)
+            self.cut_off(process.name, None)
+        else:
+            self._end_links(process)
         for asked in process.asked:
             if not asked.done():
                 asked.set_exception(AnswerLost())
@@ -148,13 +167,13 @@ class Cluster:
         """Suspend a process, whose connections stay open."""
         process = self.processes[number]
         process.is_suspended = True
-        self.loop.stopped.add(process.queue)
+        self.loop.stop_node(process.queue)
 
     def resume(self, number: int) -> None:
         """Continue a suspended process."""
         process = self.processes[number]
         process.is_suspended = False
-        self.loop.stopped.discard(process.queue)
+        self.loop.resume_node(process.queue)
 
     async def leave(self, number: int) -> None:
         """Stop a process as SIGTERM does."""
@@ -181,12 +200,16 @@ class Cluster:
         options: Any = SimpleNamespace(store=_URL, read_store=None, region="us-east-1")
         settings = DatabaseSettings(
             copy_messages=False,
-            keep_streams_seconds=5.0,
+            streams=self.streams,
+            keep_streams_seconds=self.keep_streams_seconds,
+            relays=RELAYS,
             table_transition_seconds=0.2,
             time_to_live=TimeToLiveSettings(delay_seconds=0.5),
             seed=self._seed * 1000 + process.queue,
         )
-        parts = assembly.NodeParts(protocol, Opening(settings, SystemClock), SessionTokens(), None)
+        broker = None if self.kafka is None else NodesBroker(self.kafka, process.name)
+        opening = Opening(settings, SystemClock, broker)
+        parts = assembly.NodeParts(protocol, opening, SessionTokens(), None)
 
         def opening_share(lost: Callable[[], None]) -> AbstractAsyncContextManager[OpenShare]:
             return assembly._opening_share(options, parts, lost)

@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from random import Random
 from typing import Any, Final
@@ -20,18 +21,25 @@ import structlog
 from anyio._backends import _asyncio as anyio_asyncio
 from msgspec import Struct
 
+from dynactor.actors.catalog import database
+from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.partition import partition
+from dynactor.actors.partition.change_feed import RecentChanges
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import decode_claim, decode_record
 from dynactor.storage.postgresql.sql import LEADER_SLOT, SLOT_SHIFT
 from dynactor.storage.store import StoreError
 from tests.simulation.nodes.checks import violations
+from tests.simulation.nodes.committed_logs import CommittedLogs
 from tests.simulation.nodes.fake_connections import Network, replacing_connections
+from tests.simulation.nodes.fake_kafka import KafkaNetwork
 from tests.simulation.nodes.fake_postgresql import Commit, FakePostgresql
+from tests.simulation.nodes.published_topics import topic_violations
 from tests.simulation.nodes.real_nodes import Cluster, running_cluster
 from tests.simulation.nodes.splitting import split_partitions
+from tests.simulation.nodes.stream_readers import StreamReader
 from tests.simulation.nodes.table_maker import TableMaker, restore_accounts
-from tests.simulation.nodes.workload import PASSING, Workload
+from tests.simulation.nodes.workload import PASSING, TABLES, Workload
 from tests.support.environment.simulated_loop import NODE, SimulatedLoop
 
 # Client tokens are grouped by ten minutes, and a group ends soon after the start.
@@ -39,6 +47,7 @@ _START_EPOCH_SECONDS: Final = 2_991_959 * 600.0
 _MOST_EARLY_SECONDS: Final = 60.0
 # PostgreSQL's clock is right, and a node whose clock differs by more than a second does not join.
 _MOST_SKEW_SECONDS: Final = 0.9
+_DAY_SECONDS: Final = 24 * 60 * 60.0
 # The first bytes of the rows of a table that only its home writes.
 _ITEM: Final = key_layout.row_prefix(0)[:1]
 # Log events of faults that no test plays.
@@ -154,6 +163,9 @@ class _Run:
         self._skews: dict[int, float] = {}
         self._found: list[str] = []
         self._cluster: Cluster | None = None
+        self._logs = CommittedLogs()
+        # Whether records are deleted from streams while the clients run.
+        self._is_trimmed = False
         # The names of tables by id, from their records.
         self._names: dict[int, str] = {}
 
@@ -188,13 +200,18 @@ class _Run:
         workload = self.workload = Workload(
             cluster, Random(draw.random()), self._operations or draw.randrange(300, 501)
         )
+        readers = self._stream_readers(Random(self._seed + 3))
+        self._publish(Random(self._seed + 4))
         with replacing_connections(network):
             with anyio.fail_after(120):
                 async with running_cluster(cluster, nodes):
                     await workload.prepare()
             async with asyncio.TaskGroup() as tasks:
                 clients = tasks.create_task(workload.run())
-                faults = tasks.create_task(self._faults(Random(draw.random())))
+                faults = [tasks.create_task(self._faults(Random(draw.random())))]
+                if cluster.kafka is not None:
+                    of_kafka = self._faults_of_kafka(cluster.kafka, Random(self._seed + 5))
+                    faults.append(tasks.create_task(of_kafka))
                 makers = [
                     tasks.create_task(TableMaker(workload, name, Random(draw.random())).run())
                     for name in PASSING
@@ -206,12 +223,52 @@ class _Run:
                 if draw.random() < 0.5:
                     splitting = split_partitions(cluster, workload, Random(draw.random()))
                     makers.append(tasks.create_task(splitting))
+                makers += [tasks.create_task(reader.run()) for reader in readers]
                 await clients
                 for maker in makers:
                     await maker
-                faults.cancel()
+                for fault in faults:
+                    fault.cancel()
             await self._recover(nodes)
-            return [*self._found, *await violations(cluster, workload)]
+            logs = self._logs if self._is_trimmed else None
+            found = await violations(cluster, workload, readers, logs)
+            if cluster.kafka is not None:
+                for table in workload.published:
+                    found += await topic_violations(cluster.kafka, self._logs, table)
+            return [*self._found, *found]
+
+    def _stream_readers(self, draw: Random) -> list[StreamReader]:
+        """Readers of streams in half of the runs. In half of these, logs are trimmed soon."""
+        if draw.random() < 0.5:
+            return []
+        cluster, workload = self._cluster, self.workload
+        assert cluster is not None
+        assert workload is not None
+        self._is_trimmed = draw.random() < 0.5
+        retention_seconds = draw.choice((4.0, 8.0)) if self._is_trimmed else _DAY_SECONDS
+        cluster.streams = StreamSettings(draw.choice((3.0, 8.0)), retention_seconds)
+        cluster.keep_streams_seconds = draw.choice((0.3, 2.0))
+        if self._is_trimmed:
+            # Between two statements of a reader, a log may be trimmed.
+            cluster.network.late_seconds = draw.choice((0.0, 0.1))
+        # The readers of a small cache mostly read from PostgreSQL.
+        cache = partial(RecentChanges, draw.choice((1_000, 1_000, 1 << 20)))
+        patch.object(database, "RecentChanges", cache).start()
+        return [
+            StreamReader(workload, self._logs, table, retention_seconds, Random(draw.random()))
+            for table in draw.sample(TABLES, draw.choice((1, 2)))
+        ]
+
+    def _publish(self, draw: Random) -> None:
+        """Publish some tables to Kafka in some of the runs."""
+        cluster, workload = self._cluster, self.workload
+        assert cluster is not None
+        assert workload is not None
+        if draw.random() < 0.6:
+            return
+        cluster.kafka = KafkaNetwork(Random(draw.random()))
+        cluster.kafka.trace = cluster.network.trace
+        workload.published = draw.sample(TABLES, draw.choice((1, 2)))
 
     def _hear(self, _: object, level: str, event: MutableMapping[str, Any]) -> str:
         name = event["event"]
@@ -247,6 +304,17 @@ class _Run:
             self._trace.add(f"{self._loop.time():.6f} {fault} {number}")
             seconds = draw.random() * 10
             await self._play(fault, number, seconds, draw)
+
+    async def _faults_of_kafka(self, kafka: KafkaNetwork, draw: Random) -> None:
+        """Cut nodes off from Kafka, until the task is canceled."""
+        kafka.breaks = draw.choice((0.0, 0.01, 0.05))
+        kafka.slow = draw.choice((0.0, 0.02, 0.1))
+        while True:
+            await anyio.sleep(draw.random() * 6)
+            node = f"n{draw.choice((1, 2, 3, 4, 5))}"
+            kafka.cut_off(node)
+            await anyio.sleep(draw.random() * 6)
+            kafka.heal(node)
 
     async def _play(self, fault: str, number: int, seconds: float, draw: Random) -> None:
         cluster, network = self._cluster, self._cluster.network
@@ -285,7 +353,10 @@ class _Run:
     async def _recover(self, nodes: int) -> None:
         """End all faults."""
         cluster, network = self._cluster, self._cluster.network
-        network.breaks = network.slow = 0.0
+        network.breaks = network.slow = network.late_seconds = 0.0
+        if cluster.kafka is not None:
+            cluster.kafka.breaks = cluster.kafka.slow = 0.0
+            cluster.kafka.heal()
         self._server.pause = lambda: 0.0
         for name in list(network.cut):
             network.heal(name)
@@ -309,7 +380,8 @@ class _Run:
     # -- homes --------------------------------------------------------------------------------
 
     def _check_commit(self, commit: Commit) -> None:
-        """Only the home of a table writes its items."""
+        """Keep the changes. Only the home of a table writes its items."""
+        self._logs.note(commit)
         server = self._server
         ids = {key_layout.owner_of(key)[0] for key in commit.rows if key[:1] == _ITEM}
         if not ids:

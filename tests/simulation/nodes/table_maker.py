@@ -17,7 +17,7 @@ from tests.support.histories.history import Item
 from tests.support.histories.history_bank_requests import value_of
 from tests.support.histories.history_serial import Value
 
-_SECONDS: Final = 300.0
+_SECONDS: Final = 900.0
 _PAUSE_SECONDS: Final = 0.3
 
 
@@ -54,7 +54,7 @@ class TableMaker:
         if self._draw.random() < 0.4:
             await self._restore()
         self._compare("old", await self._items())
-        await self._until("DeleteTable", {"TableName": self._table}, "ResourceNotFoundException")
+        await self._delete(self._table)
 
     async def _put(self, count: int) -> None:
         for _ in range(count):
@@ -100,7 +100,7 @@ class TableMaker:
         )
         await self._workload.wait_active(target, _SECONDS)
         self._compare("restored", await self._items(table=target))
-        await self._until("DeleteTable", {"TableName": target}, "ResourceNotFoundException")
+        await self._delete(target)
         await self._until("DeleteBackup", {"BackupArn": arn}, "BackupNotFoundException")
 
     async def _back_up(self, table: str) -> str:
@@ -120,6 +120,11 @@ class TableMaker:
 
     async def _until(self, operation: str, body: dict[str, Any], already: str) -> None:
         self._may_be_late |= await until_done(self._workload, operation, body, already)
+
+    async def _delete(self, table: str) -> None:
+        self._may_be_late |= await delete(
+            self._workload, table, may_be_created_late=self._may_be_late
+        )
 
     def _fail(self, text: str) -> None:
         self._workload.violations.append(f"{self._table}: {text}")
@@ -149,13 +154,14 @@ async def restore_accounts(workload: Workload, draw: Random) -> None:
         arn = await back_up(workload, table)
         target = f"restored-{workload.name()}"
         body = {"BackupArn": arn, "TargetTableName": target}
-        await until_done(workload, "RestoreTableFromBackup", body, "TableAlreadyExistsException")
+        is_unknown = await until_done(
+            workload, "RestoreTableFromBackup", body, "TableAlreadyExistsException"
+        )
         await workload.wait_active(target, _SECONDS)
         answer = await workload.must("Scan", {"TableName": target, "ConsistentRead": True})
         items = {item["pk"]["S"]: value_of(item) for item in answer["Items"] if "names" in item}
         workload.restored.append(Backup(table, before, items))
-        body = {"TableName": target}
-        await until_done(workload, "DeleteTable", body, "ResourceNotFoundException")
+        await delete(workload, target, may_be_created_late=is_unknown)
 
 
 async def back_up(workload: Workload, table: str) -> str:
@@ -184,11 +190,17 @@ async def back_up(workload: Workload, table: str) -> str:
 
 
 async def until_done(
-    workload: Workload, operation: str, body: dict[str, Any], already: str
+    workload: Workload,
+    operation: str,
+    body: dict[str, Any],
+    already: str,
+    *,
+    may_be_done: bool = False,
 ) -> bool:
     """Repeat a request until it succeeds, or until an error says that it was done before.
 
-    Return whether the outcome of an attempt is unknown.
+    With ``may_be_done``, the first attempt may get that error too. Return whether the outcome of an
+    attempt is unknown.
     """
     tries = 0
     is_unknown = False
@@ -197,10 +209,8 @@ async def until_done(
             answer = await workload.ask(operation, body)
             tries += 1
             if answer is not None and answer.status == 200:
-                if operation == "DeleteTable":
-                    await _until_gone(workload, body)
                 return is_unknown
-            if answer is not None and answer.error == already and tries > 1:
+            if answer is not None and answer.error == already and (tries > 1 or may_be_done):
                 return is_unknown
             if answer is not None and answer.status == 400 and not _is_busy(answer):
                 workload.violations.append(f"{answer} to {operation} {body}")
@@ -210,11 +220,35 @@ async def until_done(
     raise AssertionError
 
 
-async def _until_gone(workload: Workload, body: dict[str, Any]) -> None:
+async def delete(workload: Workload, table: str, *, may_be_created_late: bool) -> bool:
+    """Delete a table, and wait until it is gone; return whether an attempt's outcome is unknown.
+
+    With ``may_be_created_late``, a request of unknown outcome may create the table again.
+    """
+    body = {"TableName": table}
+    is_unknown = is_done = False
+    with anyio.fail_after(_SECONDS):
+        while not is_done:
+            is_unknown |= await until_done(
+                workload, "DeleteTable", body, "ResourceNotFoundException", may_be_done=is_unknown
+            )
+            is_done = await _is_gone(workload, body, may_be_created_late=may_be_created_late)
+    return is_unknown
+
+
+async def _is_gone(workload: Workload, body: dict[str, Any], *, may_be_created_late: bool) -> bool:
+    """Wait until a table is gone; return false if it was created again."""
     while True:
         answer = await workload.ask("DescribeTable", body)
         if answer is not None and answer.error == "ResourceNotFoundException":
-            return
+            return True
+        is_active = (
+            answer is not None
+            and answer.status == 200
+            and answer.body["Table"]["TableStatus"] == "ACTIVE"
+        )
+        if is_active and may_be_created_late:
+            return False
         await anyio.sleep(_PAUSE_SECONDS)
 
 

@@ -28,7 +28,7 @@ PASSING: Final = ("passing-a", "passing-b")
 _REGISTERS: Final = 3
 _ACCOUNTS: Final = 3
 _CLIENTS: Final = 6
-_THROTTLED: Final = ("ThrottlingException", "ProvisionedThroughputExceededException")
+THROTTLED: Final = ("ThrottlingException", "ProvisionedThroughputExceededException")
 _GROUPS: Final = ("red", "blue")
 EXPIRES: Final = "expires"
 
@@ -47,6 +47,11 @@ def table_body(name: str) -> dict[str, Any]:
     }
 
 
+def topic_of(table: str) -> str:
+    """The Kafka topic of a table."""
+    return f"topic-{table}"
+
+
 def index_body(name: str) -> dict[str, Any]:
     """A global index."""
     return {
@@ -59,7 +64,7 @@ def index_body(name: str) -> dict[str, Any]:
 def is_withdrawn(answer: Answer) -> bool:
     """Whether a request certainly had no effect."""
     message = str(answer.body.get("message", answer.body.get("Message", "")))
-    return answer.error in _THROTTLED or message.startswith("Nothing was written")
+    return answer.error in THROTTLED or message.startswith("Nothing was written")
 
 
 class Workload:
@@ -80,6 +85,8 @@ class Workload:
         self.expiring: dict[tuple[str, str], float] = {}
         # The restored tables, with the writes that they must have.
         self.restored: list[Any] = []
+        # The tables that are published to Kafka.
+        self.published: Sequence[str] = ()
         self.operations = operations
         self._cluster = cluster
         self._draw = draw
@@ -115,7 +122,7 @@ class Workload:
                     return answer.body
                 if answer is not None and answer.error == "ResourceInUseException":
                     return answer.body
-                assert answer is None or answer.status == 500 or answer.error in _THROTTLED, (
+                assert answer is None or answer.status == 500 or answer.error in THROTTLED, (
                     answer,
                     body,
                 )
@@ -135,16 +142,30 @@ class Workload:
                     "TimeToLiveSpecification": {"Enabled": True, "AttributeName": EXPIRES},
                 },
             )
+        for table in self.published:
+            await self._publish(table)
         for place in self.places:
             item = item_of(place, Value()) | {"group": {"S": "accounts"}}
             await self.must("PutItem", {"TableName": place.table, "Item": item})
+
+    async def _publish(self, table: str) -> None:
+        """Publish a table to Kafka."""
+        arn = f"arn:aws:kinesis:us-east-1:000000000000:stream/{topic_of(table)}"
+        body = {"TableName": table, "StreamArn": arn}
+        await self.must("EnableKinesisStreamingDestination", body)
+        while True:
+            shown = await self.must("DescribeKinesisStreamingDestination", {"TableName": table})
+            (destination,) = shown["KinesisDataStreamDestinations"]
+            if destination["DestinationStatus"] == "ACTIVE":
+                return
+            await anyio.sleep(0.1)
 
     @property
     def is_enough(self) -> bool:
         """Whether all requests have been started."""
         return self.started >= self.operations
 
-    async def wait_active(self, table: str, seconds: float = 60) -> None:
+    async def wait_active(self, table: str, seconds: float = 300) -> None:
         """Wait until a table is active."""
         with anyio.fail_after(seconds):
             while True:
@@ -202,7 +223,7 @@ class _Client:
             "TransactionCanceledException",
             "TransactionConflictException",
             "TransactionInProgressException",
-            *_THROTTLED,
+            *THROTTLED,
         ):
             self._workload.violations.append(f"{answer} to {body}")
 

@@ -303,6 +303,22 @@ async def test_values_and_a_page_are_read_together(store: Store) -> None:
     assert await found(change % 9, b"\x05", MANY) == (values, 0)
 
 
+async def test_the_first_rows_of_many_ranges_are_read_together(store: Store) -> None:
+    keys = [b"\x04%d" % number for number in range(9)] + [b"k1", b"k" * 3_000, b"k" * 2_999 + b"l"]
+    await put(store, {key: key[-2:] for key in keys})
+    view = store.durable()
+    ranges = [(b"\x041", b"\x044"), (b"\x047", b"\x04a"), (b"\x04a", b"\x05"), (b"\x049", b"\x041")]
+    across = [(b"\x047", b"l"), (b"k", b"l"), (b"k" * 3_000, b"l"), (b"k", b"k" * 3_000)]
+    for of in (ranges, ranges + across, across, ranges[2:], []):
+        for reverse in (False, True):
+            for most in (1, 2, MANY):
+                found = await view.first_rows(of, max_rows=most, reverse=reverse)
+                assert found == [
+                    await view.page(start, end, reverse=reverse, max_rows=most, max_bytes=MANY)
+                    for start, end in of
+                ]
+
+
 async def values_of(keys: list[bytes], view: View) -> list[bytes | None]:
     return await view.load(keys)
 

@@ -17,6 +17,7 @@ class DatabaseEndpoint:
     """Calls operations without HTTP. ``before`` runs before each call, with its operation."""
 
     def __init__(self, database: Database) -> None:
+        self.database = database
         self._tables = InProcessClient(database)
         self._streams = InProcessClient(database, "DynamoDBStreams")
         self.calls: list[str] = []

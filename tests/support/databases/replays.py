@@ -26,10 +26,15 @@ BEGINNING = ReplayStart("beginning")
 
 
 async def replay(
-    database: Database, start: ReplayStart, topic: str = COPY, **options: Any
+    database: Database,
+    start: ReplayStart,
+    topic: str = COPY,
+    *,
+    name: str = "Thread",
+    **options: Any,
 ) -> ReplayProgress:
-    """Start a replay of the table Thread."""
-    return await database.start_replay(StartReplay("Thread", topic, start, **options))
+    """Start a replay of a table."""
+    return await database.start_replay(StartReplay(name, topic, start, **options))
 
 
 async def wait_state(database: Database, replay_id: str, *states: ReplayState) -> ReplayProgress:

@@ -52,10 +52,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, int, asyncio.TimerHandle]] = []
         self.numbers = count()
         # The nodes that do nothing: they are suspended or were killed.
-        self.stopped: set[int] = set()
-        # The number of each cancel scope by its address. The dictionary also keeps the scopes
-        # alive, so that no two scopes have the same address.
-        self.scopes: dict[int, tuple[int, CancelScope]] = {}
+        self._stopped: set[int] = set()
+        # The queues of all other nodes, in the order of their first callbacks.
+        self._running: list[deque[asyncio.Handle]] = []
+        # The number of each cancel scope by its address. The list keeps the scopes alive, so that
+        # no two scopes have the same address.
+        self._scope_numbers: dict[int, int] = {}
+        self._scopes: list[CancelScope] = []
         self.set_task_factory(_make_task)
 
     def time(self) -> float:
@@ -68,8 +71,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         context = copy_context() if context is None else context
-        handle = asyncio.Handle(callback, args, self, context)
-        self._enqueue(_node(context), handle)
+        handle = _Handle(callback, args, self, context)
+        self._queue(context.get(NODE, 0)).append(handle)
         return handle
 
     def call_at(  # type: ignore[override]
@@ -80,28 +83,57 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         context = copy_context() if context is None else context
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heappush(self._timers, (when, next(self.numbers), _node(context), timer))
+        timer = _TimerHandle(when, callback, args, self, context)
+        heappush(self._timers, (when, next(self.numbers), context.get(NODE, 0), timer))
         return timer
 
-    def _enqueue(self, node: int, handle: asyncio.Handle) -> None:
-        self._queues.setdefault(node, deque()).append(handle)
+    def stop_node(self, node: int) -> None:
+        """Run no callback of a node from now on."""
+        self._stopped.add(node)
+        self._list_running()
+
+    def resume_node(self, node: int) -> None:
+        """Run the callbacks of a node again."""
+        self._stopped.discard(node)
+        self._list_running()
+
+    def resume_all_nodes(self) -> None:
+        """Run the callbacks of all nodes again."""
+        self._stopped.clear()
+        self._list_running()
+
+    def _list_running(self) -> None:
+        stopped = self._stopped
+        self._running = [queue for node, queue in self._queues.items() if node not in stopped]
+
+    def _queue(self, node: int) -> deque[asyncio.Handle]:
+        queue = self._queues.get(node)
+        if queue is None:
+            queue = self._queues[node] = deque()
+            self._list_running()
+        return queue
 
     def run_forever(self) -> None:
+        def number(scope: CancelScope) -> int:
+            found = self._scope_numbers.get(id(scope))
+            if found is None:
+                found = self._scope_numbers[id(scope)] = next(self.numbers)
+                self._scopes.append(scope)
+            return found
+
         # anyio keeps scopes in sets, too, and cancels them in the order of their hashes.
-        with patch.object(CancelScope, "__hash__", _number_of_scope):
+        with patch.object(CancelScope, "__hash__", number):
             super().run_forever()
 
     def _run_once(self) -> None:
         """Run callbacks until the loop is stopped; ``run_forever`` calls this method."""
-        timers, queues, draw = self._timers, self._queues, self._draws.random
+        timers, draw = self._timers, self._draws.random
         while not self._stopping:
-            while timers and (timers[0][3].cancelled() or timers[0][0] <= self._now_seconds):
+            while timers and (timers[0][0] <= self._now_seconds or timers[0][3].cancelled()):
                 _, _, node, timer = heappop(timers)
                 if not timer.cancelled():
-                    self._enqueue(node, timer)
-            stopped = self.stopped
-            ready = [queue for node, queue in queues.items() if queue and node not in stopped]
+                    self._queue(node).append(timer)
+            ready = list(filter(None, self._running))
             if not ready:
                 if not timers:
                     raise Stuck
@@ -109,13 +141,47 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                 continue
             queue = ready[0] if len(ready) == 1 else ready[int(draw() * len(ready))]
             handle = queue.popleft()
-            if not handle.cancelled():
+            if not handle._cancelled:
                 handle._run()
 
     def _asyncgen_finalizer_hook(self, generator: AsyncGenerator[Any, Any]) -> None:
         # The base class calls this loop as if from another thread.
         if not self.is_closed():
             self.call_soon(self.create_task, generator.aclose())
+
+
+class _Handle(asyncio.Handle):
+    __slots__ = ()
+
+    def __init__(  # the base class asks for the debug mode
+        self, callback: Callable[..., object], args: Any, loop: SimulatedLoop, context: Context
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = context
+        self._cancelled = False
+        self._repr = self._source_traceback = None
+
+
+class _TimerHandle(asyncio.TimerHandle):
+    __slots__ = ()
+
+    def __init__(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        args: Any,
+        loop: SimulatedLoop,
+        context: Context,
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = context
+        self._cancelled = self._scheduled = False
+        self._repr = self._source_traceback = None
+        self._when = when
 
 
 class _SimulatedFuture(asyncio.Future[Any]):
@@ -140,18 +206,6 @@ class _SimulatedTask(asyncio.Task[Any]):
 
     def __hash__(self) -> int:
         return self._number
-
-
-def _number_of_scope(scope: CancelScope) -> int:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, SimulatedLoop)
-    if id(scope) not in loop.scopes:
-        loop.scopes[id(scope)] = next(loop.numbers), scope
-    return loop.scopes[id(scope)][0]
-
-
-def _node(context: Context) -> int:
-    return context.get(NODE, 0)
 
 
 def simulated(

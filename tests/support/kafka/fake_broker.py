@@ -42,8 +42,9 @@ class FakeBroker:
         # While this event is not set, no request is answered.
         self.answers = asyncio.Event()
         self.answers.set()
-        # These publishers get no answers either.
+        # These publishers get no answers either, until the event is set.
         self.stuck: set[FakePublisher] = set()
+        self.resumed = asyncio.Event()
         # The number of following publishers that fail to open.
         self.failing_opens = 0
         # The number of following batches that are stored but not acknowledged.
@@ -244,9 +245,9 @@ class FakePublisher:
         """
         await asyncio.sleep(0)
         closed = asyncio.ensure_future(self._closed.wait())
-        waiting = [closed]
-        if self not in self._broker.stuck:
-            waiting.append(asyncio.ensure_future(self._broker.answers.wait()))
+        is_stuck = self in self._broker.stuck
+        answers = self._broker.resumed if is_stuck else self._broker.answers
+        waiting = [closed, asyncio.ensure_future(answers.wait())]
         self._broker.waiting += 1
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

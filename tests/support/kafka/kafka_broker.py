@@ -7,9 +7,7 @@ suspend and restart the broker; it keeps its port and its data.
 from __future__ import annotations
 
 import os
-import random
 import signal
-import socket
 import subprocess
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from uuid import uuid4
 
 from tests.support.clients.network import Network
 from tests.support.environment.maven_jars import class_path, jars
+from tests.support.environment.unused_ports import is_unused, unused_ports
 
 POM: Final = Path(__file__).parent / "broker.xml"
 GIVEN_BROKER: Final = "DYNACTOR_TEST_KAFKA"
@@ -32,9 +31,6 @@ QUICK_START: Final = ("-XX:TieredStopAtLevel=1",)
 _START_SECONDS: Final = 120
 _STOP_SECONDS: Final = 60
 _STARTED: Final = b"Kafka Server started"
-# These ports are below the kernel's ephemeral ports. Otherwise a client that reconnects to a
-# stopped broker could get the broker's port as its own and connect to itself.
-_PORTS: Final = range(15_000, 30_000)
 
 
 class BrokerAddress(Protocol):
@@ -216,7 +212,7 @@ def running_broker(
         BrokerDidNotStart: it ended, or took too long.
     """
     port, controller_port, network_port, behind_port = unused_ports(4)
-    if preferred_port is not None and _is_unused(preferred_port):
+    if preferred_port is not None and is_unused(preferred_port):
         port = preferred_port
     added = {name.replace("_", "."): value for name, value in settings.items()}
     lines = _properties(directory / "data", controller_port) | added
@@ -284,27 +280,6 @@ def given_broker() -> GivenBroker | None:
     """The broker named by the environment variable DYNACTOR_TEST_KAFKA, as ``host:port``."""
     bootstrap_servers = os.environ.get(GIVEN_BROKER)
     return GivenBroker(bootstrap_servers) if bootstrap_servers else None
-
-
-def unused_ports(count: int) -> list[int]:
-    """Free loopback ports outside of the kernel's range of ephemeral ports."""
-    found: list[int] = []
-    for port in random.sample(_PORTS, k=len(_PORTS)):
-        if _is_unused(port):
-            found.append(port)
-        if len(found) == count:
-            break
-    return found
-
-
-def _is_unused(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def _properties(data: Path, controller_port: int) -> dict[str, str]:

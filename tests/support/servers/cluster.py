@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.clients.clients import WireClient
+from tests.support.environment.unused_ports import is_unused, unused_ports
 from tests.support.servers.admin import ask
 from tests.support.servers.peer_network import PeerNetwork
 from tests.support.servers.postgresql import NoPostgresql, running_postgresql
@@ -46,8 +46,8 @@ class Cluster:
         arguments: tuple[str, ...] = (),
     ) -> None:
         self.store_url = store_url
-        self.ports = ports or free_ports(NODES)
-        self.peer_ports = free_ports(len(self.ports))
+        self.ports = ports or unused_ports(NODES)
+        self.peer_ports = unused_ports(len(self.ports))
         # The network that the nodes reach each other by; None if they connect directly.
         self.network: PeerNetwork | None = None
         self._module = module
@@ -113,9 +113,9 @@ class Cluster:
         """The cluster as a node sees it."""
         return self.ask(number, "/nodes").json
 
-    def ask(self, number: int, path: str) -> Any:
+    def ask(self, number: int, path: str, method: str = "GET", body: Any = None) -> Any:
         """Send a request to a node's admin port."""
-        return ask(self.admin_port(number), path)
+        return ask(self.admin_port(number), path, method, body)
 
     def admin_port(self, number: int) -> int:
         """The admin port of a running node."""
@@ -173,28 +173,13 @@ def _running(cluster: Cluster) -> Iterator[Cluster]:
         cluster.close()
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that are not in use."""
-    return [_free_port() for _ in range(count)]
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def _preferred_ports() -> list[int]:
     """The ports from 8000 on if they are free, otherwise any."""
-    ports = []
-    for number in range(NODES):
-        try:
-            with socket.create_server(("127.0.0.1", _FIRST_PORT + number)):
-                ports.append(_FIRST_PORT + number)
-        except OSError:
-            ports.append(_free_port())
-    return ports
+    preferred = range(_FIRST_PORT, _FIRST_PORT + NODES)
+    others = unused_ports(NODES)
+    return [
+        port if is_unused(port) else other for port, other in zip(preferred, others, strict=True)
+    ]
 
 
 def _main() -> None:

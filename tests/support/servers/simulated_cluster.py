@@ -115,7 +115,10 @@ class FakeMembers:
                 row, beat=row.beat + 1, is_leaving=is_leaving, share=share
             )
             database.epochs[row.name] = epoch
-        beat = Beat(database.members(), is_member, database.epoch, database.claims_version)
+        share_epoch = database.shares[share >> 32] if share else 0
+        beat = Beat(
+            database.members(), is_member, database.epoch, database.claims_version, share_epoch
+        )
         await anyio.sleep(_MESSAGE_SECONDS)
         return beat
 
@@ -334,6 +337,8 @@ class SimulatedCluster:
         self.protocols: dict[str, Protocol] = {}
         # Set when a node is killed, or has ended.
         self.ends: dict[str, anyio.Event] = {}
+        # The time in which the leader opens its tables.
+        self.open_seconds = _OPEN_SECONDS
         # Nodes to which no new link can be opened.
         self.unreachable: set[str] = set()
         # Pairs of nodes that can't reach each other.
@@ -406,7 +411,7 @@ class SimulatedCluster:
         database.owner = name
         database.epoch += 1
         epoch = database.epoch
-        await anyio.sleep(_OPEN_SECONDS)
+        await anyio.sleep(self.open_seconds)
         try:
             tables = FakeTables(database, epoch, 0)
             databases: Any = SimpleNamespace(home=tables, separation="shared")
@@ -500,7 +505,7 @@ class SimulatedCluster:
     def kill(self, number: int) -> None:
         """Let a node do nothing any more; the database ends its session."""
         name = f"n{number}"
-        self.loop.stopped.add(self._queues[name])
+        self.loop.stop_node(self._queues[name])
         if self.database.owner == name:
             self.database.owner = None
         self.database.locked.pop(name, None)
@@ -531,11 +536,11 @@ class SimulatedCluster:
 
     def pause(self, number: int) -> None:
         """Suspend a node, whose connections stay open."""
-        self.loop.stopped.add(self._queues[f"n{number}"])
+        self.loop.stop_node(self._queues[f"n{number}"])
 
     def resume(self, number: int) -> None:
         """Continue a suspended node."""
-        self.loop.stopped.discard(self._queues[f"n{number}"])
+        self.loop.resume_node(self._queues[f"n{number}"])
 
     async def leave(self, number: int) -> None:
         """Stop a node as SIGTERM does."""
@@ -548,7 +553,7 @@ class SimulatedCluster:
 
     def end(self) -> None:
         """Let killed nodes be canceled with the others."""
-        self.loop.stopped.clear()
+        self.loop.resume_all_nodes()
 
 
 async def _write(call: Call[EchoInput]) -> bytes:

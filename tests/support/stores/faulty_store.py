@@ -54,6 +54,9 @@ class UnreadableView:
     async def page(self, *_: object, **__: object) -> list[Row]:
         raise self._error
 
+    async def first_rows(self, *_: object, **__: object) -> list[list[Row]]:
+        raise self._error
+
     async def load_with_page(
         self, *_: object, **__: object
     ) -> tuple[list[bytes | None], list[Row]]:

@@ -301,6 +301,17 @@ class _SteppedView:
         await self._store.end(call)
         return rows
 
+    async def first_rows(
+        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
+    ) -> list[list[Row]]:
+        calls = [Page(start, end, max_rows) for start, end in ranges]
+        for call in calls:
+            await self._store.begin(call)
+        found = await self._view.first_rows(ranges, max_rows=max_rows, reverse=reverse)
+        for call in calls:
+            await self._store.end(call)
+        return found
+
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:

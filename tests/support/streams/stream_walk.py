@@ -44,7 +44,7 @@ async def walk(connection: Connection, arn: str, name_of: Callable[[Item], str])
         iterator = answer["ShardIterator"]
         while iterator is not None:
             answer = await _ask(connection, "GetRecords", {"ShardIterator": iterator})
-            records += [_record(each, name_of) for each in answer["Records"]]
+            records += [record_of(each, name_of) for each in answer["Records"]]
             iterator = answer.get("NextShardIterator")
             # An open shard has no end, so stop at the first empty page; no client writes meanwhile.
             if not answer["Records"] and "EndingSequenceNumber" not in shard["SequenceNumberRange"]:
@@ -82,7 +82,8 @@ async def _ask(connection: Connection, operation: str, body: dict[str, Any]) -> 
     return answer.body
 
 
-def _record(record: dict[str, Any], name_of: Callable[[Item], str]) -> Record:
+def record_of(record: dict[str, Any], name_of: Callable[[Item], str]) -> Record:
+    """A record as GetRecords returns it."""
     change = record["dynamodb"]
     return Record(
         name_of(change["Keys"]),

@@ -26,6 +26,7 @@ from tests.support.writers.whole_database import scan
 TABLES: Final = ("ta1", "tb1", "tc1", "td1", "te1", "tf1")
 _OPTIONS: Final = ("--ttl-delay-seconds", "0.1", "--throttling", "observe")
 _WRITERS: Final = 12
+_PUBLISHED_TABLES: Final = 3
 _PAUSE_SECONDS: Final = 0.03
 _POLL_SECONDS: Final = 0.02
 _TIMEOUT_SECONDS: Final = 60
@@ -72,9 +73,10 @@ class BusyCluster:
 
     def __init__(self, cluster: Cluster, draw: Random, broker: KafkaBroker | None = None) -> None:
         self.cluster = cluster
-        # The table with a topic, which no other database has; its home is the leader.
-        self._published = unique_name("published")
-        self.tables = TABLES if broker is None else (*TABLES, self._published)
+        # The tables with topics, which no other database has.
+        count = 0 if broker is None else _PUBLISHED_TABLES
+        self._published = tuple(unique_name("published") for _ in range(count))
+        self.tables = (*TABLES, *self._published)
         self.expiring = ExpiringWriters(
             self.tables, draw, _WRITERS, pause_seconds=_PAUSE_SECONDS, mixes_tables=False
         )
@@ -88,13 +90,10 @@ class BusyCluster:
         async with self.connected(0) as connection:
             for table in self.tables:
                 await self._make_table(connection, table)
-            if self._broker is not None:
-                body = {
-                    "TableName": self._published,
-                    "StreamArn": stream_arn(f"dynactor.{self._published}"),
-                }
+            for table in self._published:
+                body = {"TableName": table, "StreamArn": stream_arn(f"dynactor.{table}")}
                 await _expect(connection, "EnableKinesisStreamingDestination", body)
-                await active(connection, self._published)
+                await active(connection, table)
             await self.transacting.make_tables(connection)
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             while not all([await self.tables_of(number) for number in self.cluster.servers]):
@@ -196,12 +195,19 @@ class BusyCluster:
     async def wait_published(self) -> float:
         """Wait until Kafka has all changes; return the seconds."""
         began = perf_counter()
-        if self._broker is not None:
-            leader = self.cluster.servers[await asyncio.to_thread(self.cluster.home)]
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
-                while (await asyncio.to_thread(lag_records, leader)).get(self._published) != 0:
-                    await asyncio.sleep(_POLL_SECONDS)
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
+            while await self._lags() != {table: [0] for table in self._published}:
+                await asyncio.sleep(_POLL_SECONDS)
         return perf_counter() - began
+
+    async def _lags(self) -> dict[str, list[int]]:
+        """The unpublished changes of each published table, at each node that is its home."""
+        shown = [
+            await asyncio.to_thread(lag_records, each) for each in self.cluster.servers.values()
+        ]
+        return {
+            table: [lags[table] for lags in shown if table in lags] for table in self._published
+        }
 
     # -- the audit ------------------------------------------------------------------------------
 
@@ -219,7 +225,9 @@ class BusyCluster:
             await self.transacting.complete(connection)
             found += await self.transacting.violations(connection)
         if self._broker is not None:
-            found += await self._topic_faults(self._broker, shown[-1])
+            for table in self._published:
+                items = shown[self.tables.index(table)]
+                found += await self._topic_faults(self._broker, table, items)
         if "Traceback" in self.cluster.log:
             found.append(self.cluster.log)
         return found
@@ -242,9 +250,11 @@ class BusyCluster:
             (stream,) = streams("ListStreams", {"TableName": table})["Streams"]
             return [_change(record) for record in records_of(streams, stream["StreamArn"])]
 
-    async def _topic_faults(self, broker: KafkaBroker, items: dict[str, Item]) -> list[str]:
-        read, replica = await read_until_equal(broker, self._published, items, "read_committed")
-        found = violations(self.expiring.history, self._published, changes_of(read), items)
+    async def _topic_faults(
+        self, broker: KafkaBroker, table: str, items: dict[str, Item]
+    ) -> list[str]:
+        read, replica = await read_until_equal(broker, table, items, "read_committed")
+        found = violations(self.expiring.history, table, changes_of(read), items)
         if replica.duplicates or replica.gaps:
             found.append(f"{replica.duplicates} duplicates and {replica.gaps} gaps")
         return [f"topic of {each}" for each in found]

@@ -17,6 +17,7 @@ import pytest
 from botocore.config import Config
 
 from tests.support.environment.left_out import leave_out
+from tests.support.environment.unused_ports import unused_ports
 
 _PROGRAM: Final = os.environ.get("DYNACTOR_TEST_VERSITYGW") or shutil.which("versitygw")
 _ACCESS: Final = "tester"
@@ -63,9 +64,7 @@ class S3Server(NamedTuple):
 def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
     """A new server with its address and credentials in the environment."""
     assert _PROGRAM is not None
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = unused_ports(1)
     files, metadata = tmp_path / "s3", tmp_path / "metadata"
     files.mkdir()
     metadata.mkdir()

@@ -1,0 +1,78 @@
+"""A large import is decoded in another process, with the same outcome as a small one."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from dynactor.actors.transfers import decoded_files, import_rows
+from dynactor.actors.transfers.decoded_files import DecodingProcess
+from dynactor.api.commands.transfers.table_files import definition_of
+from dynactor.storage.buckets.bucket import BucketError
+from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+from dynactor.storage.catalog import PartitionRange, TableRecord
+from tests.support.databases.transferred import KEYS, Transfers, item, lines, transferring
+
+TWO_PAGES = 1_000
+REQUEST = {"InputFormat": "DYNAMODB_JSON"}
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_rows, "_PROCESS_BYTES", 0)
+
+
+def write(call: Transfers) -> None:
+    refused = b"no JSON\n" + lines({"pk": {"S": "p"}, "n": {"S": "1"}})
+    call.write("in/a", lines(*map(item, range(TWO_PAGES)), item(3)) + refused)
+    # The last record has no line end.
+    call.write("in/b", lines(*map(item, range(TWO_PAGES - 10, TWO_PAGES + 90)))[:-1])
+
+
+async def test_a_process_imports_the_same_items_with_the_same_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with transferring(tmp_path / "b") as call:
+        write(call)
+        small = await call.import_(table="Small")
+        monkeypatch.setattr(import_rows, "_PROCESS_BYTES", 0)
+        found = await call.import_(table="Large")
+        for member in ("ProcessedItemCount", "ImportedItemCount", "ErrorCount"):
+            assert found[member] == small[member]
+        assert found["ProcessedSizeBytes"] == small["ProcessedSizeBytes"]
+        assert found["ImportedItemCount"] == TWO_PAGES + 90
+        assert call.errors(found["ImportArn"]) == call.errors(small["ImportArn"])
+        assert await call.items("Large") == await call.items("Small")
+
+
+@pytest.mark.usefixtures("large")
+async def test_a_damaged_file_of_a_large_import_ends_it_without_a_table(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        call.write("in/a", b"\x1f\x8b no gzip")
+        found = await call.import_(InputCompressionType="GZIP")
+        assert (found["ImportStatus"], found["FailureCode"]) == ("FAILED", "SourceDamaged")
+        assert "in/a: the gzip data is damaged" in found["FailureMessage"]
+        assert (await call("ListTables"))["TableNames"] == []
+
+
+async def test_a_killed_process_fails_the_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The process can't end before it is killed, because nobody reads its rows.
+    monkeypatch.setattr(decoded_files, "_AHEAD_BYTES", 1024)
+    (tmp_path / "a").write_bytes(lines(*map(item, range(2 * TWO_PAGES))))
+    definition = definition_of({"TableName": "table", **KEYS}, "test")
+    decoding = DecodingProcess(TableRecord(definition, (PartitionRange(1, b""),)), REQUEST)
+    pages = decoding.rows(DirectoryBucket(tmp_path), "a", "NONE")
+    try:
+        async with aclosing(pages):
+            await anext(pages)
+            assert decoding._process is not None
+            decoding._process.kill()
+            with pytest.raises(BucketError, match="process that decodes the files has ended"):
+                async for _ in pages:
+                    pass
+    finally:
+        await decoding.close()
