@@ -18,6 +18,7 @@ from dynactor.actors.derived.followed_log import FollowedLog
 from dynactor.actors.derived.sink import Delivery, Gap, MessageSink, RowSink, row_changes
 from dynactor.actors.derived.stored_checkpoint import Outcome
 from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.runtime.cancellation import outcomes
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
 from dynactor.streams.change_record import ChangeRecord
@@ -161,7 +162,7 @@ class Follower:
                 await carried_out
             except InternalServerError:
                 # Retrieve the other results, so that asyncio logs no warning.
-                await asyncio.gather(*sent[at:], return_exceptions=True)
+                await outcomes(sent[at:])
                 raise
         self._unstored_records += len(records)
         self._move(position)

@@ -13,6 +13,7 @@ from dynactor.actors.derived.outside import Inlet, Outlet, TransferFailed
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.derived.sink import FillSink, RowSink, Send, TakeUnits
 from dynactor.actors.derived.stored_checkpoint import Outcome, StoredCheckpoint
+from dynactor.actors.runtime.cancellation import outcomes
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
@@ -197,7 +198,7 @@ class TableScan:
             if isinstance(sink, Outlet):
                 await sink.abort()
             sent = [result for page in self._in_flight for _, result in page.sent]
-            await asyncio.gather(*sent, return_exceptions=True)
+            await outcomes(sent)
 
     async def _start(self) -> None:
         """Find the first page."""
@@ -253,7 +254,7 @@ class TableScan:
             return False
         finally:
             await inlet.close()
-            await asyncio.gather(*commits, return_exceptions=True)
+            await outcomes(commits)
 
     # -- rows, committed with the cursor ------------------------------------------------------
 

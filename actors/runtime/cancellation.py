@@ -8,9 +8,13 @@ error silently cancels its group.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from asyncio import Future
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 import anyio
+
+T = TypeVar("T")
 
 
 def is_cancellation(error: BaseException) -> bool:
@@ -38,3 +42,25 @@ async def cancel_when(
         group.start_soon(wait_and_cancel, group.cancel_scope)
         await work()
         group.cancel_scope.cancel()
+
+
+async def outcomes(awaited: Iterable[Awaitable[T]]) -> list[T | BaseException]:
+    """The results and errors of futures, when all are done.
+
+    Use this instead of ``asyncio.gather(..., return_exceptions=True)``. When that is canceled, its
+    ``CancelledError`` may have no message. anyio then does not recognize the error as the one of
+    its scope.
+    """
+    futures = list(map(asyncio.ensure_future, awaited))
+    for future in futures:
+        # If this wait is canceled, nobody else retrieves the errors.
+        future.add_done_callback(_outcome)
+    if futures:
+        await asyncio.wait(futures)
+    return list(map(_outcome, futures))
+
+
+def _outcome(future: Future[T]) -> T | BaseException:
+    if future.cancelled():
+        return asyncio.CancelledError()
+    return future.exception() or future.result()

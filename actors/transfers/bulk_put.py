@@ -17,6 +17,7 @@ from msgspec import json, structs
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.partition.messages import Written
+from dynactor.actors.runtime.cancellation import outcomes
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.error_log import ErrorLog
@@ -260,7 +261,7 @@ class BulkPut:
             BulkFailed: an outcome is unknown, or the table is deleted.
         """
         sent = [_submit(table, line) for line in lines]
-        results = await asyncio.gather(*sent, return_exceptions=True)
+        results = await outcomes(sent)
         again: list[_Line] = []
         receipts: list[Receipt] = []
         failure: DynamoDBError | None = None

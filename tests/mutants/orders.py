@@ -919,7 +919,7 @@ ORDERS: Final = (
     Fault(
         "scan ends while its messages are in flight",
         "actors/derived/scan.py",
-        "            await asyncio.gather(*sent, return_exceptions=True)",
+        "            await outcomes(sent)",
         "            del sent",
         "tests/actors/derived/test_scan.py",
         ["test_no_message_is_in_flight_when_a_scan_has_ended"],

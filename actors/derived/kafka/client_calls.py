@@ -11,8 +11,10 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import anyio
+
 from dynactor.actors.runtime.cancellation import is_cancellation
-from dynactor.streams.kafka.broker import DeliveryFailed, Publisher
+from dynactor.streams.kafka.broker import BrokerError, DeliveryFailed, Publisher
 from dynactor.streams.kafka.message import KafkaMessage
 
 
@@ -37,12 +39,18 @@ async def publish_to_each(
     topic: str,
     messages: Mapping[int, Sequence[KafkaMessage]],
     max_batch_bytes: int,
-) -> dict[int, BaseException | None]:
-    """Publish to partitions of a topic at the same time; return the result of each."""
+) -> dict[int, BrokerError | None]:
+    """Publish to partitions of a topic at the same time; return the error of each, or None."""
+    outcomes: dict[int, BrokerError | None] = dict.fromkeys(messages)
 
     async def publish(partition: int) -> None:
-        with failing_if_cancelled():
-            await publisher.publish(topic, partition, messages[partition], max_batch_bytes)
+        try:
+            with failing_if_cancelled():
+                await publisher.publish(topic, partition, messages[partition], max_batch_bytes)
+        except BrokerError as error:
+            outcomes[partition] = error
 
-    outcomes = await asyncio.gather(*map(publish, messages), return_exceptions=True)
-    return dict(zip(messages, outcomes, strict=True))
+    async with anyio.create_task_group() as group:
+        for partition in messages:
+            group.start_soon(publish, partition)
+    return outcomes
