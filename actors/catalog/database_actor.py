@@ -396,10 +396,13 @@ class DatabaseActor:
     async def _open(self, record: TableRecord) -> None:
         """Start a stored table."""
         name = record.definition.name
-        table = self._tables[name] = Table(record, self._environment, is_stored=True)
-        self._homes.opened(name)
+        table = Table(record, self._environment, is_stored=True)
         await self._replays.forget(table)
-        await self._begin(table)
+        # Requests read the tails of its streams as soon as the table is found.
+        await self._attach_logs(table)
+        self._tables[name] = table
+        self._homes.opened(name)
+        await self._resume(table)
         topic = self._destinations.wanted(record.definition)
         if topic is not None:
             self.tell(EnableDestination(name, topic))
@@ -507,21 +510,25 @@ class DatabaseActor:
         return self._settings.keep_streams_seconds
 
     async def _begin(self, table: Table) -> None:
-        """Start everything that a table's record requires, and resume the table's phase."""
-        await self._resume_parts(table)
-        await self._table_machine.resume(_subject(table))
+        """Start everything that a table's record requires, unless it is started already."""
+        await self._attach_logs(table)
+        await self._resume(table)
 
-    async def _resume_parts(self, table: Table) -> None:
-        """Start the followers of a table's changes, and resume the phases of its parts."""
-        await self._destinations.resume(table)
+    async def _attach_logs(self, table: Table) -> None:
+        """Let streams read the logs of a table, if it has logs."""
         if table.definition.records_changes or table.record.ended_logs:
             self._streams.attach(await table.followers.feeds())
+
+    async def _resume(self, table: Table) -> None:
+        """Start a table's followers, and resume its phases and those of its parts."""
+        await self._destinations.resume(table)
         await self._time_to_live_machine.resume(_subject(table))
         for index in table.definition.global_indexes:
             subject = _subject(table, index.definition.index_id)
             await self._index_machine.resume(subject)
             await self._index_update_machine.resume(subject)
         await self._restores.machine.resume(_subject(table))
+        await self._table_machine.resume(_subject(table))
 
     def _find(self, subject: Subject) -> Table | None:
         return self._tables.same(subject.table_name, subject.table_id)
@@ -556,7 +563,7 @@ class DatabaseActor:
                     # Do this also if the message is a repetition, because the store may have
                     # refused the first attempt.
                     if self._find(message.subject) is not None:
-                        await self._resume_parts(table)
+                        await self._begin(table)
 
     def _forget_phases(self, table_id: int | None = None) -> None:
         """Forget the phases of a table, or of all tables, because their work has stopped."""
@@ -679,7 +686,7 @@ class DatabaseActor:
                 return state
             case UpdateRecovery():
                 table = await self._recovery.update(message)
-                await self._resume_parts(table)
+                await self._begin(table)
                 return None
         raise AssertionError(message)
 
@@ -697,7 +704,7 @@ class DatabaseActor:
                 "Time to live cannot be configured when table is in CREATING or DELETING state"
             )
         await self._time_to_live.change(table, message.change)
-        await self._resume_parts(table)
+        await self._begin(table)
 
     async def _create_backup(self, message: CreateTableBackup) -> TableBackup:
         backup = await self._table_backups.create(message)
@@ -761,7 +768,7 @@ class DatabaseActor:
         except StoreError:
             # The deletion has stopped the followers, so start them again.
             self._forget_phases(table.definition.table_id)
-            await self._resume_parts(table)
+            await self._begin(table)
             raise
         if kept is not None:
             self._table_backups.remember(kept)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import anyio
 import pytest
 
 from dynactor.actors.catalog.database import Database
@@ -13,7 +14,7 @@ from dynactor.actors.catalog.homes import CloseTables, GiveTables, Share, TakeTa
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.keys.split_point import middle
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_rules import StreamChange, TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import load_claims
 from dynactor.storage.store import Closed, Row, Store, View
@@ -21,9 +22,11 @@ from tests.support.databases.backed_up import back_up, wait_available
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.homes import EPOCH, give, give_back, sharing
 from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.stepped_store import SteppedStore, loads_of
 from tests.support.stores.store import memory_store
 
 TAGGED: Final = TableEdit(tags_to_add=(("by", "the other home"),))
+STREAMED: Final = TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ONLY"))
 
 
 @asynccontextmanager
@@ -67,6 +70,27 @@ async def test_a_table_that_is_deleted_before_its_move_gets_no_other_home():
         await other.change_homes(TakeTables(("Thread",)))
         assert leader.runs("Thread")
         assert not other.runs("Thread")
+
+
+async def test_a_table_is_open_only_when_its_streams_can_be_read():
+    async with memory_store() as inner:
+        store = SteppedStore(inner)
+        async with sharing(inner, store) as (leader, other):
+            await leader.create_table(table_definition())
+            await leader.update_table("Thread", STREAMED)
+            table = leader.table("Thread")
+            await table.write(put(thread("EC2", "a")))
+            heads = store.gate_before(
+                loads_of(key_layout.partition_head(table.record.partition_numbers[0]))
+            )
+            async with anyio.create_task_group() as group:
+                group.start_soon(give, leader, other)
+                await heads.reached()
+                is_open = other.runs("Thread")
+                heads.open()
+            assert not is_open
+            (stream,) = other.streams.all()
+            assert sum(map(other.streams.tail, stream.shards)) == 1
 
 
 async def test_a_leader_opens_its_tables_when_it_starts():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from http import HTTPStatus
+from os import listdir
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ async def whole(here: Uploading, upload_id: str) -> list[dict[str, Any]]:
 
 async def emptied(uploads: Path) -> None:
     """Wait until all pieces are deleted, which a thread does behind the table's last change."""
-    while list(uploads.iterdir()):
+    while await asyncio.to_thread(listdir, uploads):
         await asyncio.sleep(0)
 
 
