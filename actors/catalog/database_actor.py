@@ -737,7 +737,9 @@ class DatabaseActor:
         table = self._tables.named(name)
         definition = table.definition
         if self._restores.may_be_canceled(table):
-            return await self._give_up_restoring(table)
+            state = await self._give_up_restoring(table)
+            self._imports.cancel(definition)
+            return state
         check_deletable(definition)
         self._table_backups.check_deletable(table)
         state = await state_of(table)

@@ -221,6 +221,16 @@ class TableImports:
         if self.uploads.find(import_id) is not None:
             await self.uploads.delete(import_id)
 
+    def cancel(self, definition: TableDefinition) -> None:
+        """Note that DeleteTable has deleted the table of an import, if it was one.
+
+        The import may have failed just before. Then it is canceled as well, because without its
+        table nothing stores the failure.
+        """
+        restoration = definition.restoration
+        if restoration is not None and restoration.import_id is not None:
+            self._rows.pop(restoration.import_id, None)
+
     def heads(self, table: Table) -> dict[int, PartitionHead]:
         """The counts of the partitions of a table whose items are loaded."""
         return self._rows[self._of(table).import_id].heads

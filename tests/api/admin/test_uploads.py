@@ -17,11 +17,13 @@ from dynactor.actors.transfers.decoded_files import DecodingHere
 from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.client import RequestFailed
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 from tests.support.databases.transferred import KEYS, item, lines
 from tests.support.databases.uploaded import Uploading, uploading
 from tests.support.servers.admin import ask
-from tests.support.stores.store import kept_store
+from tests.support.stores.stepped_store import SteppedStore, commits_that_put, turns
+from tests.support.stores.store import kept_store, memory_store
 
 CREATION: dict[str, Any] = {"TableName": "music", **KEYS}
 GZIP = "application/gzip"
@@ -180,6 +182,31 @@ async def test_an_upload_whose_import_has_failed_ends_without_an_error():
         path = f"/uploads/{begun.id}/end"
         assert await requested(here, path, "POST", {"pieces": 1}) == HTTPStatus.CONFLICT
         await here.door.end(begun.id, 1)
+
+
+async def test_a_table_that_is_deleted_while_its_import_fails_leaves_a_canceled_import():
+    async with memory_store() as inner:
+        store = SteppedStore(inner)
+        async with uploading(store) as here:
+            begun = await here.door.begin(CREATION)
+            # The actor is busy when the deletion and the failure come, one after the other.
+            creation = store.gate_before(commits_that_put(key_layout.table_record("other")))
+            other = {**CREATION, "TableName": "other"}
+            creating = asyncio.create_task(here.endpoint.call("CreateTable", other))
+            await creation.reached()
+            deleting = asyncio.create_task(
+                here.endpoint.call("DeleteTable", {"TableName": "music"})
+            )
+            await turns()
+            await here.door.send(begun.id, 0, piece(*range(9))[:-9])
+            imports = here.endpoint.database.imports
+            (rows,) = imports._rows.values()
+            while rows.failure is None:
+                await asyncio.sleep(0)
+            creation.open()
+            await asyncio.gather(creating, deleting)
+            (shown,) = (await here.endpoint.call("ListImports", {}))["ImportSummaryList"]
+            assert shown["ImportStatus"] == "CANCELLED"
 
 
 async def test_lost_pieces_end_the_import_without_a_table(tmp_path: Path):
