@@ -89,7 +89,6 @@ _NUMBER: Final = Struct(">Q")
 _INDEX_ID: Final = Struct(">I")
 _PAIR: Final = Struct(">QQ")
 _LISTED_PREFIX: Final = Struct(">cQBIB")
-LISTED_PREFIX_BYTES: Final = _LISTED_PREFIX.size
 COUNTER_BYTES: Final = _NUMBER.size
 _ROW_PREFIX: Final = Struct(">cQI")
 _BALANCE_KEY: Final = Struct(">cQIQ")

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from dynactor.actors.derived.log_positions import LogPositions
 from dynactor.model.keys.key_range import KeyRange
 from dynactor.storage import key_layout
-from dynactor.storage.key_layout import COUNTER_BYTES, LISTED_PREFIX_BYTES
+from dynactor.storage.key_layout import COUNTER_BYTES
 from dynactor.storage.store import Row, RowReads, View
 from dynactor.streams import changes_by_key
 from dynactor.streams.changes_by_key import ListedChange
@@ -133,7 +133,7 @@ class ListedChanges:
             first: dict[bytes, Row] = {}
             # The last row of an item in this order is its first change.
             for row in rows if reverse else reversed(rows):
-                first[row.key[LISTED_PREFIX_BYTES:-COUNTER_BYTES]] = row
+                first[key_layout.listed_position(row.key)] = row
             if part in firsts:
                 first[incomplete[part]] = firsts[part][0]
             await self._add(found, part, first)
@@ -202,7 +202,7 @@ class ListedChanges:
         pages = await self._view.first_rows(ranges, max_rows=most)
         nearest: dict[bytes, Row] = {}
         for row in chain.from_iterable(map(reversed, pages)):
-            position = row.key[LISTED_PREFIX_BYTES:-COUNTER_BYTES]
+            position = key_layout.listed_position(row.key)
             if position in before and self._is_after(part, row):
                 other = nearest.get(position)
                 if other is None or _counter(row) < _counter(other):

@@ -10,7 +10,7 @@ tables) and ``/backups``. Test suites use ``/reset``, ``/settings``, ``/snapshot
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -75,7 +75,13 @@ _OF_ANYBODY: Final = (HEALTH_PATH, READY_PATH)
 # Paths that a node answers by itself even if it is not the home.
 _OF_ANY_NODE: Final = (METRICS_PATH, HEALTH_PATH, READY_PATH, NODES_PATH)
 # Paths about tables. A request may name their region.
-_OF_TABLES: Final = (REPLAYS_PATH, INSIGHTS_PATH, UPLOADS_PATH)
+_OF_TABLES: Final[
+    Mapping[str, Callable[[Database, web.BaseRequest, Node | None], Awaitable[web.StreamResponse]]]
+] = {
+    REPLAYS_PATH: replay_routes.answer,
+    INSIGHTS_PATH: insights_routes.answer,
+    UPLOADS_PATH: lambda database, request, _: upload_routes.answer(database, request),
+}
 
 _log = structlog.get_logger(__name__)
 
@@ -189,16 +195,12 @@ class _Admin:
             return await fault_routes.answer(self._faults, request)
         if request.path in (CLOCK_PATH, STEP_PATH):
             return await clock_routes.answer(self._database.clock_control, request)
-        for path in _OF_TABLES:
+        for path, answer in _OF_TABLES.items():
             if f"{request.path}/".startswith(f"{path}/"):
                 database = self._database_for(request.query)
                 if database is None:
                     return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
-                if path == UPLOADS_PATH:
-                    return await upload_routes.answer(database, request)
-                if path == REPLAYS_PATH:
-                    return await replay_routes.answer(database, request, self._node)
-                return await insights_routes.answer(database, request, self._node)
+                return await answer(database, request, self._node)
         if f"{request.path}/".startswith(f"{ACCESS_PATH}/"):
             return access_routes.answer(self._protocol.access_control, request)
         if request.path == BACKUPS_PATH:
