@@ -11,6 +11,7 @@ import asyncio
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import asyncpg
@@ -31,6 +32,8 @@ from dynactor.storage.postgresql.sql import (
 from dynactor.storage.store import LOCK_SECONDS
 
 _VERSION_BYTES: Final = 8
+# The commits that a new owner does not wait for end so much later.
+_LATE_SECONDS: Final = 1.0
 # PostgreSQL ends a transaction that waits for locks in a circle. Here a long wait counts as one.
 DEADLOCK_SECONDS: Final = 5.0
 _DEADLOCK: Final = "40P01"
@@ -452,10 +455,16 @@ class FakePostgresql:
                 said[number - 1] = max(said[number - 1], verdict)
         return said
 
-    def _end_commit(self, waiting: _Waiting, commit: Commit, said: list[int]) -> None:
+    def _end_commit(
+        self, waiting: _Waiting, commit: Commit, said: list[int], *, is_late: bool = False
+    ) -> None:
         """End a commit that has taken some time."""
         session = waiting.session
-        if session.is_open:
+        if not (is_late or self.waits_for_commits or commit.epoch in self.epochs.values()):
+            # A new owner did not wait for it. This shows when the owner has read the rows.
+            end = partial(self._end_commit, waiting, commit, said, is_late=True)
+            asyncio.get_running_loop().call_later(_LATE_SECONDS, end)
+        elif session.is_open:
             self._apply(commit)
             self._finish(session)
             waiting.done([(said,)])
