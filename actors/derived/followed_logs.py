@@ -18,6 +18,7 @@ from dynactor.actors.derived.followed_log import FollowedLog
 from dynactor.actors.derived.stored_checkpoint import try_store
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.storage.store import Store
+from dynactor.streams import change_log
 
 _RUN_RECORDS: Final = 1_024
 _RUN_BYTES: Final = 2 * 1024 * 1024
@@ -135,16 +136,25 @@ class FollowedLogs:
             log.position = positions.get(log.number, log.position)
         self.unstored_records += records
 
-    def are_behind(self, counters: Mapping[int, int]) -> bool:
-        """Whether a destination has more changes than a log, because a backup was restored."""
-        ahead = [
-            log.number
-            for log in self
-            if counters.get(log.number, 0) > max(log.feed.tail, log.position.counter)
+    async def are_behind(self, counters: Mapping[int, int]) -> bool:
+        """Whether a destination has more changes than a log, because a backup was restored.
+
+        Raises:
+            StoreError: a log can't be read.
+        """
+        behind = [
+            log.number for log in self if await self._is_behind(log, counters.get(log.number, 0))
         ]
-        for number in ahead:
+        for number in behind:
             _log.error("older_log_detected", reader=self._reader, log=number)
-        return bool(ahead)
+        return bool(behind)
+
+    async def _is_behind(self, log: FollowedLog, counter: int) -> bool:
+        if counter <= max(log.feed.tail, log.position.counter):
+            return False
+        # The feed may lack durable changes, because the store has not answered their commits.
+        view = self._store.durable()
+        return not await change_log.read(view, log.number, counter - 1, max_records=1, max_bytes=1)
 
     async def skip(self, counters: Mapping[int, int]) -> bool:
         """Skip changes that a destination has already; return whether there were any."""

@@ -149,7 +149,7 @@ class RoundFollower(Generic[M]):
         # The publisher has fenced the one of a later home if this is the table's former home. Then
         # the store refuses the read, before anything is published.
         await self._source.store.latest.load([key_layout.CATALOG_VERSION])
-        self.needs_snapshot |= opened.needs_snapshot or self.logs.are_behind(opened.counters)
+        self.needs_snapshot |= opened.needs_snapshot or await self.logs.are_behind(opened.counters)
         # The current round may be committed already, if the commit of its transaction got no
         # answer.
         if await self.logs.skip(opened.counters):

@@ -90,3 +90,15 @@ async def test_a_wait_for_logs_ends_when_logs_are_added() -> None:
         logs.add([PartitionLog(store, 4, GRANDCHILD).feed])
         await waiting
         assert 4 in logs
+
+
+async def test_a_log_is_older_than_a_destination_only_if_its_changes_are_not_durable() -> None:
+    async with memory_store() as store:
+        log = PartitionLog(store, PARENT)
+        await log.write(1)
+        await log.commit(2)
+        logs = FollowedLogs([log.feed], store, subscriber_id=SUBSCRIBER, reader="reader")
+        await logs.load()
+        assert log.feed.tail == 1
+        assert not await logs.are_behind({PARENT: 2})
+        assert await logs.are_behind({PARENT: 3})

@@ -43,7 +43,9 @@ def _differences(network: KafkaNetwork, logs: CommittedLogs, table: str) -> list
         for message in published:
             number = _sequence_number(message)
             if number <= last.get(message.key, 0):
-                found.append(f"the topic of {table} has {message} after change {last[message.key]}")
+                found.append(
+                    f"the topic of {table} has {message} after change {last.get(message.key, 0)}"
+                )
             last[message.key] = number
     return found
 

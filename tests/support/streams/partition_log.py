@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
 from dynactor.storage.store import Group, Store
 from dynactor.streams import change_log
+from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.sequence_number import SequenceNumber
 from tests.support.databases.databases import thread
 from tests.support.streams.changes import change
@@ -21,10 +22,15 @@ class PartitionLog:
 
     async def write(self, counter: int) -> None:
         """Commit a change record and notify the feed, as a partition does."""
+        record = await self.commit(counter)
+        self.feed.advance(counter, [record], 0)
+
+    async def commit(self, counter: int) -> ChangeRecord:
+        """Commit a change record, without the feed."""
         number = self.feed.partition_number
         record = change(thread("EC2", "a"), None, {}, SequenceNumber(number, counter))
         head = b"head %d" % number
         (before,) = await self.feed.store.latest.load([head])
         group = Group(head, before, b"%d" % counter, puts=[change_log.row(record)])
         await (await self.feed.store.commit([group]))
-        self.feed.advance(counter, [record], 0)
+        return record
