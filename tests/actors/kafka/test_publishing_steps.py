@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
+import pytest
+
 from dynactor.actors.catalog.destination_phases import EnableDestination
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.followed_logs import FollowedLogs
@@ -154,6 +156,7 @@ async def test_a_replay_publishes_a_change_that_is_recorded_while_it_reads() -> 
         await soon(lambda: len(it.broker.messages(TOPIC)) == 1)
 
 
+@pytest.mark.embedded_store("a page of PostgreSQL shows the state at the moment of its read")
 async def test_a_snapshot_has_the_positions_of_the_logs_at_its_reads() -> None:
     async with stepped_database(partitions_per_table=1) as (store, database):
         await database.create_table(table_definition())

@@ -148,6 +148,7 @@ async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one
             assert await posts(table, *forums) == ["2"] * len(forums)
 
 
+@pytest.mark.embedded_store("reads of PostgreSQL end at different times, so there are two rounds")
 async def test_a_token_is_in_progress_while_a_round_commits_its_canceled_request() -> None:
     async with memory_store() as real:
         store = HeldStore(real)
