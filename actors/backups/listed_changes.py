@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from dynactor.actors.derived.log_positions import LogPositions
-from dynactor.model.keys.key_range import KeyRange
+from dynactor.model.keys.key_range import KeyRange, contains
 from dynactor.storage import key_layout
 from dynactor.storage.key_layout import COUNTER_BYTES
 from dynactor.storage.store import Row, RowReads, View
@@ -140,7 +140,7 @@ class ListedChanges:
         return {
             position: changes_by_key.decode(row)
             for position, row in found.items()
-            if _contains(known, position)
+            if contains(known, position)
         }, known
 
     async def _skip_start(
@@ -226,11 +226,8 @@ class ListedChanges:
 
 
 def _counter(row: Row) -> int:
-    return int.from_bytes(row.key[-COUNTER_BYTES:], "big")
-
-
-def _contains(positions: KeyRange, position: bytes) -> bool:
-    return positions.start <= position and (positions.end is None or position < positions.end)
+    _, counter = key_layout.listed_number(row.key)
+    return counter
 
 
 def _range_of(part: Part, wanted: KeyRange) -> tuple[bytes, bytes]:

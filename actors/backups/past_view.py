@@ -31,7 +31,7 @@ from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.model.errors import ResourceNotFoundException
 from dynactor.model.indexes.index import entry_position
 from dynactor.model.keys import key as keys
-from dynactor.model.keys.key_range import KeyRange
+from dynactor.model.keys.key_range import KeyRange, contains
 from dynactor.model.limits import MIB
 from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.values.stored_item import StoredItem
@@ -283,13 +283,12 @@ class PastView:
         self, rows: Sequence[Row], changes: Mapping[bytes, ListedChange], known: KeyRange
     ) -> dict[bytes, bytes | ListedChange]:
         """Unchanged rows, and the changes that have replaced an item, by position."""
-        start, end = known
         page: dict[bytes, bytes | ListedChange] = {
             position: change for position, change in changes.items() if self._replaces(change)
         }
         for key, value in rows:
             position = key[len(self._prefix) :]
-            if start <= position and (end is None or position < end):
+            if contains(known, position):
                 page[position] = value
         return page
 
