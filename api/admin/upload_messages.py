@@ -9,6 +9,8 @@ from msgspec import Struct
 from dynactor.model.transfers.table_import import ImportStatus
 
 UPLOADS_PATH: Final = "/uploads"
+# The content type of a piece: DynamoDB JSON, compressed with gzip.
+PIECE_TYPE: Final = "application/gzip"
 END: Final = "end"
 ERRORS: Final = "errors"
 

@@ -22,6 +22,7 @@ from dynactor.api.admin.answers import fault, json_answer, other_method, other_t
 from dynactor.api.admin.upload_messages import (
     END,
     ERRORS,
+    PIECE_TYPE,
     UPLOADS_PATH,
     EndRequest,
     UploadAnswer,
@@ -40,7 +41,6 @@ from dynactor.model.tables.table_rules import define
 from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage.buckets.bucket import BucketError
 
-_PIECE: Final = "application/gzip"
 _MOST_PIECES: Final = 1_000_000
 _CHUNK_BYTES: Final = 256 * 1024
 _STATUSES: Final = {
@@ -97,8 +97,8 @@ def _other_piece(request: web.BaseRequest, last: str) -> web.Response | None:
     """The refusal of a piece with a wrong number or type."""
     if not (last.isascii() and last.isdigit() and int(last) < _MOST_PIECES):
         return fault(HTTPStatus.BAD_REQUEST, f"{last[:20]} is not the number of a piece")
-    if request.content_type != _PIECE:
-        message = f"A piece is DynamoDB JSON in gzip, with Content-Type: {_PIECE}"
+    if request.content_type != PIECE_TYPE:
+        message = f"A piece is DynamoDB JSON in gzip, with Content-Type: {PIECE_TYPE}"
         return fault(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, message)
     return None
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from dynactor.api.admin.upload_messages import (
     END,
     ERRORS,
+    PIECE_TYPE,
     UPLOADS_PATH,
     UploadAnswer,
     UploadsAnswer,
@@ -22,7 +23,6 @@ from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
 from dynactor.api.commands.reach import CannotCall
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 
-_PIECE: Final = "application/gzip"
 _POLL_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 1.0
 
@@ -101,7 +101,7 @@ class BulkDoor:
         path = f"{UPLOADS_PATH}/{upload_id}/{number}"
 
         def put() -> UploadAnswer:
-            return self._admin.send(path, piece, _PIECE, UploadAnswer)
+            return self._admin.send(path, piece, PIECE_TYPE, UploadAnswer)
 
         while True:
             try:
