@@ -26,7 +26,7 @@ from dynactor.api.answers.explain import REQUEST_HEADER
 from dynactor.api.http.answer_damage import CUTS, AnswerDamage
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
-from dynactor.api.http.browser_access import host_refusal
+from dynactor.api.http.browser_access import host_refusal, preflight_headers
 from dynactor.api.http.compression import most_decompressed_bytes
 from dynactor.api.http.drain_body import BodyDrain
 from dynactor.api.http.message import part_of
@@ -125,13 +125,21 @@ class FullLane:
             return self._refuse(AccessDeniedException(host_refusal(host)))
         if sum(len(name) + len(text) + 4 for name, text in request.raw_headers) > HEADER_BYTES:
             return self._refuse(SerializationException("Headers exceed 16 KB"))
+        if request.method in ("GET", "HEAD") and request.path == IDENTITY_PATH:
+            return self._identity(host)
+        response = await self._shared_response(request)
+        # Pages of allowed origins can read errors, too.
+        response.headers.update(access.cross_origin_headers(headers.get("Origin", "")))
+        return response
+
+    async def _shared_response(self, request: web.BaseRequest) -> web.Response:
+        """The response to a request, without the headers that let a page read it."""
+        headers = request.headers
         origin = headers.get("Origin", "")
         if request.method == "OPTIONS" and origin:
             return self._preflight(request, origin)
         if request.method in ("GET", "HEAD") and request.path == "/":
             return self._health()
-        if request.method in ("GET", "HEAD") and request.path == IDENTITY_PATH:
-            return self._identity(host)
         if request.method != "POST" or request.path != "/":
             return _response_of(self._protocol.not_understood())
         if len(headers.getall("Authorization", ())) > 1:
@@ -171,10 +179,7 @@ class FullLane:
             # aiohttp's own response is dropped, because the transport is closing.
             request.transport.close()
             return web.Response()
-        response = _response_of(answer)
-        origin = request.headers.get("Origin", "")
-        response.headers.update(self._settings.access.cross_origin_headers(origin))
-        return response
+        return _response_of(answer)
 
     async def _read_body(
         self,
@@ -253,15 +258,19 @@ class FullLane:
         return _response_of(self._protocol.refuse(error))
 
     def _preflight(self, request: web.BaseRequest, origin: str) -> web.Response:
-        access = self._settings.access
-        if not access.allows_origin(origin):
+        if not self._settings.access.allows_origin(origin):
             return self._refuse(
                 AccessDeniedException(
                     f"Origin {origin!r} is not allowed; allow it by --cors-origins"
                 )
             )
-        requested = request.headers.get("Access-Control-Request-Headers", "")
-        return web.Response(headers=access.preflight_headers(origin, requested))
+        asked = request.headers.get
+        return web.Response(
+            headers=preflight_headers(
+                asked("Access-Control-Request-Method", ""),
+                asked("Access-Control-Request-Headers", ""),
+            )
+        )
 
     def _health(self) -> web.Response:
         body = f"healthy: dynamodb.{self._settings.region}.amazonaws.com ".encode()
@@ -303,7 +312,7 @@ def _head_of(request: web.BaseRequest) -> Request:
         query=request.rel_url.raw_query_string,
         host=header("host", ""),
         content_encoding=header("content-encoding", ""),
-        accept_encoding=header("accept-encoding", ""),
+        accept_encoding=_first(request.raw_headers, b"accept-encoding"),
         body=b"",
         explain=header(REQUEST_HEADER.lower(), ""),
         headers=headers,
@@ -318,6 +327,12 @@ def headers_by_name(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str
         name, text = raw_name.decode("latin-1").lower(), raw_text.decode("latin-1").strip(" \t")
         found[name] = f"{found[name]},{text}" if name in found else text
     return found
+
+
+def _first(raw_headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
+    """The first header of this name; empty if there is none."""
+    texts = (text for raw_name, text in raw_headers if raw_name.lower() == name)
+    return next(texts, b"").decode("latin-1").strip(" \t")
 
 
 def _response_of(answer: Answer) -> web.Response:

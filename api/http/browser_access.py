@@ -51,23 +51,35 @@ class Access(Struct, frozen=True):
         return origin in self.origins or _ANY in self.origins
 
     def cross_origin_headers(self, origin: str) -> dict[str, str]:
-        """The headers that let a page read an answer; none for an origin that is not allowed."""
+        """The headers that let a page read an answer; none for an origin that is not allowed.
+
+        If every origin is allowed, the answer names none of them, as on AWS.
+        """
         if not origin or not self.allows_origin(origin):
             return {}
+        exposed = f"x-amzn-RequestId, x-amz-crc32, {_EXPLANATIONS}"
+        if _ANY in self.origins:
+            return {"Access-Control-Allow-Origin": _ANY, "Access-Control-Expose-Headers": exposed}
         return {
             "Access-Control-Allow-Origin": origin,
-            "Access-Control-Expose-Headers": f"x-amzn-RequestId, x-amz-crc32, {_EXPLANATIONS}",
+            "Access-Control-Expose-Headers": exposed,
             "Vary": "Origin",
         }
 
-    def preflight_headers(self, origin: str, requested_headers: str) -> dict[str, str]:
-        """The headers that allow a page's request. The caller has checked the origin."""
-        return {
-            **self.cross_origin_headers(origin),
-            "Access-Control-Allow-Methods": "POST",
-            "Access-Control-Allow-Headers": requested_headers,
-            "Access-Control-Max-Age": str(_PREFLIGHT_SECONDS),
-        }
+
+def preflight_headers(requested_method: str, requested_headers: str) -> dict[str, str]:
+    """The headers that allow a request of a page, in addition to ``cross_origin_headers``.
+
+    They repeat the method and the headers that the page asks for, as on AWS.
+    """
+    asked = {
+        "Access-Control-Allow-Methods": requested_method,
+        "Access-Control-Allow-Headers": requested_headers,
+    }
+    return {
+        **{name: text for name, text in asked.items() if text},
+        "Access-Control-Max-Age": str(_PREFLIGHT_SECONDS),
+    }
 
 
 def host_refusal(host: str) -> str:

@@ -27,8 +27,10 @@ _MEMBERS: Final = 64
 _MOST_INFLATED: Final = 258 * 8 // 2
 # A smaller answer fits into a few packets, so compressing it would cost more than sending it.
 WORTH_COMPRESSING_BYTES: Final = 4096
-# Observed on AWS: the weight is the first number after any ``q=`` in a coding's parameters.
-_WEIGHT: Final = re.compile(r"q\s*=\s*(\d*\.?\d+)", re.IGNORECASE | re.ASCII)
+# The text of a coding's weight, and the form of a number in it.
+_WEIGHT: Final = re.compile(r"q=([^;]*)", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_MOST_WEIGHT: Final = 1.0
 
 
 def decompress(packed: bytes, coding: Coding) -> bytes:
@@ -78,7 +80,8 @@ def accepted_coding(accept_encoding: str) -> Coding | None:
 
     Observed on AWS: the coding with the largest weight is used, and the first one if weights are
     equal. Codings matched by ``*`` come after named codings, gzip first. A coding that is named
-    several times has its largest weight. The weight of ``identity`` is ignored.
+    several times has its largest weight. The weight of ``identity`` is ignored. A weight that is
+    over 1 or not a number counts as 1.
     """
     weights: dict[str, float] = {}
     for choice in accept_encoding.split(","):
@@ -93,5 +96,7 @@ def accepted_coding(accept_encoding: str) -> Coding | None:
 
 
 def _weight(parameters: str) -> float:
+    """The number between the first ``q=`` and the next semicolon."""
     found = _WEIGHT.search(parameters)
-    return 1.0 if found is None else float(found[1])
+    text = "" if found is None else found[1].strip()
+    return min(float(text), _MOST_WEIGHT) if _NUMBER.fullmatch(text) else _MOST_WEIGHT

@@ -125,6 +125,16 @@ def test_a_body_with_the_wrong_compression_is_refused(packed: bytes, coding: Cod
         ("deflate;Q=0.5, gzip; q\t=\t0.6", "gzip"),
         ("*;q=0.1, gzip;q=0", "deflate"),
         (",;=,gzip", "gzip"),
+        ("gzip;q=31,deflate;q=51", "gzip"),
+        ("deflate;q=0.9,gzip;q=1e999", "gzip"),
+        ("deflate;q=0.5,gzip;q=0. x", "gzip"),
+        ("deflate;q=0.5,gzip;q=", "gzip"),
+        ("deflate;q=0.5,gzip;q=nan", "gzip"),
+        ("deflate;q=0.5,gzip;q=0_0", "gzip"),
+        ("deflate;q=0.5,gzip;q= 4e-1 ;q=1", "deflate"),
+        ("gzip;q =0;q=1", "gzip"),
+        ("gzip;q =0", "gzip"),
+        ("gzip;q=-1", None),
     ],
 )
 def test_a_client_says_which_coding_it_accepts(accept_encoding: str, coding: Coding | None):

@@ -6,6 +6,7 @@ Most tests run in both lanes; a header makes the fast lane pass a request to the
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import socket
 from collections.abc import Awaitable
@@ -22,6 +23,7 @@ from dynactor.api.access.sender import NO_CLIENT
 from dynactor.api.http.aiohttp_lane import full_server
 from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.browser_access import Access
+from dynactor.api.http.compression import WORTH_COMPRESSING_BYTES
 from dynactor.api.http.fast_lane import FastLanes
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.pipelining import Turns
@@ -625,18 +627,57 @@ async def test_cross_origin_reads_are_refused_by_default():
         assert "access-control-allow-origin" not in answer.headers
 
 
-@pytest.mark.parametrize("configured", [_PAGE, "*"])
-async def test_a_configured_origin_may_read(configured: str):
+@pytest.mark.parametrize(("configured", "allowed"), [(_PAGE, _PAGE), ("*", "*")])
+async def test_a_configured_origin_may_read(configured: str, allowed: str):
     access = Access(origins=frozenset({configured}))
     async with echo_server(access=access) as endpoint, raw_connection(endpoint) as connection:
         connection.send(_PREFLIGHT)
         preflight = await connection.answer()
         assert preflight.status == 200
-        assert preflight.headers["access-control-allow-origin"] == _PAGE
+        assert preflight.headers["access-control-allow-origin"] == allowed
         assert preflight.headers["access-control-allow-headers"] == "x-amz-target,authorization"
         answer = await connection.ask("Echo", b"{}", f"Origin: {_PAGE}")
-        assert answer.headers["access-control-allow-origin"] == _PAGE
+        assert answer.headers["access-control-allow-origin"] == allowed
         assert "X-Dynactor-Explanation" in answer.headers["access-control-expose-headers"]
+        # The answers to two pages differ only if the answer names the page's origin.
+        assert answer.headers.get("vary") == (None if allowed == "*" else "Origin")
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET / HTTP/1.1\r\n", 200),
+        (b"PUT / HTTP/1.1\r\n", 404),
+        (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n", 413),
+    ],
+    ids=["health", "an unknown method", "a large body"],
+)
+async def test_a_page_may_read_answers_that_no_operation_gives(head: bytes, status: int):
+    access = Access(origins=frozenset({"*"}))
+    async with echo_server(access=access) as endpoint, raw_connection(endpoint) as connection:
+        connection.send(b"%bHost: 127.0.0.1\r\nOrigin: %b\r\n\r\n" % (head, _PAGE.encode()))
+        answer = await connection.answer()
+    assert (answer.status, answer.headers.get("access-control-allow-origin")) == (status, "*")
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE", ""])
+async def test_a_preflight_is_answered_with_the_method_it_asks_for(method: str):
+    asked = f"Access-Control-Request-Method: {method}\r\n" if method else ""
+    access = Access(origins=frozenset({"*"}))
+    async with echo_server(access=access) as endpoint, raw_connection(endpoint) as connection:
+        connection.send(
+            f"OPTIONS / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: {_PAGE}\r\n{asked}\r\n".encode()
+        )
+        answer = await connection.answer()
+    assert answer.headers.get("access-control-allow-methods", "") == method
+
+
+@pytest.mark.parametrize(("texts", "coding"), [(["gzip", "deflate"], "gzip"), (["x", "gzip"], "")])
+async def test_only_the_first_of_two_accept_encoding_headers_counts(texts: list[str], coding: str):
+    body = json.dumps({"Text": "x" * 2 * WORTH_COMPRESSING_BYTES}).encode()
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        answer = await connection.ask("Echo", body, *[f"Accept-Encoding: {one}" for one in texts])
+    assert answer.headers.get("content-encoding", "") == coding
 
 
 async def test_invalid_http_leaves_no_error_in_the_log(caplog: pytest.LogCaptureFixture):

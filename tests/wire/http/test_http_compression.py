@@ -87,6 +87,9 @@ CHOICES = [
     ("gzip;q= 0;q=1", None),
     ("gzip; q=0;q=1", None),
     ("gzip;nq=0;q=1", None),
+    ("gzip;q =0;q=1", "gzip"),
+    ("gzip;q=31,deflate;q=51", "gzip"),
+    ("deflate;q=0.5,gzip;q=0. x", "gzip"),
     ("gzip;q=0, gzip;q=1, gzip;q=0", "gzip"),
     ("br, gzip;q=0, deflate; q = 0.5 , identity;q=0", "deflate"),
 ]
