@@ -12,6 +12,7 @@ from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.partition.charges import Charges
+from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.partition.table_partition import TableEffects
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.pages import ReadRange, read_page
@@ -166,6 +167,27 @@ async def test_an_entry_whose_key_changes_takes_units_in_both_index_partitions()
     assert {sum(step) for step in steps} == {2}
     assert (1, 1) in steps
     assert {(2, 0), (0, 2)} & set(steps)
+
+
+async def test_writes_are_sampled_by_their_keys_in_the_partitions_of_indexes():
+    async with running_database(
+        clock=SetClock(), partitions_per_table=2, throttling="observe"
+    ) as database:
+        await database.create_table(provisioned(1_000, index_units=1_000))
+        table = database.table("Thread")
+        schema = table.definition.global_indexes[0].definition.key_schema
+        items = [thread("EC2", f"{posts}", posts=posts) for posts in range(200)]
+        for item in items:
+            await table.write(put(item))
+        ranges = PartitionMap(table.record.index_partitions[1])
+        sampled = {
+            number: set(table.throttle.write_positions.positions(number))
+            for number in ranges.numbers
+        }
+        assert all(sampled.values())
+        for number, positions in sampled.items():
+            assert positions < {keys.encode(schema, item) for item in items}
+            assert {ranges.number_of(position) for position in positions} == {number}
 
 
 async def test_a_read_of_an_index_deleted_meanwhile_takes_no_units():

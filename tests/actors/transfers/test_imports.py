@@ -180,9 +180,12 @@ async def test_faulty_records_are_counted_and_logged_with_their_places(tmp_path:
 async def test_a_later_duplicate_replaces_an_item_of_another_file(tmp_path: Path) -> None:
     async with transferring(tmp_path / "b") as call:
         call.write("in/a", lines(item(1), item(2)))
-        call.write("in/b", lines(item(1) | {"text": {"S": "later"}}))
+        later = item(1) | {"text": {"S": "later"}}
+        call.write("in/b", b"\n" + lines(item(3), later, item(4)))
         found = await call.import_()
-        assert counts(found) == (3, 2, 0)
+        assert counts(found) == (5, 4, 0)
+        (logged,) = call.errors(found["ImportArn"])
+        assert (logged["key"], logged["line"], logged["code"]) == ("in/b", 3, "DuplicateKey")
         texts = {each["text"]["S"] for each in await call.items("Imported")}
         assert "later" in texts
         table = await described(call)

@@ -143,6 +143,29 @@ def entry(old: int | None, new: int | None, units: int, *, moves: bool = False) 
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "units", "change", "rules"),
+    [
+        (None, 100, 1, "put", {LOCAL: ("S51",), GLOBAL: ("S111",)}),
+        (100, 100, 1, "put", {LOCAL: ("S55",), GLOBAL: ("S111",)}),
+        (100, 100, 2, "delete and put", {LOCAL: ("S52",), GLOBAL: ("S111",)}),
+        (100, None, 1, "delete", {LOCAL: ("S53",), GLOBAL: ("S111",)}),
+        (None, 2_000, 2, "put", {LOCAL: ("S51", "S56"), GLOBAL: ("S111", "S112")}),
+        (2_000, 100, 2, "put", {LOCAL: ("S55", "S56"), GLOBAL: ("S111", "S112")}),
+        (2_000, 100, 3, "delete and put", {LOCAL: ("S52", "S56"), GLOBAL: ("S111", "S112")}),
+        (2_000, None, 2, "delete", {LOCAL: ("S53", "S56"), GLOBAL: ("S111", "S112")}),
+    ],
+)
+def test_a_change_of_an_entry_names_its_rules(old, new, units, change, rules):
+    for kind in (LOCAL, GLOBAL):
+        moves = change == "delete and put"
+        written = EntryWrite("by_posts", kind, 0.0, units, old, new, moves)
+        work = (ItemWrite(100, 100, 1, (written,)),)
+        [table] = explain("PutItem", [Paid(TABLE, Receipt(work=work))]).tables
+        [of_index] = [each for each in table.writes[0].indexes if each.change != "none"]
+        assert (of_index.change, of_index.rules, of_index.units) == (change, rules[kind], units)
+
+
+@pytest.mark.parametrize(
     ("of_index", "saved"),
     [
         # The write is necessary, and has the lowest possible cost.

@@ -69,6 +69,10 @@ def slowly(
 @example(
     "pk = :a", None, {":a": {"S": "x"}, ":b": {"S": ""}}, KeySchema((KeyAttribute("pk", "S"),))
 )
+@example("pk = :a", {"#s": "sk"}, {":a": {"S": "x"}}, KeySchema((KeyAttribute("pk", "S"),)))
+@example(
+    "#p = :a", {"#p": "pk", "#s": "sk"}, {":a": {"S": "x"}}, KeySchema((KeyAttribute("pk", "S"),))
+)
 @example(
     "pk = :a AND #p = :b",
     {"#p": "pk"},

@@ -98,6 +98,24 @@ def test_an_index_without_units_refuses_the_tables_write():
     assert taken(table) == (5, {0: 5, 1: 0})
 
 
+@pytest.mark.parametrize("used", [0, 1, 2])
+def test_each_of_several_indexes_refuses_the_tables_write(used: int):
+    table = with_index(index_units=10)
+    for index_id in range(INDEX_ID + 1, INDEX_ID + 3):
+        table.indexes[index_id] = with_index(index_units=10).indexes[INDEX_ID]
+    index_ids = list(table.indexes)
+    filled = [IndexWrite(index_ids[used], 0, 10)]
+    assert table.take_write(0, receipt(1, global_units=10), filled, 0) is None
+    before = balances(table, 0)
+
+    writes = [IndexWrite(index_id, 0, 1) for index_id in index_ids]
+    refused = table.take_write(0, receipt(1, global_units=3), writes, 0)
+
+    assert refused is not None
+    assert [each.reason for each in refused.reasons] == ["IndexWriteProvisionedThroughputExceeded"]
+    assert balances(table, 0) == before
+
+
 def test_the_other_keys_of_an_index_are_still_written():
     table = with_index(index_units=10)
     for _ in range(2):

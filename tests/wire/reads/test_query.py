@@ -624,3 +624,37 @@ def test_a_start_key_outside_the_sort_condition_is_refused(
         "ValidationException",
         "The provided starting key does not match the range key predicate",
     )
+
+
+@pytest.mark.parametrize(
+    ("members", "parameter", "unused"),
+    [
+        ({"ExpressionAttributeNames": {"#s": "sk"}}, "ExpressionAttributeNames", "#s"),
+        ({"ExpressionAttributeValues": {":b": {"S": "b"}}}, "ExpressionAttributeValues", ":b"),
+        (
+            {
+                "KeyConditionExpression": "#p = :pk",
+                "ExpressionAttributeNames": {"#p": "pk", "#s": "sk"},
+            },
+            "ExpressionAttributeNames",
+            "#s",
+        ),
+        (
+            {
+                "KeyConditionExpression": "pk = :pk AND #s > :b",
+                "ExpressionAttributeNames": {"#s": "sk", "#p": "pk"},
+                "ExpressionAttributeValues": {":b": {"S": "b"}},
+            },
+            "ExpressionAttributeNames",
+            "#p",
+        ),
+    ],
+)
+def test_unused_placeholders_of_an_ordinary_query_are_refused(
+    wire: WireClient, composite: str, members: dict[str, Any], parameter: str, unused: str
+):
+    request = {"TableName": composite, "KeyConditionExpression": "pk = :pk"} | members
+    values = {":pk": {"S": "a"}, **members.get("ExpressionAttributeValues", {})}
+    refusal = wire.refused("Query", request | {"ExpressionAttributeValues": values})
+    message = f"Value provided in {parameter} unused in expressions: keys: {{{unused}}}"
+    assert refusal == ("ValidationException", message)

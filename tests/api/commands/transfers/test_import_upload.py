@@ -94,6 +94,20 @@ async def test_refused_and_replaced_items_are_counted(
     assert "music: 2 items written, 2 refused, 1 replaced" in output.err
 
 
+async def test_an_item_that_anonymization_makes_too_large_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    texts = {"L": [{"S": "short"}] * 20_000}
+    too_large = msgspec.json.encode(item(2) | {"texts": texts}).decode()
+    folder = write(tmp_path, lines(1) + too_large + "\n" + lines(3))
+    async with uploading() as here:
+        privacy = AnonymizeOptions(anonymize=("texts[*]=hash",), seed="seed")
+        assert await import_(here, folder, privacy=privacy) == SOME_REFUSED
+        assert await here.endpoint.items("music") == sorted([item(1), item(3)], key=repr)
+    (refusal,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("/")]
+    assert refusal.startswith(f"{folder / 'items.json'}:2: ValidationException: Item size has")
+
+
 async def test_an_interrupted_upload_is_resumed_without_the_stored_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
