@@ -46,6 +46,7 @@ from dynactor.actors.transactions.coordinator import Transactions
 from dynactor.actors.transfers.bulk_operations import CancelBulkOperation, StartBulkPutItems
 from dynactor.actors.transfers.table_exports import ExportTable
 from dynactor.actors.transfers.table_imports import ImportTable
+from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
 from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.tables import contributor_insights
@@ -332,8 +333,12 @@ class Database:
         """
         await self._ask(message)
 
-    async def export_table(self, table_name: str, request: dict[str, Any]) -> TableExport:
+    async def export_table(
+        self, table_name: str, request: dict[str, Any], grant: BucketGrant | None = None
+    ) -> TableExport:
         """Start an export of a table; it will contain all writes that were answered before.
+
+        ``grant`` has the objects that the caller may use; None without policies.
 
         Raises:
             TableNotFoundException: no such table, or it is being created or deleted.
@@ -341,19 +346,24 @@ class Database:
             InvalidExportTimeException: the time is not the present.
             LimitExceededException: too many exports are in progress.
         """
-        return await self._ask(ExportTable(table_name, request))
+        return await self._ask(ExportTable(table_name, request, grant))
 
     async def import_table(
-        self, definition: TableDefinition, request: dict[str, Any]
+        self,
+        definition: TableDefinition,
+        request: dict[str, Any],
+        grant: BucketGrant | None = None,
     ) -> TableImport:
         """Import files into a new table, which is ACTIVE once it is complete.
+
+        ``grant`` has the objects that the caller may use; None without policies.
 
         Raises:
             ResourceInUseException: the name is in use.
             ImportConflictException: the client token was used for another import.
             LimitExceededException: too many imports are in progress.
         """
-        return await self._ask(ImportTable(definition, request))
+        return await self._ask(ImportTable(definition, request, grant))
 
     async def import_upload(
         self, definition: TableDefinition, creation: dict[str, Any]
@@ -369,8 +379,12 @@ class Database:
         }
         return await self._ask(ImportTable(definition, request))
 
-    async def start_bulk_put(self, table_name: str, request: dict[str, Any]) -> BulkOperation:
+    async def start_bulk_put(
+        self, table_name: str, request: dict[str, Any], grant: BucketGrant | None = None
+    ) -> BulkOperation:
         """Start to put the items of files into a table.
+
+        ``grant`` has the objects that the caller may use; None without policies.
 
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
@@ -378,7 +392,7 @@ class Database:
             IdempotentParameterMismatchException: the client token was used for another operation.
             LimitExceededException: too many bulk operations are in progress.
         """
-        return await self._ask(StartBulkPutItems(table_name, request))
+        return await self._ask(StartBulkPutItems(table_name, request, grant))
 
     async def cancel_bulk_operation(self, operation_id: str) -> BulkOperation:
         """Stop a bulk operation; items that are written stay.

@@ -20,6 +20,7 @@ from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.bulk_put import BulkPut
 from dynactor.actors.transfers.kept_transfers import KeptTransfers
+from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.errors import (
     IdempotentParameterMismatchException,
     LimitExceededException,
@@ -46,6 +47,7 @@ class StartBulkPutItems(Message[BulkOperation], frozen=True):
 
     table_name: str
     request: dict[str, Any]
+    grant: BucketGrant | None = None
 
 
 class CancelBulkOperation(Message[BulkOperation], frozen=True):
@@ -159,6 +161,7 @@ class BulkOperations:
             definition.uuid,
             message.request,
             now,
+            grant=message.grant,
         )
         await self._store(operation)
         put = BulkPut(operation, self._tables, self._buckets, self._clock)

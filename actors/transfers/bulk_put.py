@@ -136,7 +136,8 @@ class BulkPut:
     async def run(self) -> None:
         """Put all items, and write the output objects."""
         try:
-            output = self._buckets.named(self._request["OutputS3Configuration"]["S3Bucket"])
+            name = self._request["OutputS3Configuration"]["S3Bucket"]
+            output = self._buckets.named(name, self._operation.grant)
             try:
                 await self._put_files(output)
             except _Canceled:
@@ -152,7 +153,7 @@ class BulkPut:
 
     async def _put_files(self, output: Bucket) -> None:
         source = self._request["InputS3Configuration"]
-        bucket = self._buckets.named(source["S3Bucket"])
+        bucket = self._buckets.named(source["S3Bucket"], self._operation.grant)
         try:
             files = await files_of(bucket, source.get("S3KeyPrefix", ""), source["InputFormat"])
             total_bytes = sum(file.size_bytes for file in files)

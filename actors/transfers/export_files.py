@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b32encode
 from collections.abc import Sequence
+from functools import cached_property
 from hashlib import sha256
 from typing import Final
 
@@ -55,9 +56,9 @@ class ExportFiles(BucketUse, Outlet):
         self._file_items = 0
         self._file_bytes = 0
 
-    @property
+    @cached_property
     def _bucket(self) -> Bucket:
-        return self._buckets.named(self.export.request["S3Bucket"])
+        return self._buckets.named(self.export.request["S3Bucket"], self.export.grant)
 
     async def begin(self) -> None:
         """Check that the bucket can be written, as DynamoDB does, with an empty object."""

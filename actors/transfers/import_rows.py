@@ -62,6 +62,7 @@ class ImportedRows(BucketUse, Inlet):
         self.counts = ImportCounts()
         self._import_id = table_import.import_id
         self._request = table_import.request
+        self._grant = table_import.grant
         self._store = store
         self._buckets = buckets
         self._uploads = uploads
@@ -140,7 +141,7 @@ class ImportedRows(BucketUse, Inlet):
         """The files, each with the bytes of all files, or of those uploaded up to it."""
         source = self._request.get("S3BucketSource")
         if source is not None:
-            bucket = self._buckets.named(source["S3Bucket"])
+            bucket = self._buckets.named(source["S3Bucket"], self._grant)
             prefix = source.get("S3KeyPrefix", "")
             files = await files_of(bucket, prefix, self._request["InputFormat"])
             size_bytes = sum(file.size_bytes for file in files)
@@ -230,7 +231,7 @@ class ImportedRows(BucketUse, Inlet):
                 await self._log_directory.put(key, data)
             elif "S3BucketSource" in self._request:
                 bucket = self._request["S3BucketSource"]["S3Bucket"]
-                await self._buckets.named(bucket).put(key, data)
+                await self._buckets.named(bucket, self._grant).put(key, data)
             else:
                 await self._uploads.bucket.put(key, data)
         except BucketError as error:

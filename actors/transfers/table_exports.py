@@ -23,6 +23,7 @@ from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.export_files import ExportFiles
 from dynactor.actors.transfers.kept_transfers import KeptTransfers
+from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.errors import (
     ExportConflictException,
     InvalidExportTimeException,
@@ -53,6 +54,7 @@ class ExportTable(Message[TableExport], frozen=True):
 
     table_name: str
     request: dict[str, Any]
+    grant: BucketGrant | None = None
 
 
 class TableExports:
@@ -173,6 +175,7 @@ class TableExports:
                 exported,
                 backup.label,
                 starts,
+                grant=message.grant,
             )
 
         backup = await self._backups.create_internal(

@@ -19,6 +19,7 @@ from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.import_rows import ImportedRows, log_key
 from dynactor.actors.transfers.kept_transfers import KeptTransfers
 from dynactor.actors.transfers.uploads import Uploads
+from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.errors import (
     ImportConflictException,
     InternalServerError,
@@ -45,6 +46,7 @@ class ImportTable(Message[TableImport], frozen=True):
 
     definition: TableDefinition
     request: dict[str, Any]
+    grant: BucketGrant | None = None
 
 
 class TableImports:
@@ -173,6 +175,7 @@ class TableImports:
                     definition.uuid,
                     message.request,
                     now,
+                    grant=message.grant,
                 )
             )
             return [transfers.import_row(begun[-1])]

@@ -14,7 +14,8 @@ from dynactor.api.access.access_explanation import (
     header_text,
 )
 from dynactor.api.access.ask import Ask, Asking
-from dynactor.api.access.facts import RequestFacts
+from dynactor.api.access.bucket_asks import OBJECTS
+from dynactor.api.access.facts import ActionFacts, RequestFacts
 from dynactor.api.access.identities import IdentityRegistry
 from dynactor.api.access.observed_denials import ObservedDenials
 from dynactor.api.access.operation_asks import RULES
@@ -23,6 +24,7 @@ from dynactor.api.access.resource_policies import parsed_policy, resource_policy
 from dynactor.api.access.sender import Sender
 from dynactor.api.answers.explain import NO_EXPLANATIONS, is_wanted
 from dynactor.api.requests.operation import Call
+from dynactor.model.access.bucket_grant import BucketGrant, bucket_grant
 from dynactor.model.access.decision import Grants, denial_text
 from dynactor.model.access.document import PolicyError
 from dynactor.model.access.explanation import explained
@@ -61,8 +63,10 @@ class AccessControl:
         operation: str,
         call: Call[Any],
         sender: Sender,
-    ) -> None:
+    ) -> BucketGrant | None:
         """Refuse a request if one of its actions is denied. Its signature has been verified.
+
+        Returns the objects that the operation may use after its answer; None if it uses none.
 
         Raises:
             ActionDeniedException: an action is denied.
@@ -86,6 +90,14 @@ class AccessControl:
                 continue
             if ask.action == _PUT_POLICY:
                 _check_lockout(grants, ask, call.request)
+        if operation not in OBJECTS:
+            return None
+        of_objects = ActionFacts(facts)
+        if self.recorded is not None:
+            for objects in OBJECTS[operation](call.request):
+                ask = Ask(objects.action, objects.resource, of_objects)
+                self.recorded.note(grants.principal.principal_arn, ask, is_start=True)
+        return bucket_grant(grants, of_objects, is_observed=self._observed is not None)
 
     def explanations(
         self, access_key_id: str, operation: str, call: Call[Any], sender: Sender

@@ -11,7 +11,7 @@ from dynactor.model.errors import ResourceNotFoundException
 
 
 class Ask(NamedTuple):
-    """An action on a resource; the action has the prefix ``dynamodb:``."""
+    """An action on a resource; the action has the prefix of its service, such as ``dynamodb:``."""
 
     action: str
     resource: str

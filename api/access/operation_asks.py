@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from dynactor.api.access import data_asks
+from dynactor.api.access import bucket_asks, data_asks
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.access.facts import ActionFacts, TagFacts
 from dynactor.api.requests.table_arn import table_name
@@ -64,6 +64,12 @@ def _of_new_table(asking: Asking) -> Iterator[Ask]:
 
 def _of_imported_table(asking: Asking) -> Iterator[Ask]:
     yield _on_table(asking, asking.request.TableCreationParameters.TableName)
+    yield from bucket_asks.list_source(asking)
+
+
+def _of_bulk_put(asking: Asking) -> Iterator[Ask]:
+    yield from _of_table(asking)
+    yield from bucket_asks.list_source(asking)
 
 
 def _of_restored_table(asking: Asking) -> Iterator[Ask]:
@@ -194,7 +200,7 @@ RULES: Final[dict[str, AskRule]] = {
     "RestoreTableToPointInTime": _of_table_at_a_time,
     "Scan": data_asks.scan,
     "SearchVectors": _of_table_or_index,
-    "StartBulkPutItems": _of_table,
+    "StartBulkPutItems": _of_bulk_put,
     "TagResource": _of_tags,
     "TransactGetItems": data_asks.transact_get_items,
     "TransactWriteItems": data_asks.transact_write_items,

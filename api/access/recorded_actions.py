@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from dynactor.api.access.ask import Ask
+from dynactor.api.access.bucket_asks import LIST, PREFIX
 from dynactor.model.access.decision import RESOURCE_CHARACTERS
 from dynactor.model.access.rules import UnknownFact
-from dynactor.model.access.suggestion import RecordedAction, literal
+from dynactor.model.access.suggestion import RecordedAction
+from dynactor.model.access.templates import literal
 
 RECORDED_SECONDS: Final = 3_600.0
 # Pairs of action and resource for each caller. Callers choose the names of resources.
@@ -22,34 +24,41 @@ _FORGET_SECONDS: Final = 60.0
 # A condition with more leading keys would restrict little.
 _FEW_KEYS: Final = 10
 _KEY_CHARACTERS: Final = 256
-_ARN: Final = re.compile(r"arn:aws:dynamodb:[^:]*:[^:]*:")
+_ARN: Final = re.compile(r"arn:aws:(?:dynamodb:[^:]*:[^:]*|s3::):")
 _LEADING_KEYS: Final = "dynamodb:leadingkeys"
 
 
 class _Pair(Struct):
-    """An action on a resource; ``keys`` is None once there are many or a request has none."""
+    """An action on a resource; ``keys`` is None once there are many or a request has none.
+
+    The keys of a list of a bucket are the prefixes.
+    """
 
     last_seconds: float
     keys: set[str] | None
 
 
+# An action, a resource, and whether the resource is a pattern.
+_Place: TypeAlias = tuple[str, str, bool]
+
+
 class _Pairs:
-    """The pairs of one caller, by action, resource, and whether the resource is a pattern."""
+    """The pairs of one caller, by their places."""
 
     def __init__(self, now: float) -> None:
-        self.found: dict[tuple[str, str, bool], _Pair] = {}
+        self.found: dict[_Place, _Pair] = {}
         self._forgot_seconds = now
 
-    def add(self, ask: Ask, now: float) -> _Pair:
+    def add(self, place: _Place, now: float) -> _Pair:
         """The pair for a new resource: of its own, or of a pattern if there are many."""
-        place = (ask.action, ask.resource, False)
         if len(self.found) >= MOST_PAIRS and now - self._forgot_seconds > _FORGET_SECONDS:
             self.forget_old(now)
         if len(self.found) >= MOST_PAIRS:
-            start, slash, _ = ask.resource.partition("/")
-            place = (ask.action, f"{literal(start)}/*" if slash else "*", True)
+            action, resource, _ = place
+            start, slash, _ = resource.partition("/")
+            place = (action, f"{literal(start)}/*" if slash else "*", True)
             if place not in self.found and len(self.found) >= 2 * MOST_PAIRS:
-                place = (ask.action, "*", True)
+                place = (action, "*", True)
         # A new pair has no keys yet, so that its first request decides.
         return self.found.setdefault(place, _Pair(now, set()))
 
@@ -69,9 +78,17 @@ class RecordedActions:
     def __init__(self) -> None:
         self._pairs: dict[str, _Pairs] = {}
 
-    def note(self, principal_arn: str, ask: Ask, now_seconds: float | None = None) -> None:
+    def note(
+        self,
+        principal_arn: str,
+        ask: Ask,
+        now_seconds: float | None = None,
+        *,
+        is_start: bool = False,
+    ) -> None:
         """Record an action; the time is the monotonic clock's unless it is given.
 
+        ``is_start``: the action is on all resources whose ARNs begin with that of ``ask``.
         Malformed and too long ARNs are left out, because their operations refuse them.
         """
         if len(ask.resource) > RESOURCE_CHARACTERS:
@@ -82,7 +99,9 @@ class RecordedActions:
         pairs = self._pairs.get(principal_arn)
         if pairs is None:
             pairs = self._pairs[principal_arn] = _Pairs(now)
-        found = pairs.found.get((ask.action, ask.resource, False)) or pairs.add(ask, now)
+        resource = f"{literal(ask.resource)}*" if is_start else ask.resource
+        place = (ask.action, resource, is_start)
+        found = pairs.found.get(place) or pairs.add(place, now)
         found.last_seconds = now
         if found.keys is not None:
             found.keys = _with_keys(found.keys, ask)
@@ -96,18 +115,22 @@ class RecordedActions:
         if pairs is None:
             return []
         pairs.forget_old(now)
-        return [
-            RecordedAction(
-                action, resource, None if pair.keys is None else frozenset(pair.keys), is_pattern
-            )
-            for (action, resource, is_pattern), pair in pairs.found.items()
-        ]
+        return [_recorded(*place, pair.keys) for place, pair in pairs.found.items()]
+
+
+def _recorded(
+    action: str, resource: str, is_pattern: bool, keys: set[str] | None
+) -> RecordedAction:
+    found = None if keys is None else frozenset(keys)
+    if action == LIST:
+        return RecordedAction(action, resource, is_pattern=is_pattern, prefixes=found)
+    return RecordedAction(action, resource, found, is_pattern)
 
 
 def _with_keys(keys: set[str], ask: Ask) -> set[str] | None:
     """The keys with those of one more request; None if it has none, or if they are many."""
     try:
-        values = ask.facts.values(_LEADING_KEYS)
+        values = ask.facts.values(PREFIX if ask.action == LIST else _LEADING_KEYS)
     except UnknownFact:
         return None
     if not values or any(len(value) > _KEY_CHARACTERS for value in values):

@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias, cast
 import anyio
 import msgspec
 import structlog
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.databases import Databases
@@ -49,6 +49,7 @@ from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.validation_errors import layer_of
 from dynactor.api.sts.token_service import SERVICE as STS
 from dynactor.api.sts.token_service import TokenService
+from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.capacity.explanation import Paid
 from dynactor.model.errors import (
     DynamoDBError,
@@ -495,7 +496,9 @@ class Protocol:
         request = asked.request
         call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
         if self.access_control is not None and not request.is_signed_in:
-            _check_access(self.access_control, asked, access_key_id, operation.name, call)
+            grant = _check_access(self.access_control, asked, access_key_id, operation.name, call)
+            if grant is not None:
+                call = asked.call = structs.replace(call, bucket_grant=grant)
         if as_of.HEADER in request.headers:
             call = asked.call = as_of.dated(operation, call)
             asked.explanations = {**asked.explanations, **as_of.answer_headers(call)}
@@ -575,11 +578,11 @@ def _check_access(
     access_key_id: str,
     operation: str,
     call: Call[Any],
-) -> None:
+) -> BucketGrant | None:
     """Refuse a request that policies deny; the answer has the explanation in both cases."""
     request = asked.request
     asked.explanations = access_control.explanations(access_key_id, operation, call, request)
-    access_control.check(access_key_id, operation, call, request)
+    return access_control.check(access_key_id, operation, call, request)
 
 
 def _answer(asked: _Asked, status: int, body: bytes) -> Answer:

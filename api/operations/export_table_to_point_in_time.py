@@ -37,7 +37,7 @@ async def handle(call: Call[ExportTableToPointInTimeInput]) -> bytes:
     if request.FilterSpecification is not None:
         wanted = item_filter(transfers.given_members(request.FilterSpecification))
         wanted.check(continuous_backups.source_table(database, name).definition)
-    export = await database.export_table(name, transfers.given_members(request))
+    export = await database.export_table(name, transfers.given_members(request), call.bucket_grant)
     description = transfers.export_description(database, export)
     return json.encode({"ExportDescription": description})
 

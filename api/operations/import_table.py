@@ -40,7 +40,9 @@ async def handle(call: Call[ImportTableInput]) -> bytes:
     if request.InputFormatOptions is not None and request.InputFormat != "CSV":
         raise ValidationException("InputFormatOptions can only be given for InputFormat CSV")
     definition = define(_new_table(request.TableCreationParameters))
-    begun = await database.import_table(definition, transfers.given_members(request))
+    begun = await database.import_table(
+        definition, transfers.given_members(request), call.bucket_grant
+    )
     return json.encode({"ImportTableDescription": transfers.import_description(database, begun)})
 
 

@@ -34,7 +34,7 @@ async def handle(call: Call[StartBulkPutItemsInput]) -> bytes:
     if request.InputS3Configuration.InputFormat == "ION":
         check_ion()
     begun = await database.start_bulk_put(
-        table_name(request.TableName), transfers.given_members(request)
+        table_name(request.TableName), transfers.given_members(request), call.bucket_grant
     )
     description = transfers.bulk_operation_description(database, begun)
     return json.encode({"BulkOperationDescription": description})

@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from dynactor.actors.catalog.database import Database
+from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.capacity.capacity import Receipt
 from dynactor.model.capacity.explanation import Outcome, Paid
 from dynactor.model.errors import DynamoDBError
@@ -44,6 +45,8 @@ class Call(Struct, Generic[InputT], frozen=True):
     headers: Mapping[str, str] = {}
     # A read of a past state: see ``as_of.py``.
     as_of_epoch_seconds: float | None = None
+    # The objects that the request may use after its answer; None without policies.
+    bucket_grant: BucketGrant | None = None
 
     def note(
         self, table: TableDefinition, receipt: Receipt, transaction: Outcome | None = None

@@ -1,7 +1,7 @@
 """The condition keys that policies may use.
 
-Source: Service Authorization Reference, "Condition keys for Amazon DynamoDB"; IAM User Guide, "AWS
-global condition context keys".
+Source: Service Authorization Reference, "Condition keys for Amazon DynamoDB" and "Condition keys
+for Amazon S3"; IAM User Guide, "AWS global condition context keys".
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _SINGLE: Final = (
     "dynamodb:ReturnConsumedCapacity",
     "dynamodb:ReturnValues",
     "dynamodb:Select",
+    "s3:prefix",
     "sts:ExternalId",
     "sts:RoleSessionName",
 )

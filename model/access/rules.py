@@ -66,9 +66,8 @@ class CompiledStatement:
         self.statement = statement
         self._actions = [text_pattern(action) for action in statement.actions]
         bound = [_bound(resource, principal) for resource in statement.resources]
-        self._resources = [
-            arn_pattern(one) for one in bound if one is not None and not one.variables
-        ]
+        self._closed_resources = [one for one in bound if one is not None and not one.variables]
+        self._resources = list(map(arn_pattern, self._closed_resources))
         # Resources with variables whose values depend on the request.
         self._open_resources = [one for one in bound if one is not None and one.variables]
         self._tests = [
@@ -95,11 +94,22 @@ class CompiledStatement:
             return Rule(self.statement, self._tests) if negated else None
 
         def names_resource(facts: Facts) -> bool:
-            filled = [one.with_values(facts.values) for one in self._open_resources]
-            found = any(arn_pattern(one)(resource) for one in filled if one is not None)
+            found = any(arn_pattern(one)(resource) for one in self._filled_resources(facts))
             return found != negated
 
         return Rule(self.statement, [("Resource", names_resource), *self._tests])
+
+    def resources(self, facts: Facts) -> list[Template]:
+        """The patterns of Resource or NotResource for a request; none has variables."""
+        return [*self._closed_resources, *self._filled_resources(facts)]
+
+    def conditions_hold(self, facts: Facts) -> bool:
+        """Whether all conditions hold for a request."""
+        return Rule(self.statement, self._tests).holds(facts)
+
+    def _filled_resources(self, facts: Facts) -> list[Template]:
+        filled = [one.with_values(facts.values) for one in self._open_resources]
+        return [one for one in filled if one is not None]
 
 
 def _bound(template: Template, principal: Principal) -> Template | None:

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, json
 
 from dynactor.model.access.action_table import ACTIONS
+from dynactor.model.access.bucket_grant import READ, WRITE
+from dynactor.model.access.templates import literal
 
 # IAM User Guide, "IAM and AWS STS quotas": characters of a managed policy without white space.
 POLICY_CHARACTERS: Final = 6_144
+
+# Leading keys and prefixes.
+_Values: TypeAlias = tuple[frozenset[str] | None, frozenset[str] | None]
 
 
 class RecordedAction(Struct, frozen=True):
     """An action on a resource that a caller asked for, and the leading keys of all its requests.
 
-    ``leading_keys`` is None if a request had none, or if they were many. ``is_pattern``: the
-    resource is a pattern with wildcards, because the caller used many resources.
+    ``leading_keys`` is None if a request had none, or if they were many. ``prefixes`` are those of
+    lists of a bucket. ``is_pattern``: the resource is a pattern with wildcards, because the caller
+    used many resources, or all objects below a prefix.
     """
 
     action: str
     resource: str
     leading_keys: frozenset[str] | None = None
     is_pattern: bool = False
+    prefixes: frozenset[str] | None = None
 
 
 class Suggestion(Struct, frozen=True):
@@ -37,15 +44,15 @@ class Suggestion(Struct, frozen=True):
 def suggested(recorded: Iterable[RecordedAction]) -> Suggestion:
     """The least policy that allows these actions, and nothing but these actions."""
     notes: dict[str, None] = {}
-    actions: dict[tuple[str, frozenset[str] | None], set[str]] = defaultdict(set)
+    actions: dict[tuple[str, _Values], set[str]] = defaultdict(set)
     for one in recorded:
-        actions[_resource(one, notes), one.leading_keys].add(one.action)
-    resources: dict[tuple[tuple[str, ...], frozenset[str] | None], list[str]] = defaultdict(list)
-    for (resource, keys), names in sorted(actions.items(), key=_order):
-        resources[tuple(sorted(names)), keys].append(resource)
+        actions[_resource(one, notes), (one.leading_keys, one.prefixes)].add(one.action)
+    resources: dict[tuple[tuple[str, ...], _Values], list[str]] = defaultdict(list)
+    for (resource, values), names in sorted(actions.items(), key=_order):
+        resources[tuple(sorted(names)), values].append(resource)
     statements = [
-        {"Effect": "Allow", "Action": list(names), "Resource": of_names, **_condition(keys)}
-        for (names, keys), of_names in resources.items()
+        {"Effect": "Allow", "Action": list(names), "Resource": of_names, **_condition(*values)}
+        for (names, values), of_names in resources.items()
     ]
     policy = {"Version": "2012-10-17", "Statement": statements}
     length = len(json.encode(policy).decode())
@@ -54,9 +61,9 @@ def suggested(recorded: Iterable[RecordedAction]) -> Suggestion:
     return Suggestion(policy, tuple(notes))
 
 
-def _order(group: tuple[tuple[str, frozenset[str] | None], set[str]]) -> tuple[str, list[str]]:
-    (resource, keys), _ = group
-    return resource, sorted(keys or ())
+def _order(group: tuple[tuple[str, _Values], set[str]]) -> tuple[str, list[str], list[str]]:
+    (resource, (keys, prefixes)), _ = group
+    return resource, sorted(keys or ()), sorted(prefixes or ())
 
 
 def _resource(recorded: RecordedAction, notes: dict[str, None]) -> str:
@@ -66,20 +73,18 @@ def _resource(recorded: RecordedAction, notes: dict[str, None]) -> str:
         notes[f"The Resource of {recorded.action} is *, because it has no resources"] = None
         return "*"
     if recorded.is_pattern:
-        notes[
-            f"The Resource of {recorded.action} has a wildcard, because it was on many resources"
-        ] = None
+        is_object = recorded.action in (READ, WRITE)
+        reason = "it is on all objects below a prefix" if is_object else "it was on many resources"
+        notes[f"The Resource of {recorded.action} has a wildcard, because {reason}"] = None
         return recorded.resource
     return literal(recorded.resource)
 
 
-def literal(text: str) -> str:
-    """A text in the form in which a Resource stands for exactly this text."""
-    return text.replace("$", "${$}").replace("*", "${*}").replace("?", "${?}")
-
-
-def _condition(keys: frozenset[str] | None) -> dict[str, Any]:
-    """The condition on leading keys; Null denies requests without them."""
+def _condition(keys: frozenset[str] | None, prefixes: frozenset[str] | None) -> dict[str, Any]:
+    """The condition on leading keys or prefixes; Null denies requests without leading keys."""
+    if prefixes is not None:
+        texts = sorted(prefix.replace("$", "${$}") for prefix in prefixes)
+        return {"Condition": {"StringEquals": {"s3:prefix": texts}}}
     if keys is None:
         return {}
     texts = sorted(key.replace("$", "${$}") for key in keys)

@@ -62,6 +62,14 @@ class Template(Struct, frozen=True):
         return "".join(str(part) for part in self.parts)
 
     @property
+    def text(self) -> str:
+        """The text of a policy that stands for this template, which has no variables."""
+        assert not self.variables
+        return "".join(
+            part.sign if isinstance(part, Wildcard) else literal(str(part)) for part in self.parts
+        )
+
+    @property
     def start(self) -> str | None:
         """The text before a single ``*`` at the end, if the template has only both."""
         match self.parts:
@@ -91,6 +99,11 @@ class Template(Struct, frozen=True):
             else:
                 return None
         return Template(_joined(parts))
+
+
+def literal(text: str) -> str:
+    """A text in the form in which a policy stands for exactly this text."""
+    return text.replace("$", "${$}").replace("*", "${*}").replace("?", "${?}")
 
 
 def parse_template(text: str, *, wildcards: bool, variables: bool) -> Template:

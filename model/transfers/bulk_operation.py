@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.transfers.transfer_names import transfer_folder
 
 BulkStatus: TypeAlias = Literal[
@@ -49,6 +50,8 @@ class BulkOperation(Struct, frozen=True):
     progress: BulkProgress = BulkProgress()
     failure_code: str | None = None
     failure_message: str | None = None
+    # The objects that the caller may use; None without policies.
+    grant: BucketGrant | None = None
 
     @property
     def is_over(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.transfers.transfer_names import transfer_folder
 
 ExportPhase: TypeAlias = Literal["COPYING", "WRITING", "COMPLETED", "FAILED"]
@@ -36,6 +37,8 @@ class TableExport(Struct, frozen=True):
     billed_size_bytes: int = 0
     failure_code: str | None = None
     failure_message: str | None = None
+    # The objects that the caller may use; None without policies.
+    grant: BucketGrant | None = None
 
     @property
     def status(self) -> ExportStatus:

@@ -6,6 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.access.bucket_grant import BucketGrant
+
 ImportStatus: TypeAlias = Literal["IN_PROGRESS", "COMPLETED", "CANCELLED", "FAILED"]
 
 
@@ -41,6 +43,8 @@ class TableImport(Struct, frozen=True):
     counts: ImportCounts = ImportCounts()
     failure_code: str | None = None
     failure_message: str | None = None
+    # The objects that the caller may use; None without policies.
+    grant: BucketGrant | None = None
 
     @property
     def is_upload(self) -> bool:

@@ -16,7 +16,11 @@ def transfer_id(epoch_milliseconds: int, suffix: str) -> str:
 
 
 def transfer_folder(prefix: str | None, an_id: str) -> str:
+    """The prefix of the keys of all objects that an export or bulk operation writes."""
+    return f"{transfer_prefix(prefix)}{an_id}"
+
+
+def transfer_prefix(prefix: str | None) -> str:
     """The prefix of the keys of all objects that are written under the prefix of a request."""
     prefix = (prefix or "").strip("/")
-    folder = f"AWSDynamoDB/{an_id}"
-    return f"{prefix}/{folder}" if prefix else folder
+    return f"{prefix}/AWSDynamoDB/" if prefix else "AWSDynamoDB/"

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.storage.buckets.bucket import Bucket, BucketError
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+from dynactor.storage.buckets.guarded_bucket import GuardedBucket
 from dynactor.storage.buckets.s3_bucket import S3Bucket, S3Missing
 
 _FILE: Final = "file"
@@ -26,8 +28,8 @@ class Buckets:
         self._urls = urls
         self._open: dict[str, Bucket] = {}
 
-    def named(self, name: str) -> Bucket:
-        """The bucket of this name.
+    def named(self, name: str, grant: BucketGrant | None) -> Bucket:
+        """The bucket of this name, with the objects that ``grant`` allows; None allows all.
 
         Raises:
             BucketError: no bucket has this name.
@@ -37,7 +39,8 @@ class Buckets:
             raise BucketError("S3NoSuchBucket", "The specified bucket does not exist")
         if name not in self._open:
             self._open[name] = open_bucket(url)
-        return self._open[name]
+        bucket = self._open[name]
+        return bucket if grant is None else GuardedBucket(bucket, name, grant)
 
 
 def open_bucket(url: str) -> Bucket:

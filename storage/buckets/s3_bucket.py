@@ -103,7 +103,8 @@ class S3Bucket:
         denied = (self._errors.PermissionDeniedError, self._errors.UnauthenticatedError)
         try:
             yield
-        except (FileNotFoundError, self._errors.BaseError) as error:
+        except (FileNotFoundError, ValueError, self._errors.BaseError) as error:
+            # ValueError: the key has a part that no path can have, such as "..".
             text = str(error)
             if "NoSuchBucket" in text:
                 code, message = "S3NoSuchBucket", "The specified bucket does not exist"

@@ -68,6 +68,8 @@ def test_every_action_of_a_rule_is_known_with_its_resource():
     kinds = {"table": "table", "global-table": "global-table", "*": ""}
     for expected in EXPECTED.values():
         for action, resource in expected.actions:
+            if action.startswith("s3:"):
+                continue
             parts = resource.split("/")
             kind = parts[2] if len(parts) > 2 else kinds[parts[0]]
             resources = ACTIONS[action].resources
@@ -76,17 +78,19 @@ def test_every_action_of_a_rule_is_known_with_its_resource():
 
 
 def arn(resource: str) -> str:
-    if resource == "*":
-        return "*"
+    if resource == "*" or resource.startswith("arn:"):
+        return resource
     if resource.startswith("global-table/"):
         return f"arn:aws:dynamodb::000000000000:{resource}"
     return PREFIX + resource
 
 
+def full(action: str) -> str:
+    return action if ":" in action else f"dynamodb:{action}"
+
+
 def statements(actions: list[tuple[str, str]]) -> list[dict[str, str]]:
-    return [
-        {"Action": f"dynamodb:{action}", "Resource": arn(resource)} for action, resource in actions
-    ]
+    return [{"Action": full(action), "Resource": arn(resource)} for action, resource in actions]
 
 
 # Each request is sent several times. Only a missing permission counts.
@@ -100,17 +104,17 @@ async def check_operation(callers: Callers, operation: str):
     request, actions = EXPECTED[operation]
     for missing in range(len(actions)):
         rest = statements(actions[:missing] + actions[missing + 1 :])
-        callers.add("app", policy(*rest, {"Action": "s3:*"}))
+        callers.add("app", policy(*rest, {"Action": "sqs:*"}))
         reply = await callers.call("app", operation, request)
         assert (reply.status, reply.error) == (400, DENIED)
         action, resource = actions[missing]
         assert reply.message == (
             "User: arn:aws:iam::000000000000:user/app is not authorized to perform: "
-            f"dynamodb:{action} on resource: {arn(resource)} because no identity-based policy "
-            f"allows the dynamodb:{action} action"
+            f"{full(action)} on resource: {arn(resource)} because no identity-based policy "
+            f"allows the {full(action)} action"
         )
     for action, resource in actions:
-        denied = {"Effect": "Deny", "Action": f"dynamodb:{action}", "Resource": arn(resource)}
+        denied = {"Effect": "Deny", "Action": full(action), "Resource": arn(resource)}
         callers.add("app", policy({}, denied))
         reply = await callers.call("app", operation, request)
         assert reply.message.endswith(
@@ -125,7 +129,7 @@ async def test_the_rule_of_an_operation_that_is_not_implemented(operation: str):
     request, actions = EXPECTED[operation]
     async with running_database() as database:
         assert asks_of(database, operation, request) == [
-            (f"dynamodb:{action}", arn(resource)) for action, resource in actions
+            (full(action), arn(resource)) for action, resource in actions
         ]
 
 

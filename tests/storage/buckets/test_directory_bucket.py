@@ -128,6 +128,6 @@ def test_only_urls_of_absolute_paths_are_buckets():
         with pytest.raises(BadBucketUrl):
             open_bucket(url)
     buckets = Buckets({"a": "file:///x%20y"})
-    assert buckets.named("a") is buckets.named("a")
+    assert buckets.named("a", None) is buckets.named("a", None)
     with pytest.raises(BucketError):
-        buckets.named("b")
+        buckets.named("b", None)

@@ -23,7 +23,7 @@ RESTORING = ("PutItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", 
 
 
 class Expected(NamedTuple):
-    """A request, and the actions with their resources."""
+    """A request, and the actions with their resources; those of other services are complete."""
 
     request: dict[str, Any]
     actions: list[tuple[str, str]]
@@ -164,7 +164,7 @@ EXPECTED: dict[str, Expected] = {
                 "BillingMode": "PAY_PER_REQUEST",
             },
         },
-        [("ImportTable", "table/New")],
+        [("ImportTable", "table/New"), ("s3:ListBucket", "arn:aws:s3:::bucket")],
     ),
     "ListBackups": _of_everything("ListBackups"),
     "ListBulkOperations": _of_everything("ListBulkOperations"),
@@ -205,10 +205,13 @@ EXPECTED: dict[str, Expected] = {
     "SearchVectors": Expected(
         {"TableName": "Music", "IndexName": "ByGenre"}, [("SearchVectors", INDEX)]
     ),
-    "StartBulkPutItems": _of_table(
-        "StartBulkPutItems",
-        InputS3Configuration={"S3Bucket": "bucket", "InputFormat": "DYNAMODB_JSON"},
-        OutputS3Configuration={"S3Bucket": "bucket", "OutputType": ["ERROR"]},
+    "StartBulkPutItems": Expected(
+        {
+            "TableName": "Music",
+            "InputS3Configuration": {"S3Bucket": "bucket", "InputFormat": "DYNAMODB_JSON"},
+            "OutputS3Configuration": {"S3Bucket": "bucket", "OutputType": ["ERROR"]},
+        },
+        [("StartBulkPutItems", TABLE), ("s3:ListBucket", "arn:aws:s3:::bucket")],
     ),
     "TagResource": Expected(
         {"ResourceArn": ARN, "Tags": [{"Key": "team", "Value": "blue"}]}, [("TagResource", TABLE)]
