@@ -25,8 +25,8 @@
 #
 # `make test` leaves out the long runs: make crash, make crash-store, make crash-cluster,
 # make crash-kafka, make simulate, make histories, make histories-store, make histories-cluster.
-# It also leaves out make recoveries, make mutants, make pipelines, make differential, make bench,
-# make compare, make scale.
+# It also leaves out make recoveries, make mutants, make drawn-faults, make pipelines,
+# make differential, make bench, make compare, make scale.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -48,7 +48,7 @@ WORKERS ?= 3
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: simulate simulate-faults serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store histories-cluster test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants pipelines \
+.PHONY: simulate simulate-faults serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store histories-cluster test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants drawn-faults pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -186,12 +186,17 @@ mutants: $(VENV)/.develops
 	@$(BIN)/python -m tests.mutants.forgotten_guards
 	@$(BIN)/python -m tests.mutants.guards
 
+# Draws 60 faults of one line over all rooms, other ones for each SEED. At most 6 may survive the
+# tests of their room and the wire tests. Takes an hour.
+drawn-faults: $(VENV)/.stores
+	@$(BIN)/python -m tests.mutants.drawn --seed $(or $(SEED),1) $(ARGS)
+
 # The cost of clients that pipeline and disconnect, for another client and for the server.
 pipelines: $(VENV)/.loads
 	@$(BIN)/python -m tests.load.aborted_pipelines $(ARGS)
 
 # Each of them runs even if another fails. The runs in NIGHTLY_JAVA need Java 17 and Maven.
-NIGHTLY ?= simulate simulate-faults crash crash-store crash-cluster histories histories-store histories-cluster mutants pipelines
+NIGHTLY ?= simulate simulate-faults crash crash-store crash-cluster histories histories-store histories-cluster mutants drawn-faults pipelines
 NIGHTLY_JAVA ?= differential crash-kafka
 nightly: $(VENV)/.develops $(VENV)/.loads
 	@failed=; for run in $(NIGHTLY) $(NIGHTLY_JAVA); do $(MAKE) $$run || failed+=" $$run"; done; \
