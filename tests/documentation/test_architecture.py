@@ -12,6 +12,7 @@ import pytest
 from rocksdict import AccessType, Options, Rdict
 
 from tests.support.clients.clients import boto3_client
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.server import PROJECT, running_server
 
 PAGE = PROJECT / "ARCHITECTURE.md"
@@ -151,7 +152,7 @@ def test_the_rows_of_the_example_equal_those_that_a_server_writes(tmp_path: Path
             )
             item = {"Artist": {"S": "Björk"}, "Label": {"S": "OLI"}, "Albums": {"N": "10"}}
             client.put_item(TableName="Music", Item=item)
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + HANG_SECONDS
             while time.monotonic() < deadline:
                 if client.scan(TableName="Music", IndexName="ByLabel")["Count"]:
                     break

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from tests.image.root import Root
+from tests.support.environment.hanging import HANG_SECONDS
 
 # No account has this number.
 _USER: Final = 54_321
 _PORT: Final = 18_765
-_END_SECONDS: Final = 20
 
 # In separate namespaces: the root is read-only except for /data, and the server is process 1.
 _ENTER: Final = """
@@ -49,14 +49,14 @@ def try_image(image: Root) -> list[str]:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line.startswith("Listening on "):
-            return [f"The server does not start: it ends with {process.wait(_END_SECONDS)}"]
+            return [f"The server does not start: it ends with {process.wait(HANG_SECONDS)}"]
         try:
             faults = _asked()
             server = _child(process.pid)
             if _process_id_within(server) != "1":
                 faults.append("The server is not process 1")
             os.kill(server, signal.SIGTERM)
-            code = process.wait(_END_SECONDS)
+            code = process.wait(HANG_SECONDS)
             faults += [] if code == 0 else [f"The server ended with {code} on SIGTERM"]
         finally:
             process.kill()

@@ -237,9 +237,8 @@ async def test_a_publisher_closes_in_time_although_the_broker_does_not_answer(
     with breakable_broker.stopped():
         publishing = asyncio.create_task(publisher.publish(topic, 0, messages(1), BATCH_BYTES))
         await asyncio.wait([publishing], timeout=0.5)
-        began = time.monotonic()
+        # A publisher that waited for the broker would wait until the end of this context.
         await publisher.close()
-        assert time.monotonic() - began < 8
         with pytest.raises(DeliveryFailed):
             await publishing
 

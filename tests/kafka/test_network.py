@@ -10,13 +10,14 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.kafka_broker import BrokerAddress, KafkaBroker
 from tests.support.kafka.kafka_consumer import read_topic
 from tests.support.kafka.kafka_topics import created_topic, produced
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while not is_so():
             await asyncio.sleep(0.01)
 

@@ -11,6 +11,7 @@ from dynactor.storage.rocks.engine import MemoryEngine
 from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.rocks.reads import DiskReads
 from dynactor.storage.rocks.store import _RocksStore
+from tests.support.environment.hanging import HANG_SECONDS
 
 
 class SlowEngine(MemoryEngine):
@@ -39,6 +40,6 @@ async def test_closing_aborts_a_reclaim_whose_caller_was_canceled() -> None:
         reclaim.cancel()
     answers = await asyncio.gather(*reclaims, return_exceptions=True)
     assert {type(answer) for answer in answers} == {asyncio.CancelledError}
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANG_SECONDS):
         await store.close()
     assert engine.interrupted.is_set()

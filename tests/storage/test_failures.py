@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Closed, Full, Group, Store
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.power_loss import PowerLoss
 from tests.support.stores.store_process import StoreProcess
 
@@ -236,7 +237,7 @@ async def test_reaching_and_leaving_the_reserve_are_each_logged_once(
                     await store.commit([Group(b"head", None, b"1", puts=[(b"key", b"1")])])
                 assert store.figures().full_disk_refusals == refusals
             (tmp_path / "ballast").unlink()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(HANG_SECONDS):
                 while store.latest.get_nowait(b"head") is None:
                     try:
                         await (

@@ -15,6 +15,7 @@ from dynactor.storage.store import Closed, Damaged, Store
 from tests.support.databases.backed_up import ARN, back_up, begin_restore, rows_of, wait_available
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.failing_pages import FailingPages
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.store import memory_store
 
 ITEMS: Final = 60
@@ -53,7 +54,7 @@ async def write_items(database: Database) -> None:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(HANG_SECONDS):
         while not is_so():
             await asyncio.sleep(0)
 

@@ -23,6 +23,7 @@ from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import CatalogHead, TableRecord
 from dynactor.storage.store import Conflict, Group, Store
 from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
@@ -33,7 +34,7 @@ BY_POSTS = TableEdit(
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(HANG_SECONDS):
         while not is_so():
             await asyncio.sleep(0.001)
 

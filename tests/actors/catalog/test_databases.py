@@ -22,6 +22,7 @@ from dynactor.storage.store import Damaged, Group, Store
 from dynactor.streams.kafka.broker import Broker
 from tests.support.databases.databases import table_definition
 from tests.support.databases.published import relay_settings, write_threads
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.store import memory_store
 
@@ -86,7 +87,7 @@ async def test_a_damaged_catalog_ends_the_start_if_another_region_is_open() -> N
             await first.create_table(table_definition())
         slice_ = StoreSlice(store, WEST)
         await (await slice_.commit([Group(key_layout.CATALOG_HEAD, None, b"\xc1")]))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_SECONDS):
             with pytest.raises(Damaged):
                 async with running(store):
                     pass

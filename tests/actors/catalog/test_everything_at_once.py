@@ -43,6 +43,7 @@ from tests.support.databases.databases import (
 from tests.support.databases.expiry import listed, rebuilt, until_listed
 from tests.support.databases.splitting import halve
 from tests.support.databases.transacting import transact
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
@@ -55,7 +56,6 @@ WRITERS = 6
 CHANGES = 120
 MOST_PARTITIONS = 12
 POSTS = KeyAttribute("posts", "N")
-SOON_SECONDS = 30.0
 
 # An item as JSON, so that items can be compared; None for a missing item.
 State = bytes | None
@@ -206,7 +206,7 @@ async def whole(table: Table, index: IndexDefinition | None = None) -> dict[str,
 
 async def settle(database: Database) -> Table:
     """Wait until the table's followers have processed all changes; return the table."""
-    async with asyncio.timeout(SOON_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             table = database.table("Thread")
             definition = table.definition
@@ -224,7 +224,7 @@ async def settle(database: Database) -> Table:
 async def check_items(crowd: Crowd, table: Table, now: float) -> None:
     """Check that each item has a possible state, and that expired items are deleted."""
     settings = table.definition.time_to_live
-    async with asyncio.timeout(SOON_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         while settings is not None and settings.deletes:
             if not any(has_expired(item, now) for item in (await whole(table)).values()):
                 break
@@ -248,7 +248,7 @@ async def check_indexes(database: Database, table: Table) -> None:
     assert state.item_count == len(found)
     assert state.size_bytes == sum(map(items.size_bytes, found.values()))
     for index in table.definition.global_indexes:
-        async with asyncio.timeout(SOON_SECONDS):
+        async with asyncio.timeout(HANG_SECONDS):
             while table.followers.index_lag_records(index.definition):
                 await asyncio.sleep(0.002)
         expected = {name: item for name, item in found.items() if "posts" in item}

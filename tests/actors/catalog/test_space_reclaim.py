@@ -29,6 +29,7 @@ from tests.support.databases.databases import (
     thread,
 )
 from tests.support.databases.published import published_table, relay_settings, write_threads
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.store import memory_store
 
@@ -79,7 +80,7 @@ async def ranges_to_reclaim(store: Store) -> list[bytes]:
 
 
 async def wait_until_reclaimed(store: Store) -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(HANG_SECONDS):
         while await ranges_to_reclaim(store):
             await asyncio.sleep(0)
 
@@ -184,7 +185,7 @@ async def test_a_failed_reclaim_delays_no_other_and_is_retried_at_the_next_start
             await make_large(database, name)
             await database.delete_table(name)
         store.may_end.set()
-        with anyio.fail_after(30):
+        with anyio.fail_after(HANG_SECONDS):
             while len(store.asked) < 2:
                 await asyncio.sleep(0)
         await database.actor.keep_streams()

@@ -28,6 +28,7 @@ from dynactor.storage.store import Closed, Conflict, Store
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.expiry import switch, until_status
 from tests.support.databases.stored_items import read_item
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.doubtful_store import DoubtfulStore, Fate
 from tests.support.stores.store import memory_store
 
@@ -49,7 +50,7 @@ async def doubtful() -> AsyncIterator[tuple[DoubtfulStore, list[Any]]]:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(HANG_SECONDS):
         while not is_so():
             await asyncio.sleep(0.001)
 
@@ -219,7 +220,7 @@ async def test_an_index_with_an_unknown_phase_change_has_every_item_written_mean
                     await database.update_table("Thread", BY_POSTS)
             await until(lambda: bool(database.table("Thread").definition.global_indexes))
             writing = tasks.create_task(write_on())
-            with anyio.fail_after(30):
+            with anyio.fail_after(HANG_SECONDS):
                 await asyncio.wait([writing])
         # The followers start a moment after the definition shows the index.
         await until(lambda: is_followed(database))

@@ -24,12 +24,12 @@ from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Store, View
 from tests.support.databases.databases import HeldStore, running_database, table_definition
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.store import memory_store
 
 START = 1_800_000_000.0
 # A time in the far future.
 AHEAD = 32_503_680_000.0
-DEADLINE_SECONDS = 20
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def test_a_clock_continues_unchanged_after_a_crash_of_its_actor(store: Hel
         assert control.state.speed == 1
         store.refusal = None
         moved = await control.move(MoveClock(by_seconds=3_600, speed=0))
-        assert moved == ClockState(pytest.approx(START + 3_600, abs=DEADLINE_SECONDS), 0)
+        assert moved == ClockState(pytest.approx(START + 3_600, abs=HANG_SECONDS), 0)
         assert (await stored(store.durable())).epoch_seconds == moved.now_epoch_seconds
 
 
@@ -124,7 +124,7 @@ async def test_a_running_clock_never_passes_its_durable_limit(
     monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
     monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 3_600)
     clock = VirtualClock(START)
-    async with asyncio.timeout(DEADLINE_SECONDS), running_control(store, clock) as control:
+    async with asyncio.timeout(HANG_SECONDS), running_control(store, clock) as control:
         await control.move(MoveClock(speed=MAX_SPEED))
         for _ in range(3):
             durable = (await stored(store.durable())).epoch_seconds
@@ -145,7 +145,7 @@ async def test_the_limit_of_a_running_clock_is_stored_again_in_time(
     monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
     monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 0.001)
     clock = VirtualClock(START)
-    async with asyncio.timeout(DEADLINE_SECONDS), running_control(store, clock) as control:
+    async with asyncio.timeout(HANG_SECONDS), running_control(store, clock) as control:
         await control.move(MoveClock(speed=MAX_SPEED))
         await clock.wait_until(START + 20_000)
         store.refusal = Full("the disk is full")

@@ -32,6 +32,7 @@ from tests.support.databases.databases import (
 from tests.support.databases.mirrored import MirrorActor, MirrorSender
 from tests.support.databases.replays import items_of
 from tests.support.databases.splitting import splitting
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
@@ -94,7 +95,7 @@ def mirror(sender: MirrorSender) -> dict[bytes, object]:
 
 
 async def assert_mirrored(actor: MirrorActor, sender: MirrorSender, table: Table) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while actor.follower.needs_snapshot or actor.logs.lag_records:
             await asyncio.sleep(0)
     assert mirror(sender) == await items_of(table)

@@ -21,6 +21,7 @@ from dynactor.storage.store import Full, Group, Store
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.item_counts import CountedTable, ItemCounts
 from tests.support.databases.splitting import halve, splitting
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
@@ -72,7 +73,7 @@ async def counted(
 
 
 async def assert_counts(counting: CountedTable, crowd: Crowd) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while not counting.followers:
             await asyncio.sleep(0)
         assert await counting.followers.wait_caught_up()

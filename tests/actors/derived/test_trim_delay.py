@@ -25,6 +25,7 @@ from tests.support.databases.databases import running_database, table_definition
 from tests.support.databases.expiry import rows_of
 from tests.support.databases.published import relay_settings, write_threads
 from tests.support.databases.replays import SNAPSHOT, replay, wait_state
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.stepped_store import soon
 from tests.support.stores.store import memory_store
@@ -109,7 +110,7 @@ async def test_a_log_is_trimmed_although_a_sink_that_may_miss_changes_is_blocked
         assert await first_counter(store, table) == 1
 
         await write_threads(table, range(5, 200))
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(HANG_SECONDS):
             while min((await table.followers.floors()).values()) < 200:
                 await asyncio.sleep(0)
         await database.actor.keep_streams()
@@ -129,7 +130,7 @@ async def test_a_sink_continues_after_the_trimmed_records() -> None:
         async with gated(store) as (database, table, gated_table):
             await write_threads(table, range(200))
             await soon(lambda: bool(gated_table.sink.counters))
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(HANG_SECONDS):
                 while min((await table.followers.floors()).values()) < 200:
                     await asyncio.sleep(0)
             await database.actor.keep_streams()

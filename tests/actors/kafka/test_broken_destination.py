@@ -25,6 +25,7 @@ from tests.support.databases.published import (
     write_threads,
 )
 from tests.support.databases.stored_items import items
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.store import memory_store
 
@@ -128,7 +129,7 @@ async def test_an_answer_canceled_by_the_client_library_does_not_end_the_wait_fo
             broker.cancelled_answers = 3
             while broker.cancelled_answers:
                 await asyncio.sleep(0.001)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while destination_of(table).status != "ACTIVE":
                 await asyncio.sleep(0.001)
 

@@ -27,6 +27,7 @@ from tests.support.databases.published import (
     without_duplicates,
     write_threads,
 )
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.history_store import DelayedStore, Delays
 from tests.support.stores.store import memory_store
@@ -355,7 +356,7 @@ async def test_a_topic_of_another_table_gets_a_gap_after_a_failed_attempt():
     broker.append(TOPIC, 0, [KafkaMessage(b"key", b"{}", (), 0)], None)
     async with running_database(broker=broker, relays=EXACTLY_ONCE) as database:
         await write_threads(await published_table(database), range(5))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             messages = await broker.wait_messages(TOPIC, 9)
         names = [dict(message.headers).get("event-name") for message in messages]
         assert names.count(b"GAP") == 3

@@ -12,6 +12,7 @@ from tests.support.databases.databases import (
     table_definition,
     thread,
 )
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.store import memory_store
 
 
@@ -24,7 +25,7 @@ class SlowStore(HeldStore):
 
 
 async def test_stopping_does_not_wait_for_the_reclaim_of_disk_space() -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(HANG_SECONDS):
         async with memory_store() as real:
             store = SlowStore(real)
             async with running_database(store) as database:

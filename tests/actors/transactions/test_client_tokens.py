@@ -34,6 +34,7 @@ from tests.support.databases.databases import (
 )
 from tests.support.databases.stored_items import read_item
 from tests.support.databases.transacting import actions, stepped, until
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.stepped_store import Load, soon, stepped_database, turns
 from tests.support.stores.store import memory_store
 
@@ -61,7 +62,7 @@ async def add(
 
 async def outcome(adding: Coroutine[Any, Any, object]) -> BaseException | None:
     """The outcome of the transaction after some turns of the event loop; None if it still runs."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_SECONDS):
         (error,) = await asyncio.gather(adding, return_exceptions=True)
     return error
 

@@ -24,6 +24,7 @@ from tests.support.databases.databases import (
 from tests.support.databases.splitting import halve
 from tests.support.databases.stored_items import items
 from tests.support.databases.transacting import actions, stepped, transact, until
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.store import memory_store
 
 MANY = 10
@@ -193,7 +194,7 @@ async def test_a_transaction_canceled_together_with_the_leader_delays_no_split(
         await reached.wait()
         for place in order:
             running[place].cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_SECONDS):
             await asyncio.wait(running)
             assert [each.cancelled() for each in running].count(True) == len(order)
             # A split waits until its partition knows the outcome of the round.

@@ -35,6 +35,7 @@ from tests.support.databases.databases import (
 from tests.support.databases.splitting import halve
 from tests.support.databases.stored_items import items
 from tests.support.databases.transacting import actions, stepped, transact, until
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.store import memory_store
 
 
@@ -162,12 +163,12 @@ async def test_a_joined_transaction_whose_partition_is_split_is_written_once():
             if step == 1:
                 splitting.append(asyncio.ensure_future(halve(database, table, 1)))
                 head_key = key_layout.partition_head(1)
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(HANG_SECONDS):
                     while await store.durable().load([head_key]) != [None]:
                         await asyncio.sleep(0)
 
         stepped(database, split_once)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_SECONDS):
             await transact(database, (table, add_one()), (other, add_one()))
             await splitting[0]
         assert await counters((table, "EC2"), (other, "EC2")) == ["11", "1"]

@@ -12,6 +12,7 @@ import boto3
 import psutil
 import pytest
 
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.cancelled_server import CANCEL
 from tests.support.servers.cancelled_server import MODULE as CANCELLED
 from tests.support.servers.server import PROJECT, run_command, running_server
@@ -43,14 +44,14 @@ def processor_seconds_of_a_start() -> float:
 def test_a_signal_stops_the_server_normally(signal_number: signal.Signals):
     with running_server() as server:
         server.process.send_signal(signal_number)
-        assert server.process.wait(10) == 0
+        assert server.process.wait(HANG_SECONDS) == 0
         assert "Traceback" not in server.log
 
 
 def test_a_crash_of_native_code_prints_the_stacks_of_all_threads():
     with running_server() as server:
         server.process.send_signal(signal.SIGSEGV)
-        assert server.process.wait(10) == -signal.SIGSEGV
+        assert server.process.wait(HANG_SECONDS) == -signal.SIGSEGV
         assert "Segmentation fault" in server.log
         assert "in serve" in server.log
 
@@ -58,7 +59,7 @@ def test_a_crash_of_native_code_prints_the_stacks_of_all_threads():
 def test_an_end_without_a_request_is_logged_and_exits_with_an_error():
     with running_server(module=CANCELLED) as server:
         server.process.send_signal(CANCEL)
-        assert server.process.wait(10) == 1
+        assert server.process.wait(HANG_SECONDS) == 1
         assert "server_ended" in server.log
 
 

@@ -37,13 +37,12 @@ from tests.support.databases.published import (
     write_threads,
 )
 from tests.support.databases.replays import COPY, ConsumedTable, items_of
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.servers.admin import admin_port
 from tests.support.servers.server import PROJECT, run_command, running_server
 from tests.support.stores.store import memory_store
 from tests.support.tables.tables import definition, wait_until_active
-
-_DEADLINE_SECONDS = 30
 
 
 class Admin(NamedTuple):
@@ -96,7 +95,7 @@ class Admin(NamedTuple):
 
 async def ended(process: Process) -> tuple[int | None, str, str]:
     """Wait until a process ends; return its exit code, output and errors."""
-    async with asyncio.timeout(_DEADLINE_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         stdout, stderr = await process.communicate()
     return process.returncode, stdout.decode(), stderr.decode()
 

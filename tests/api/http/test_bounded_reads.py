@@ -9,6 +9,7 @@ from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.unsent_answers import UnsentAnswers
 from tests.support.clients.raw_http import TO_FULL_LANE, raw_connection
 from tests.support.databases.fake_operations import echo_server
+from tests.support.environment.hanging import HANG_SECONDS
 
 
 class Recorder(asyncio.Protocol):
@@ -60,7 +61,7 @@ def test_all_data_is_passed_on_in_pieces_including_earlier_data():
 
 
 async def test_connections_do_not_mix_their_pieces():
-    async with asyncio.timeout(30), echo_server() as endpoint:
+    async with asyncio.timeout(HANG_SECONDS), echo_server() as endpoint:
 
         async def ask(letter: str) -> None:
             body = b'{"Text":"%s"}' % (letter.encode() * 1_000_000)
@@ -73,7 +74,7 @@ async def test_connections_do_not_mix_their_pieces():
 
 async def test_invalid_http_is_not_echoed_at_length():
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(HANG_SECONDS),
         echo_server() as endpoint,
         raw_connection(endpoint) as connection,
     ):

@@ -21,6 +21,7 @@ from tests.support.clients.clients import JSON_1_0
 from tests.support.clients.raw_http import TO_FULL_LANE, RawAnswer, RawConnection, raw_connection
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, Gate, echo_server
 from tests.support.databases.transacting import until
+from tests.support.environment.hanging import HANG_SECONDS
 
 KEY = AccessKey("AKIDAPP", "secret")
 LATER_EPOCH_SECONDS = 4_000_000_000
@@ -221,7 +222,7 @@ async def test_a_connection_of_a_key_counts_until_it_ends(more: tuple[str, ...])
         # A client that leaves during its request leaves its place to others, too.
         second.reset_when_closed()
         second.writer.transport.abort()
-        with fail_after(5):
+        with fail_after(HANG_SECONDS):
             while (await ask(third, *more)).status != 200:
                 pass
         gate.opened.set()

@@ -16,6 +16,7 @@ from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.signature import AccessKey, Signatures, authorization
 from tests.support.clients.raw_http import TO_FULL_LANE, RawAnswer, RawConnection, raw_connection
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, Gate, echo_server
+from tests.support.environment.hanging import HANG_SECONDS
 
 MIB = 1024 * 1024
 MEMORY_BYTES = 3 * MIB
@@ -67,7 +68,7 @@ async def server(*, is_open: bool = False) -> AsyncIterator[tuple[str, Gate]]:
     signatures = None if is_open else Signatures((KEY,))
     protocol = Protocol(NO_DATABASE, (ECHO, gate.operation), frozenset({"Later"}), signatures)
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(HANG_SECONDS),
         echo_server(
             protocol=protocol, large_requests_bytes=MEMORY_BYTES, drain_seconds=0.01
         ) as endpoint,

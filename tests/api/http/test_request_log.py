@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from tests.support.clients.clients import WireClient
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.server import Server, running_server
 
 TABLE = {
@@ -17,7 +18,6 @@ TABLE = {
     "KeySchema": [{"AttributeName": "forum", "KeyType": "HASH"}],
     "BillingMode": "PAY_PER_REQUEST",
 }
-DEADLINE_SECONDS = 30
 NO_TABLE = {"TableName": "None", "Key": {"forum": {"S": "secret"}}}
 
 
@@ -36,7 +36,7 @@ def lines(server: Server, event: str) -> list[dict[str, Any]]:
 
 
 def wait_lines(server: Server, event: str, count: int) -> list[dict[str, Any]]:
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     while len(found := lines(server, event)) < count:
         assert time.monotonic() < deadline, server.log
     return found

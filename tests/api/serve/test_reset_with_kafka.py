@@ -20,6 +20,7 @@ from tests.support.databases.published import (
     relay_settings,
     write_threads,
 )
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.store import memory_store
 
@@ -71,7 +72,7 @@ async def test_a_reset_does_not_wait_for_a_broker(
         await broker.wait_messages(TOPIC, 5)
         with fault(broker):
             await write_threads(host.database.table("Thread"), range(5))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG_SECONDS):
                 await host.reset()
             assert host.database.table_names() == []
         assert not broker.open_publishers

@@ -14,6 +14,7 @@ import pytest
 
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.running_server import _http_settings
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.server import PROJECT, running_server, serve_command
 
 NOBODY_LISTENS = ("--host", "192.0.2.1", "--allow-open")
@@ -33,7 +34,7 @@ def test_a_closed_terminal_stops_the_server_normally():
     # Set the default handler, because the tests may run under nohup.
     with hangups(signal.SIG_DFL), running_server() as server:
         server.process.send_signal(signal.SIGHUP)
-        assert server.process.wait(10) == 0
+        assert server.process.wait(HANG_SECONDS) == 0
         assert "signal=SIGHUP" in server.log
 
 
@@ -50,7 +51,7 @@ def test_the_service_manager_is_notified_when_the_server_listens_and_stops(
 ):
     path = f"{tmp_path}/notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.settimeout(10)
+        manager.settimeout(HANG_SECONDS)
         manager.bind(path if kind == "path" else f"\0{path}")
         variable = path if kind == "path" else f"@{path}"
         with running_server(environment={"NOTIFY_SOCKET": variable}) as server:

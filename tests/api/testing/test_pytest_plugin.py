@@ -449,30 +449,17 @@ def test_a_run_that_only_collects_starts_no_server(tmp_path: Path):
     assert run_suite(tmp_path, files, "--collect-only", ini=ini).returncode == 0
 
 
-def imported_with_the_plugin() -> tuple[set[str], float]:
-    """The modules that the plugin imports in addition to pytest's, and the duration in ms."""
+def test_the_plugin_imports_nothing_but_itself():
     program = (
-        "import sys, time, pytest\n"
+        "import sys, pytest\n"
         "before = set(sys.modules)\n"
-        "began = time.process_time()\n"
         "import dynactor.pytest_plugin\n"
-        "print((time.process_time() - began) * 1000)\n"
         "print(*(set(sys.modules) - before))\n"
     )
     told = subprocess.run(
         [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True
     )
-    milliseconds, modules = told.stdout.splitlines()
-    return set(modules.split()), float(milliseconds)
-
-
-def test_the_plugin_imports_only_the_standard_library_and_pytest_in_15_milliseconds():
-    modules, _ = imported_with_the_plugin()
-    ours = {name for name in modules if name.partition(".")[0] == "dynactor"}
-    assert ours == {"dynactor", "dynactor.pytest_plugin"}
-    assert {name.partition(".")[0] for name in modules - ours} <= sys.stdlib_module_names
-    # The fastest of several runs counts, because a busy machine slows down others.
-    assert min(imported_with_the_plugin()[1] for _ in range(5)) < 15
+    assert set(told.stdout.split()) == {"dynactor", "dynactor.pytest_plugin"}
 
 
 def test_the_environment_of_this_run_is_not_changed():

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.environment.unused_ports import unused_ports
 
 PACKAGE_VERSION = "10.3.0"
-_START_SECONDS = 30
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def install() -> Path:
 
 
 def _wait_until_it_listens(port: int) -> None:
-    deadline = monotonic() + _START_SECONDS
+    deadline = monotonic() + HANG_SECONDS
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from time import monotonic
 from typing import Any, TypeVar
 
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.tables import tables
 from tests.support.tables.tables import Call, table
 
@@ -19,7 +20,6 @@ T = TypeVar("T")
 
 GAME_TITLE = "GameTitleIndex"
 KEYS = ("UserId:S", "GameTitle:S", "TopScore:N")
-DEADLINE_SECONDS = 30.0
 
 
 def global_index(
@@ -106,7 +106,7 @@ def query(client: Any, name: str, index: str | None = GAME_TITLE, **request: Any
 
 def eventually(ask: Callable[[], T], is_there: Callable[[T], bool]) -> T:
     """Poll until the answer is as expected."""
-    deadline = monotonic() + DEADLINE_SECONDS
+    deadline = monotonic() + HANG_SECONDS
     while not is_there(answer := ask()):
         assert monotonic() < deadline, f"it never came; the last answer: {answer}"
     return answer

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.support.clients.clients import STREAMS_TARGET_PREFIX, WireClient
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.admin import ServerClock, server_with_clock
 from tests.support.streams.streams import records_of
 from tests.support.tables.tables import definition, global_index, local_index
@@ -31,7 +32,6 @@ EVERYBODY = {user for user, *_ in SESSIONS}
 USER1_ENDS = 1_571_827_560
 DELAY_SECONDS = 3_600
 FIVE_YEARS_SECONDS = 5 * 365 * 24 * 60 * 60
-DEADLINE_SECONDS = 30
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ def item_of(user: str, session: str, created: int, expires: int) -> dict[str, An
 
 def eventually(ask: Callable[[], T], wanted: T) -> None:
     """Poll until the answer is as expected."""
-    deadline = monotonic() + DEADLINE_SECONDS
+    deadline = monotonic() + HANG_SECONDS
     while (answer := ask()) != wanted:
         assert monotonic() < deadline, f"it never came; the last answer: {answer}"
 

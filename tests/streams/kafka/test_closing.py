@@ -10,6 +10,7 @@ import pytest
 from aiokafka.errors import NodeNotReadyError
 
 from dynactor.streams.kafka.aiokafka_broker import _within
+from tests.support.environment.hanging import HANG_SECONDS
 
 
 async def cancelled_within() -> None:
@@ -38,7 +39,7 @@ async def test_work_that_does_not_end_is_abandoned():
             with suppress(asyncio.CancelledError):
                 await is_left.wait()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_SECONDS):
         await _within(0.001, close())
     is_left.set()
 

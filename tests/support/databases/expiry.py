@@ -16,8 +16,8 @@ from dynactor.model.tables.table import TableDefinition, TimeToLiveStatus
 from dynactor.model.tables.time_to_live import ExpiryReader, TimeToLiveChange, expires_at_us
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Row, Store
+from tests.support.environment.hanging import HANG_SECONDS
 
-DEADLINE_SECONDS = 30.0
 _PAGE_ROWS = 1_000
 _PAGE_BYTES = 1024 * 1024
 
@@ -50,7 +50,7 @@ def expiry_scan(times: ExpiryTimes, store: Store, ended: Callable[[], None]) -> 
 
 async def until_nothing_is_listed(store: Store, table_id: int) -> None:
     """Wait until the expirers have processed all deletions."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         while await listed(store, table_id):
             await asyncio.sleep(0.001)
 
@@ -75,7 +75,7 @@ async def switch(database: Database, name: str, attribute_name: str, *, enabled:
 
 async def until_status(table: Table, status: TimeToLiveStatus) -> None:
     """Wait until a table's time to live has that status."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         while (
             table.definition.time_to_live is None or table.definition.time_to_live.status != status
         ):
@@ -86,19 +86,19 @@ async def until_listed(table: Table) -> None:
     """Wait until the expirers have processed every change."""
     actors = table.followers.following(subscriber_id(table))
     assert isinstance(actors, TimeToLiveActors)
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         assert await actors.wait_caught_up()
 
 
 async def until_expired(table: Table, count: int) -> None:
     """Wait until this many expired items are counted, shortly after their deletion."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         while table.expired_items < count:
             await asyncio.sleep(0.001)
 
 
 async def until_items(database: Database, name: str, count: int) -> None:
     """Wait until this many items remain."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANG_SECONDS):
         while (await database.describe(name)).item_count != count:
             await asyncio.sleep(0.001)

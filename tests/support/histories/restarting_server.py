@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from tests.support.clients.wire import Answer, Connection, ConnectionLost
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.history_server import MODULE, StoreFaults
 from tests.support.servers.postgresql import Postgresql
 from tests.support.servers.server import Server, ServerDidNotStart, running_server
@@ -18,7 +19,6 @@ from tests.support.stores.power_loss import PowerLoss
 CLIENT_COUNT: Final = 32
 
 # Much longer than any simulated delay, so a request that takes longer hangs.
-_TIMEOUT_SECONDS: Final = 30.0
 _SOON_SECONDS: Final = (0.1, 0.4)
 _TAKEOVERS_TRIED: Final = 5
 # A server that starts asks for the lock; the owner only reads its row.
@@ -187,7 +187,7 @@ class ReconnectingClient:
         await self.ready()
         assert self._connection is not None
         try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
+            async with asyncio.timeout(HANG_SECONDS):
                 answer = await self._connection.call(operation, body)
         except ConnectionLost:
             await self.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.clients.wire import Connection
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.histories.history import Item
 from tests.support.kafka.kafka_broker import KafkaBroker
 from tests.support.kafka.kafka_consumer import (
@@ -31,7 +32,6 @@ from tests.support.writers.expiring_writers import EXPIRES, ExpiringWriters, tab
 from tests.support.writers.whole_database import scan
 
 TIMEOUT_SECONDS = 300
-VISIBLE_SECONDS = 30
 POLL_SECONDS = 0.1
 
 
@@ -137,7 +137,7 @@ async def read_until_equal(
 
     Kafka acknowledges a commit before readers see its records, so this polls.
     """
-    deadline = time.monotonic() + VISIBLE_SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     while True:
         read = await read_topic(broker, f"dynactor.{table}", isolation)
         records = [_in_one_form(record) for record in read]

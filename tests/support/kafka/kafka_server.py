@@ -12,13 +12,13 @@ from threading import Thread
 from typing import Any
 
 from tests.support.clients.clients import WireClient
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.kafka_broker import BrokerAddress
 from tests.support.kafka.kafka_consumer import Isolation, Replica, by_key, read_topic
 from tests.support.servers.server import Server
 
 _METRICS = re.compile(r"Metrics on http://([^:/]+):([0-9]+)(\S+)")
 _TIMEOUT_SECONDS = 120
-_VISIBLE_SECONDS = 10
 _ITEMS = 40
 
 
@@ -101,7 +101,7 @@ async def replica_of(
     """
     with closing(WireClient(server.endpoint)) as call:
         items = by_key(scanned(call, table), "pk")
-    deadline = time.monotonic() + _VISIBLE_SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     while True:
         replica = Replica.of(await read_topic(broker, topic, isolation))
         if replica.items == items:

@@ -6,16 +6,15 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.tables.tables import Call, unique_name
 
 Item = dict[str, dict[str, Any]]
 
-DEADLINE_SECONDS = 30.0
-
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Poll until the condition is true."""
-    deadline = monotonic() + DEADLINE_SECONDS
+    deadline = monotonic() + HANG_SECONDS
     while not condition():
         assert monotonic() < deadline, "it did not become true"
 

@@ -23,6 +23,7 @@ from dynactor.storage.store import Store
 from tests.support.clients.wire import Connection, ConnectionLost
 from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.expiry import listed, rebuilt, rows_of, until_listed, until_status
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.admin import ClockNotMoved, ServerClock, server_with_clock
 from tests.support.servers.server import Server
 from tests.support.stores.store import kept_store
@@ -45,7 +46,6 @@ OPTIONS = (
     *("--keep-streams-seconds", "0.5"),
 )
 _SETTINGS = TimeToLiveSettings(delay_seconds=0.0, deletes_per_second=100_000.0)
-_SETTLE_SECONDS = 30.0
 
 
 class ExpiringDatabase:
@@ -233,7 +233,7 @@ class ExpiringDatabase:
         async with (
             kept_store(self._directory) as store,
             running_database(store, SetClock(START), time_to_live=_SETTINGS) as database,
-            asyncio.timeout(_SETTLE_SECONDS),
+            asyncio.timeout(HANG_SECONDS),
         ):
             table = database.table(TABLE)
             self.partitions = len(table.record.partitions)

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from tests.support.clients.wire import Connection, ConnectionLost
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.histories.history import Done, Item, Put
 from tests.support.servers.server import Server
 from tests.support.writers.crashes import address, connected
@@ -25,7 +26,6 @@ _PAYLOAD_BYTES = 8_000
 _READERS = 8
 _SEGMENTS = 4
 _PAGE_ITEMS = 11
-_SPLIT_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 _SPLIT = re.compile(r"partition_split\W.*?reason\W+(asked for|[a-z]+)")
 
@@ -58,7 +58,7 @@ class SplittingDatabase(IndexedDatabase):
                 await make_indexed_tables(connection)
                 for collection in range(_COLLECTIONS):
                     await self._put_unchanged(connection, collection)
-                deadline = monotonic() + _SPLIT_SECONDS
+                deadline = monotonic() + HANG_SECONDS
                 while "size" not in _SPLIT.findall(server.log):
                     assert monotonic() < deadline, server.log
                     await asyncio.sleep(_POLL_SECONDS)

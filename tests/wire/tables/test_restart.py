@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clients.clients import WireClient
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.server import Server, running_server
 from tests.support.tables.tables import definition, local_index
 
@@ -95,7 +96,7 @@ def test_a_server_in_memory_keeps_no_data_over_a_restart(tmp_path: Path):
 def test_sigint_stops_the_server_normally(tmp_path: Path):
     with running_server(data_dir=tmp_path) as server:
         server.process.send_signal(signal.SIGINT)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(HANG_SECONDS) == 0
         assert "Traceback" not in server.log
 
 

@@ -16,13 +16,13 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.environment.left_out import leave_out
 from tests.support.environment.unused_ports import unused_ports
 
 _PROGRAM: Final = os.environ.get("DYNACTOR_TEST_VERSITYGW") or shutil.which("versitygw")
 _ACCESS: Final = "tester"
 _SECRET: Final = "a-secret-of-tests"
-_START_SECONDS: Final = 30
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -95,7 +95,7 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
 
 
 def _wait_until_open(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = monotonic() + _START_SECONDS
+    deadline = monotonic() + HANG_SECONDS
     while True:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

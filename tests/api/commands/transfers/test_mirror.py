@@ -30,6 +30,7 @@ from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from tests.support.clients.database_endpoint import DatabaseEndpoint, no_pause
 from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.splitting import halve
+from tests.support.environment.hanging import HANG_SECONDS
 
 ITEMS = 60
 DAY_SECONDS = 86_400.0
@@ -206,7 +207,7 @@ async def test_a_scan_that_takes_longer_than_the_stream_keeps_records_ends_the_m
                 pair.source.before = delete_records
 
         pair.source.before = delete_records
-        with fail_after(30), pytest.raises(TransferFailed, match="use more --segments"):
+        with fail_after(HANG_SECONDS), pytest.raises(TransferFailed, match="use more --segments"):
             await pair.run(segments=1).mirror()
         assert pair.source.calls.count("Scan") == 2
         pair.source.before = None
