@@ -69,7 +69,8 @@ EXPRESSION_VALUES_BYTES: Final = 2 * MIB  # <= of all names and values together
 DOCUMENT_PATH_DEPTH: Final = 32  # <=
 
 # PartiQL ("PartiQL operators for DynamoDB").
-PARTIQL_IN_PARTITION_KEYS: Final = 50  # <= partition keys after IN
+PARTIQL_READS: Final = 50  # <= reads of one SELECT, as for the partition keys after IN
+PARTIQL_READS_PAGE_ITEMS: Final = 10  # <= items in a page of several reads
 BATCH_STATEMENTS: Final = 25  # <=
 
 # Tables and indexes.

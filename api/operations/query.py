@@ -194,7 +194,8 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
         _check_start(definition, index, key_condition, start_key)
     if condition is not None:
         _check_filter(request, schema, condition)
-    rules = page_rules(request, definition, index, condition, projector, is_query=True)
+    filter_names = frozenset[str]() if condition is None else condition.attributes
+    rules = page_rules(request, definition, index, condition, projector, filter_names=filter_names)
     check_scalar_keys(definition, placeholders.nested)
     read = ReadRange(
         wanted,

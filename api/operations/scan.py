@@ -76,7 +76,7 @@ async def handle(call: Call[ScanInput]) -> bytes:
                 "ExclusiveStartKey with correct Segment. TotalSegments: "
                 f"{request.TotalSegments} Segment: {request.Segment}"
             )
-    rules = page_rules(request, definition, index, condition, projector, is_query=False)
+    rules = page_rules(request, definition, index, condition, projector)
     check_scalar_keys(definition, placeholders.nested)
     read = ReadRange(
         wanted,

@@ -137,14 +137,14 @@ def page_rules(
     condition: Condition | None,
     projector: Projector | None,
     *,
-    is_query: bool,
+    filter_names: frozenset[str] = frozenset(),
 ) -> PageRules:
     """The rules for the contents of a page.
 
     Attributes that a local index does not hold are fetched from the table if requested by name or
-    by ALL_ATTRIBUTES (S13, S43). A global index can't fetch them (S82). A Query's filter names only
-    attributes that the index holds. A Scan's filter may name any attribute; attributes that the
-    index does not hold count as missing (seen on AWS in 2026).
+    by ALL_ATTRIBUTES (S13, S43). A global index can't fetch them (S82). An index must hold
+    ``filter_names``: the names in a Query's filter. A Scan's filter may name any attribute;
+    attributes that the index does not hold count as missing (seen on AWS in 2026).
 
     Raises:
         ValidationException: the request needs attributes that the index does not hold.
@@ -157,10 +157,10 @@ def page_rules(
         )
         is_global = table.global_index(index.name) is not None
         sees_index_alone = is_global or not fetch
-        if is_query and condition and sees_index_alone and not condition.attributes <= held:
+        if sees_index_alone and not filter_names <= held:
             raise ValidationException(
                 f"{_INVALID}Secondary index {index.name} does not project one or more filter "
-                f"attributes: {_listed(condition.attributes - held)}"
+                f"attributes: {_listed(filter_names - held)}"
             )
         if is_global and request.Select == "ALL_ATTRIBUTES":
             raise ValidationException(

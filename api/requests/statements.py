@@ -15,7 +15,6 @@ from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.api.requests.foreign_arns import named_table
 from dynactor.api.requests.page_requests import (
-    has_one_item,
     index_of,
     page_rules,
     query_start,
@@ -33,8 +32,7 @@ from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys import key as keys
 from dynactor.model.keys import key_range
-from dynactor.model.keys.key_range import KeyRange
-from dynactor.model.limits import PAGE_BYTES, READ_UNIT_BYTES
+from dynactor.model.limits import PAGE_BYTES, PARTIQL_READS_PAGE_ITEMS, READ_UNIT_BYTES
 from dynactor.model.partiql import next_token, read_plan, write_plan
 from dynactor.model.partiql.binding import check_parameters, prepare
 from dynactor.model.partiql.next_token import Position
@@ -205,9 +203,12 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
     if not reading.one_item:
         # The read of one item may use any projection, as in GetItem.
         check_scalar_keys(definition, select.nested)
-    request = _PageRequest(select.index, reading.limit)
+    limit = reading.limit
+    if len(plan.ranges) > 1:
+        limit = min(limit or PARTIQL_READS_PAGE_ITEMS, PARTIQL_READS_PAGE_ITEMS)
+    request = _PageRequest(select.index, limit)
     rules = page_rules(
-        request, definition, index, plan.filter, select.projector, is_query=plan.is_keyed
+        request, definition, index, plan.filter, select.projector, filter_names=plan.filter_names
     )
     whole = ReadRange(
         plan.ranges[0],
@@ -220,7 +221,7 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
     )
 
     async def run() -> Outcome:
-        return await _read(table, whole, plan.ranges, reading.start.range_index)
+        return await _read(table, whole, plan, reading.start.range_index)
 
     return Task(definition, plan.ranges[0].start if reading.one_item else None, run)
 
@@ -249,12 +250,13 @@ def _after(
     return after
 
 
-async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], first: int) -> Outcome:
+async def _read(table: Table, whole: ReadRange, plan: ReadPlan, first: int) -> Outcome:
     """Read one page of several ranges; the limits of a page apply to all ranges together."""
     found: list[bytes] = []
     receipt = Receipt()
     rows_left = whole.rules.limit
-    is_short = not whole.by_partition and has_one_item(table.definition, whole.index)
+    ranges = plan.ranges
+    is_short = whole.index is None and plan.has_single_items
     after = whole.after
     for at in range(first, len(ranges)):
         rules = structs.replace(whole.rules, limit=rows_left)

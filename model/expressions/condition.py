@@ -11,7 +11,7 @@ from base64 import b64decode
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import syntax
@@ -282,6 +282,19 @@ class Condition(Struct, frozen=True):
     def evaluate(self, item: Item) -> bool:
         """Whether the condition is true for this item; a missing item counts as empty."""
         return self.root.evaluate(item)
+
+
+def attributes_of(part: object) -> frozenset[str]:
+    """The attributes that a node, an operand or a tuple of them reads."""
+    match part:
+        case Attribute(name) | Member((str(name), *_)):
+            return frozenset({name})
+        case Struct():
+            return attributes_of(structs.astuple(part))
+        case tuple():
+            return frozenset().union(*map(attributes_of, part))
+        case _:
+            return frozenset()
 
 
 def compare(left: AttributeValue | None, right: AttributeValue | None) -> int | None:

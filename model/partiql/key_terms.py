@@ -20,6 +20,15 @@ def equality(node: Node) -> SortCondition | None:
     return term if term is not None and term.operator == "=" else None
 
 
+def one_value(node: Node) -> SortCondition | None:
+    """An equality, or an IN with one value, which SELECT accepts as an equality."""
+    match node:
+        case condition.In(Attribute(name), (Constant(value),)):
+            return SortCondition(name, "=", (value,))
+        case _:
+            return equality(node)
+
+
 def term_of(node: Node) -> SortCondition | None:
     """A comparison of an attribute with values, as a key condition; None for any other one."""
     match node:

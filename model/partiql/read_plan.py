@@ -1,15 +1,18 @@
 """Plans how a SELECT reads its table.
 
-A WHERE that fixes the partition key becomes a Query for each value of the key. Any other WHERE
-becomes a Scan. The conditions that key ranges don't express remain as a filter.
+A WHERE that fixes the partition key becomes one or more reads. IN and OR on key attributes give a
+read for each value or branch. Any other WHERE becomes a Scan. The conditions that key ranges don't
+express remain as a filter.
 
 Sources: Developer Guide, "PartiQL select statements for DynamoDB" (the WHERE clauses that avoid a
-scan, at most 50 partition keys in IN); messages: DynamoDB Local 3.3.
+scan); reads and their limits: measured on AWS, 2026; messages: AWS and DynamoDB Local 3.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise, product
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -18,10 +21,10 @@ from dynactor.model.expressions import condition
 from dynactor.model.expressions.condition import Attribute, Condition, Constant, Node
 from dynactor.model.expressions.key_condition import SortCondition, conjuncts, key_condition
 from dynactor.model.keys import key_range
-from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.keys.key import KeySchema
 from dynactor.model.keys.key_range import KeyRange
-from dynactor.model.limits import PARTIQL_IN_PARTITION_KEYS
-from dynactor.model.partiql.key_terms import check_type, equality, term_of
+from dynactor.model.limits import PARTIQL_READS
+from dynactor.model.partiql.key_terms import check_type, equality, one_value, term_of
 from dynactor.model.partiql.statement import Select
 from dynactor.model.values import attribute_value
 from dynactor.model.values.attribute_value import AttributeValue
@@ -30,15 +33,28 @@ from dynactor.model.values.attribute_value import AttributeValue
 class ReadPlan(Struct, frozen=True):
     """The ranges to read in order, each as a Query, or a Scan of everything.
 
-    ``is_keyed``: conditions outside any OR fix the partition key, by equality or IN. Conditions
-    within an OR also give ranges, but do not set ``is_keyed``.
+    ``has_single_items``: no range has more than one item of a table. ``filter_names`` are the
+    attributes that an index must hold for the filter. A Scan, and an OR that was split into reads,
+    may name others, which count as missing.
     """
 
     ranges: tuple[KeyRange, ...]
     filter: Condition | None
     is_scan: bool = False
     reverse: bool = False
-    is_keyed: bool = False
+    has_single_items: bool = False
+    filter_names: frozenset[str] = frozenset()
+
+
+class _Read(NamedTuple):
+    """A read of one partition, narrowed by conditions on the sort key; None: any partition."""
+
+    partition: AttributeValue | None = None
+    terms: tuple[SortCondition, ...] = ()
+
+
+# The read for a condition without key attributes.
+_ANY: Final = _Read()
 
 
 def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
@@ -49,31 +65,35 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
 
     Raises:
         ValidationException: a key attribute is compared with a value of another type or an invalid
-            key value, or ORDER BY is not possible.
+            key value, the reads are too many or overlap, or ORDER BY is not possible.
     """
     nodes = [] if select.where is None else conjuncts(select.where.root)
     _check_filter_types([node for node in nodes if isinstance(node, condition.Or)], schema)
     partitions = _partitions(nodes, schema)
-    _check_may_be_ordered(select, is_scan=partitions is None)
+    _check_may_be_ordered(select, partitions, schema)
     if partitions is None:
         _check_filter_types(nodes, schema)
         return ReadPlan((key_range.WHOLE,), select.where, is_scan=True)
-    terms = _sort_terms(nodes, schema)
+    reads = _reads_of_all(nodes, schema)
+    used = [node for node in nodes if _is_key_condition(node, schema)]
+    _check_sort_types(used, schema)
     _check_order(select, schema)
-    descending = {order.name: order.is_descending for order in select.order}
-    partitions.sort(
-        key=attribute_value.order_key, reverse=_is_descending(schema.partition, descending)
-    )
-    used = [node for node, _ in terms]
-    left = [
-        node for node in nodes if node not in used and not _is_implied_by(partitions, node, schema)
-    ]
+    left = [node for node in nodes if node not in used]
     _check_filter_types(left, schema)
+    if not reads:
+        # The conditions contradict each other. The values of the first one are read, and the filter
+        # rejects all items.
+        reads = [_Read(value) for value in partitions]
+        left = nodes
+    reverse = _is_reversed(select, schema)
     return ReadPlan(
-        tuple(_range(value, [term for _, term in terms], schema) for value in partitions),
+        _ranges(reads, select, schema, reverse=reverse),
         _joined(left, select.where),
-        reverse=_is_descending(schema.sort, descending),
-        is_keyed=_is_keyed(nodes, schema),
+        reverse=reverse,
+        has_single_items=all(_is_of_one_item(read, schema) for read in reads),
+        filter_names=condition.attributes_of(
+            tuple(node for node in left if _reads(node, schema) == [_ANY])
+        ),
     )
 
 
@@ -93,7 +113,7 @@ def is_of_one_item(select: Select, schema: KeySchema) -> bool:
         return False
     given: dict[str, AttributeValue] = {}
     for node in conjuncts(select.where.root):
-        named = equality(node)
+        named = one_value(node)
         # The same condition may be repeated.
         if named is None or given.setdefault(named.name, named.values[0]) != named.values[0]:
             return False
@@ -104,29 +124,107 @@ def _partitions(nodes: Sequence[Node], schema: KeySchema) -> list[AttributeValue
     """The partition keys that a WHERE allows; None if it does not restrict them."""
     (attribute,) = schema.partition
     values = _values(condition.And(tuple(nodes)), attribute.name)
-    if values is None:
-        return None
-    for value in values:
+    for value in values or ():
         check_type(attribute, value)
-    for node in nodes:
-        if (
-            isinstance(node, condition.In)
-            and node.operand == Attribute(attribute.name)
-            and len(node.choices) > PARTIQL_IN_PARTITION_KEYS
-        ):
-            raise ValidationException(
-                "The IN operator is provided with too many operands; "
-                f"number of operands: {len(node.choices)}"
-            )
     return values
 
 
-def _is_keyed(nodes: Sequence[Node], schema: KeySchema) -> bool:
-    """Whether conditions outside any OR fix the partition key."""
+def _reads(node: Node, schema: KeySchema) -> list[_Read]:
+    """The reads that find all items for which a condition can hold; none if it can't hold.
+
+    Raises:
+        ValidationException: there are too many.
+    """
+    match node:
+        case condition.And(conditions):
+            return _reads_of_all(conditions, schema)
+        case condition.Or(conditions):
+            branches = [_reads(one, schema) for one in conditions]
+            if all(reads == [_ANY] for reads in branches):
+                return [_ANY]
+            return _bounded(read for reads in branches for read in reads)
+        case condition.In(Attribute(name), choices):
+            values = [choice.value for choice in choices if isinstance(choice, Constant)]
+            if len(values) < len(choices):
+                return [_ANY]
+            terms = [SortCondition(name, "=", (value,)) for value in values]
+        case _:
+            term = term_of(node)
+            terms = [] if term is None else [term]
+    partition_name = schema.partition[0].name
+    sort_names = [attribute.name for attribute in schema.sort]
+    if terms and terms[0].name == partition_name and terms[0].operator == "=":
+        return _bounded(_Read(term.values[0]) for term in terms)
+    if terms and terms[0].name in sort_names:
+        return _bounded(_Read(None, (term,)) for term in terms)
+    return [_ANY]
+
+
+def _reads_of_all(nodes: Iterable[Node], schema: KeySchema) -> list[_Read]:
+    """The reads for conditions joined by AND."""
+    found = [_ANY]
+    for node in nodes:
+        pairs = product(found, _reads(node, schema))
+        found = _bounded(
+            _Read(one.partition or other.partition, one.terms + other.terms)
+            for one, other in pairs
+            if None in (one.partition, other.partition) or one.partition == other.partition
+        )
+    return found
+
+
+def _bounded(reads: Iterable[_Read]) -> list[_Read]:
+    found = list(reads)
+    if len(found) > PARTIQL_READS:
+        raise ValidationException("Too many decomposed read operations for a given query.")
+    return found
+
+
+def _is_key_condition(node: Node, schema: KeySchema) -> bool:
+    """Whether all items of the reads for a condition meet it, so the filter can omit it."""
+    return not isinstance(node, condition.Or) and _reads(node, schema) != [_ANY]
+
+
+def _is_of_one_item(read: _Read, schema: KeySchema) -> bool:
+    return not schema.sort or any(term.operator == "=" for term in read.terms)
+
+
+def _check_sort_types(nodes: Iterable[Node], schema: KeySchema) -> None:
+    for attribute in schema.sort:
+        for node in nodes:
+            for read in _reads(node, schema):
+                for term in read.terms:
+                    for value in term.values:
+                        check_type(attribute, value)
+
+
+def _ranges(
+    reads: list[_Read], select: Select, schema: KeySchema, *, reverse: bool
+) -> tuple[KeyRange, ...]:
+    """The ranges of reads, in the order of ORDER BY.
+
+    Raises:
+        ValidationException: two of them overlap.
+    """
+    found = [(_partition_order(read), _range(read, schema)) for read in reads]
+    occupied = sorted(one for _, one in found if one.start != one.end)
+    if any(one.end is None or one.end > other.start for one, other in pairwise(occupied)):
+        raise ValidationException(
+            "Overlapping conditions with range keys are not supported in where clause"
+        )
+    found.sort(key=lambda one: one[1].start, reverse=reverse)
     name = schema.partition[0].name
-    return any(
-        _values(node, name) is not None for node in nodes if not isinstance(node, condition.Or)
+    found.sort(
+        key=lambda one: one[0],
+        reverse=any(order.is_descending for order in select.order if order.name == name),
     )
+    return tuple(one for _, one in found)
+
+
+def _partition_order(read: _Read) -> bytes:
+    """Bytes that order reads by their partition keys."""
+    assert read.partition is not None
+    return attribute_value.order_key(read.partition)
 
 
 def _check_filter_types(nodes: Sequence[Node], schema: KeySchema) -> None:
@@ -196,34 +294,14 @@ def _values(node: Node, name: str) -> list[AttributeValue] | None:
     return list(named.values) if named and named.name == name else None
 
 
-def _is_implied_by(partitions: list[AttributeValue], node: Node, schema: KeySchema) -> bool:
-    """Whether a condition holds in all these partitions, so the filter can omit it."""
-    if not isinstance(node, condition.Equal | condition.In):
-        return False
-    values = _values(node, schema.partition[0].name)
-    return values is not None and all(partition in values for partition in partitions)
-
-
-def _sort_terms(nodes: Sequence[Node], schema: KeySchema) -> list[tuple[Node, SortCondition]]:
-    """The conditions on the sort key, which narrow the range in each partition."""
-    found = []
-    for attribute in schema.sort:
-        for node in nodes:
-            term = term_of(node)
-            if term is not None and term.name == attribute.name:
-                for value in term.values:
-                    check_type(attribute, value)
-                found.append((node, term))
-    return found
-
-
-def _range(partition: AttributeValue, terms: list[SortCondition], schema: KeySchema) -> KeyRange:
+def _range(read: _Read, schema: KeySchema) -> KeyRange:
     """The range in one partition where all terms hold."""
+    assert read.partition is not None
     name = schema.partition[0].name
-    of_partition = {name: SortCondition(name, "=", (partition,))}
+    of_partition = {name: SortCondition(name, "=", (read.partition,))}
     start, end = key_range.of_key_condition(key_condition(of_partition, schema))
     assert end is not None
-    for term in terms:
+    for term in read.terms:
         by_name = of_partition | {term.name: term}
         one = key_range.of_key_condition(key_condition(by_name, schema))
         assert one.end is not None
@@ -241,17 +319,25 @@ def _joined(nodes: list[Node], where: Condition | None) -> Condition | None:
     return Condition(root, where.attributes)
 
 
-def _check_may_be_ordered(select: Select, *, is_scan: bool) -> None:
+def _check_may_be_ordered(
+    select: Select, partitions: list[AttributeValue] | None, schema: KeySchema
+) -> None:
     if not select.order:
         return
     if select.where is None:
         raise ValidationException(
             "Must have WHERE clause in the statement when using ORDER BY clause."
         )
-    if is_scan:
+    if partitions is None:
         raise ValidationException(
             "Must have at least one non-optional hash key condition in WHERE clause when using "
             "ORDER BY clause."
+        )
+    names = [order.name for order in select.order]
+    if len(partitions) > 1 and schema.partition[0].name not in names:
+        raise ValidationException(
+            "Must have hash key in ORDER BY clause when more than one hash key condition "
+            "specified in WHERE clause."
         )
 
 
@@ -267,6 +353,8 @@ def _check_order(select: Select, schema: KeySchema) -> None:
             )
 
 
-def _is_descending(attributes: Sequence[KeyAttribute], descending: dict[str, bool]) -> bool:
-    """Whether ORDER BY is descending for the first of these attributes that it contains."""
-    return next((descending[one.name] for one in attributes if one.name in descending), False)
+def _is_reversed(select: Select, schema: KeySchema) -> bool:
+    """Whether sort keys descend: also with an ORDER BY of the partition key alone, as on AWS."""
+    sort_names = [attribute.name for attribute in schema.sort]
+    of_sort = [order.is_descending for order in select.order if order.name in sort_names]
+    return of_sort[-1] if of_sort else bool(select.order)

@@ -61,7 +61,10 @@ ROWS = {
     ),
     "Expression attribute names and values": (limits.EXPRESSION_VALUES_BYTES // MIB,),
     "PartiQL batch": (limits.BATCH_STATEMENTS,),
-    "PartiQL IN on a partition key": (limits.PARTIQL_IN_PARTITION_KEYS,),
+    "PartiQL SELECT with IN or OR on its key": (
+        limits.PARTIQL_READS,
+        limits.PARTIQL_READS_PAGE_ITEMS,
+    ),
     "Table name": limits.TABLE_NAME_CHARACTERS,
     "Local secondary indexes of a table": (limits.LOCAL_INDEXES,),
     "Global secondary indexes of a table": (

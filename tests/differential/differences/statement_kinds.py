@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from dynactor.model.limits import PARTIQL_READS_PAGE_ITEMS
 from tests.differential.differences.compare import Difference
 from tests.differential.differences.matchers import (
     CAPACITY,
@@ -173,6 +174,22 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
             "ORDER BY of a SELECT that is a scan",
             "DynamoDB orders within partitions that a WHERE names.",
             refused_here(r"Must have at least one non-optional hash key condition", ONE),
+        ),
+        Kind(
+            "a SELECT of several reads",
+            "Measured on the service in 2026.",
+            refused_here(
+                r"Overlapping conditions|Too many decomposed|Must have hash key in ORDER BY", ONE
+            ),
+        ),
+        Kind(
+            "the pages of a SELECT of several reads",
+            "At most 10 items, as AWS's documentation says.",
+            lambda difference: (
+                _both_select(difference)
+                and len(_items(difference.ours)) == PARTIQL_READS_PAGE_ITEMS
+                and "NextToken" in difference.ours["result"]
+            ),
         ),
         Kind(
             "an equality as the value of an update",

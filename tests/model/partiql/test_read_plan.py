@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -58,10 +59,12 @@ ITEMS = [item("a", 1), item("a", 2), item("a", 3), item("b", 2), item("c", 2)]
         ("p = 'a' AND s = 1 AND s = 2", [], False),
         ("p = 'a' AND s > 2 AND s < 2", [], False),
         ("p = 'a' AND s <> 2", [0, 1, 2], True),
-        ("p = 'a' AND s IN [1, 3]", [0, 1, 2], True),
-        ("p IN ['c', 'a', 'c'] AND s = 2", [1, 4], False),
+        ("p = 'a' AND s IN [3, 1]", [0, 2], False),
+        ("p IN ['c', 'a'] AND s = 2", [1, 4], False),
         ("p = 'c' OR p = 'b'", [3, 4], True),
-        ("p = 'c' AND s = 1 OR p = 'b' AND v = 1", [3, 4], True),
+        ("p = 'c' AND s = 1 OR p = 'b' AND v = 1", [3], True),
+        ("p = 'a' AND (s = 3 OR s < 2)", [0, 2], True),
+        ("p IN ['a', 'b'] AND s IN [2, 3]", [1, 2, 3], False),
         ("p IN ['a', 'b'] AND p IN ['b', 'c']", [3], False),
         ("p = 'a' AND p = 'b'", [0, 1, 2], True),
         ("p IN ['a', 'b'] AND (p = 'b' OR p = 'c')", [3], True),
@@ -90,9 +93,10 @@ def test_anything_else_is_a_scan(where: str) -> None:
     ("rest", "reverse", "read"),
     [
         ("", False, [0, 1, 2, 3]),
-        ("ORDER BY s", False, [0, 1, 2, 3]),
-        ("ORDER BY s DESC", True, [0, 1, 2, 3]),
-        ("ORDER BY p DESC", False, [3, 0, 1, 2]),
+        ("ORDER BY p", True, [0, 1, 2, 3]),
+        ("ORDER BY p DESC", True, [3, 0, 1, 2]),
+        ("ORDER BY p, s DESC", True, [0, 1, 2, 3]),
+        ("ORDER BY p, s", False, [0, 1, 2, 3]),
         ("ORDER BY p DESC, s DESC", True, [3, 0, 1, 2]),
         ("ORDER BY s ASC, p DESC", False, [3, 0, 1, 2]),
     ],
@@ -163,7 +167,13 @@ EVERYTHING = [
 @given(wheres)
 def test_a_plan_finds_the_items_that_meet_the_condition(where: str) -> None:
     select = select_of(f"WHERE {where}")
-    plan = read_plan(select, SCHEMA)
+    plan = None
+    with suppress(ValidationException):
+        plan = read_plan(select, SCHEMA)
+    if plan is None:
+        # Only IN and OR split a SELECT into several reads, which may overlap.
+        assert " IN " in where or " OR " in where
+        return
     assert select.where is not None
     for one in EVERYTHING:
         position = keys.encode(SCHEMA, one)

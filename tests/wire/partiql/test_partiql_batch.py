@@ -95,7 +95,7 @@ def test_columns_of_reads_are_named_as_elsewhere(wire: WireClient, simple: str, 
         "$composite WHERE pk = 'a'",
         "$composite WHERE sk = 'a'",
         "$composite WHERE pk = 'a' AND sk > 'a'",
-        "$composite WHERE pk = 'a' AND sk IN ['a']",
+        "$composite WHERE pk = 'a' AND sk IN ['a', 'b']",
         "$composite WHERE pk = 'a' AND sk = 'a' OR pk = 'b' AND sk = 'a'",
         "$composite WHERE pk = 'a' AND sk = 'a' AND v = 1",
         "$indexed.\"by-all\" WHERE pk = 'a' AND sk = 'a'",
@@ -233,6 +233,14 @@ def test_a_statement_may_name_its_key_twice(wire: WireClient, simple: str, pk: s
     text = f'SELECT * FROM "{simple}" WHERE pk = ? AND pk = ?'
     assert item_of(*batch(wire, statement(text, pk, pk))) == {"pk": pk}
     assert error_of(*batch(wire, statement(text, pk, "b")))[0] == "ValidationError"
+
+
+@differs_from_dynamodb_local("other words")
+def test_an_in_with_one_value_is_a_key_of_a_read(wire: WireClient, composite: str, pk: str) -> None:
+    wire("PutItem", {"TableName": composite, "Item": typed({"pk": pk, "sk": "1"})})
+    for key in ("pk IN [?] AND sk = '1'", "pk = ? AND sk IN ['1']", "sk IN ('1') AND pk IN [?]"):
+        (response,) = batch(wire, statement(f'SELECT * FROM "{composite}" WHERE {key}', pk))
+        assert item_of(response) == {"pk": pk, "sk": "1"}
 
 
 def test_a_repeated_item_is_refused(wire: WireClient, simple: str, pk: str) -> None:

@@ -81,23 +81,46 @@ def test_a_statement_of_8192_characters_is_read(wire: WireClient, simple: str) -
     assert wire("ExecuteStatement", {"Statement": text.ljust(8192)})["Items"] == []
 
 
-@differs_from_dynamodb_local("takes more than 50")
-def test_in_accepts_50_partition_keys_and_100_other_values(wire: WireClient, simple: str) -> None:
-    def refused(attribute: str, count: int) -> bool:
-        values = ", ".join(f"'{number}'" for number in range(count))
-        text = f'SELECT * FROM "{simple}" WHERE {attribute} IN [{values}]'
-        answer = wire.send("ExecuteStatement", {"Statement": text})
-        if answer.status == 200:
-            return False
-        assert answer.json["message"] == (
-            f"The IN operator is provided with too many operands; number of operands: {count}"
-        )
-        return True
+def values(count: int) -> str:
+    """A list of this many values."""
+    return "[" + ", ".join(f"'{number}'" for number in range(count)) + "]"
 
-    assert not refused("pk", 50)
-    assert refused("pk", 51)
-    assert not refused("v", 100)
-    assert refused("v", 101)
+
+@differs_from_dynamodb_local("takes more than 50 reads")
+@pytest.mark.parametrize(
+    ("answered", "refused"),
+    [
+        (f"pk IN {values(50)}", f"pk IN {values(51)}"),
+        (f"pk IN {values(50)}", f"pk IN {values(100)}"),
+        (f"pk = 'a' AND sk IN {values(50)}", f"pk = 'a' AND sk IN {values(51)}"),
+        (f"pk IN {values(25)} AND sk IN ['1', '2']", f"pk IN {values(26)} AND sk IN ['1', '2']"),
+        (
+            f"pk IN {values(49)} OR pk = 'a' AND sk = '1'",
+            f"pk IN {values(49)} OR pk = 'a' AND sk IN ['1', '2']",
+        ),
+        (f"pk = 'a' AND v IN {values(100)}", f"pk IN {values(60)} AND v IN {values(100)}"),
+        # No condition fixes the partition key, so these are Scans.
+        (f"sk IN {values(100)} OR pk IN {values(60)}", f"pk IN {values(51)} AND sk > '1'"),
+    ],
+)
+def test_a_select_is_at_most_50_reads(
+    wire: WireClient, composite: str, answered: str, refused: str
+) -> None:
+    text = f'SELECT * FROM "{composite}" WHERE '
+    assert wire.send("ExecuteStatement", {"Statement": text + answered}).status == 200
+    assert wire.refused("ExecuteStatement", {"Statement": text + refused}) == (
+        "ValidationException",
+        "Too many decomposed read operations for a given query.",
+    )
+
+
+@pytest.mark.parametrize("name", ["pk", "sk", "v"])
+def test_in_has_at_most_100_values(wire: WireClient, composite: str, name: str) -> None:
+    text = f"SELECT * FROM \"{composite}\" WHERE pk = 'a' AND {name} IN {values(101)}"
+    assert wire.refused("ExecuteStatement", {"Statement": text}) == (
+        "ValidationException",
+        "The IN operator is provided with too many operands; number of operands: 101",
+    )
 
 
 @differs_from_dynamodb_local("answers with an internal failure")

@@ -70,14 +70,15 @@ def test_a_partition_is_read_page_by_page(
     assert [place for answer in answers for place in places(answer)] == [f"1{k}" for k in KEYS]
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 5, 7, 14, 15, 16])
+@differs_from_dynamodb_local("returns all items at once")
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 7, 9, 10, 11, 16])
 def test_several_partitions_are_read_page_by_page(
     wire: WireClient, composite: str, letters: str, limit: int
 ) -> None:
     answers = list(pages(wire, select(composite, of_all(letters)), Limit=limit))
     everything = [f"{partition}{key}" for partition in "123" for key in KEYS]
     assert [place for answer in answers for place in places(answer)] == everything
-    assert all(len(answer["Items"]) == limit for answer in answers[:-1])
+    assert all(len(answer["Items"]) == min(limit, 10) for answer in answers[:-1])
 
 
 @differs_from_dynamodb_local("answers with an internal failure")
@@ -140,6 +141,47 @@ def test_keys_of_one_item_are_read_without_empty_pages(
     # Each of the four keys costs one read of at most 4 KB, as in four Queries.
     assert sum(answer["ConsumedCapacity"]["CapacityUnits"] for answer in answers) == 4 * 0.5
     assert "LastEvaluatedKey" not in answers[-1]
+
+
+@differs_from_dynamodb_local("returns all items at once")
+def test_several_keys_are_answered_in_pages_of_10_items(
+    wire: WireClient, simple: str, pk: str
+) -> None:
+    names = [f"{pk}{number:02}" for number in range(30)]
+    for name in names:
+        wire("PutItem", {"TableName": simple, "Item": typed({"pk": name})})
+    keys = ", ".join(f"'{name}'" for name in names)
+    answers = list(pages(wire, f'SELECT * FROM "{simple}" WHERE pk IN [{keys}]'))
+    assert [len(answer["Items"]) for answer in answers] == [10, 10, 10]
+    assert [plain(item)["pk"] for answer in answers for item in answer["Items"]] == names
+    # One key is read as by a Query.
+    (whole,) = pages(wire, f"SELECT * FROM \"{simple}\" WHERE begins_with(pk, '{pk}')")
+    assert len(whole["Items"]) == 30
+
+
+@differs_from_dynamodb_local("returns all items at once")
+def test_a_partition_is_answered_in_pages_of_10_items_only_if_it_is_read_in_parts(
+    wire: WireClient, composite: str, pk: str
+) -> None:
+    names = [f"{number:02}" for number in range(12)]
+    for name in names:
+        wire("PutItem", {"TableName": composite, "Item": typed({"pk": pk, "sk": name})})
+    keys = ", ".join(f"'{name}'" for name in names)
+    for where, sizes in (
+        ("", [12]),
+        (" AND sk >= '00'", [12]),
+        (f" AND sk IN [{keys}]", [10, 2]),
+        (" AND (sk < '03' OR sk > '05')", [9]),
+        (" AND (sk < '03' OR sk >= '03')", [10, 2]),
+    ):
+        text = select(composite, f"pk = '{pk}'{where}")
+        answers = list(pages(wire, text, ReturnConsumedCapacity="TOTAL"))
+        assert [len(answer["Items"]) for answer in answers] == sizes
+    text = select(composite, f"pk = '{pk}' AND sk IN ['01', '05', '03']")
+    answers = list(pages(wire, text, Limit=1, ReturnConsumedCapacity="TOTAL"))
+    assert [places(answer) for answer in answers] == [[f"{pk}0{n}"[-3:]] for n in (1, 3, 5)]
+    # Each key costs one read, whatever the limit.
+    assert [answer["ConsumedCapacity"]["CapacityUnits"] for answer in answers] == [0.5] * 3
 
 
 @differs_from_dynamodb_local("shows no last key")
