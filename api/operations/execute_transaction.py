@@ -11,7 +11,6 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.transactions.coordinator import TableKey
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.foreign_arns import named_table
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.transaction_requests import (
     Cancelling,
@@ -28,6 +27,7 @@ from dynactor.model.errors import (
     TransactionCanceledException,
     ValidationException,
 )
+from dynactor.model.keys.key_rules import NO_MATCH, check_item_key, check_key
 from dynactor.model.partiql import read_plan, write_plan
 from dynactor.model.partiql.binding import check_parameters, prepare
 from dynactor.model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
@@ -53,6 +53,9 @@ async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
     request = call.request
     token = request.ClientRequestToken
     content = None if token is None else digest(request.TransactStatements)
+    for one in request.TransactStatements:
+        # Errors of parameters come first, and don't name their statement.
+        check_parameters(one.Parameters or ())
     statements = [_bound(ordinal, one) for ordinal, one in enumerate(request.TransactStatements)]
     selects = [statement for statement in statements if isinstance(statement, Select)]
     if not selects:
@@ -66,13 +69,8 @@ async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
 
 
 def _bound(ordinal: int, request: structures.ParameterizedStatementShape) -> Statement:
-    parameters = request.Parameters or []
     with _faults_of(ordinal):
-        prepared = prepare(request.Statement)
-    # Errors of parameters don't name their statement.
-    check_parameters(parameters)
-    with _faults_of(ordinal):
-        return prepared.bound(parameters)
+        return prepare(request.Statement).bound(request.Parameters or ())
 
 
 @contextmanager
@@ -114,28 +112,33 @@ async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[Select]) 
 
 
 def _checked(database: Database, selects: Sequence[Select]) -> list[TableKey]:
-    tables = [database.table(named_table(database, select.table)) for select in selects]
-    for ordinal, (select, table) in enumerate(zip(selects, tables, strict=True)):
+    for ordinal, select in enumerate(selects):
         if select.index is not None:
             _refuse(ordinal, "Reads on indices are not supported within transactions.")
-        if not read_plan.is_of_one_item(select, table.definition.key_schema):
+    cancelling = Cancelling(len(selects), are_statements=True)
+    tables = cancelling.tables(database, [select.table for select in selects])
+    wanted = []
+    for ordinal, (select, table) in enumerate(zip(selects, tables, strict=True)):
+        if table is None:
+            continue
+        schema = table.definition.key_schema
+        key = read_plan.key_of_one_item(select, schema)
+        if key is None:
             _refuse(
                 ordinal,
                 "Select statements within ExecuteTransaction must specify the primary key in "
                 "the where clause.",
             )
-    cancelling = Cancelling(len(selects))
-    wanted = []
-    for ordinal, (select, table) in enumerate(zip(selects, tables, strict=True)):
         try:
-            plan = read_plan.read_plan(select, table.definition.key_schema)
+            check_key(schema, key)
+            plan = read_plan.read_plan(select, schema)
         except ValidationException as fault:
             cancelling.note(ordinal, fault)
         else:
             wanted.append(TableKey(table, plan.ranges[0].start))
-    check_distinct(wanted)
     if cancelling.error is not None:
         raise cancelling.error
+    check_distinct(wanted)
     return wanted
 
 
@@ -152,7 +155,7 @@ async def _write(
             zip(statements, request.TransactStatements, strict=True)
         )
     ]
-    checked = checked_actions(call.database, parsed)
+    checked = checked_actions(call.database, parsed, are_statements=True)
     try:
         written = await execute(call, checked, request.ClientRequestToken, content)
     except TransactionCanceledException as error:
@@ -208,11 +211,16 @@ def _parsed(
 
 
 def _write_on(
-    statement: Statement,
+    statement: Insert | Update | Delete | Exists,
     return_item: bool,
     definition: TableDefinition,
     _is_key_checked: bool,
 ) -> ActionWrite:
+    schema = definition.key_schema
+    if isinstance(statement, Insert):
+        check_item_key(schema, statement.item)
+    elif not write_plan.has_key(statement, schema):
+        raise ValidationException(NO_MATCH)
     match statement:
         case Insert():
             return write_plan.put_of(statement, definition)
@@ -222,8 +230,6 @@ def _write_on(
             return write_plan.delete_of(statement, definition, return_item_on_failure=return_item)
         case Exists():
             return write_plan.check_of(statement, definition, return_item_on_failure=return_item)
-        case Select():
-            raise AssertionError(statement)
 
 
 OPERATION = Operation("ExecuteTransaction", ExecuteTransactionInput, handle)

@@ -102,17 +102,18 @@ def bound(database: Database, text: str, parameters: Sequence[AttributeValue]) -
         ValidationException: the statement or a parameter is invalid.
         SerializationException: the errors of ``attribute_value.check``.
     """
+    check_parameters(parameters)
     prepared = prepare(text)
     if prepared.index is not None:
         _check_one_attribute_keys(database, *prepared.index)
-    check_parameters(parameters)
     return prepared.bound(parameters)
 
 
 def _check_one_attribute_keys(database: Database, table: str, index: str) -> None:
     """Refuse to read an index with several partition or sort key attributes.
 
-    This error comes before all other errors of a well-formed SELECT (seen on AWS in 2026).
+    This error comes before all other errors of a well-formed SELECT except those of its parameters
+    (seen on AWS in 2026).
     """
     usable = database.usable_table(named_table(database, table))
     found = usable.definition.global_index(index) if usable is not None else None
@@ -194,7 +195,7 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
     definition = table.definition
     index = index_of(definition, select.index, consistent=reading.consistent, is_statement=True)
     schema = index.key_schema if index else definition.key_schema
-    if reading.one_item and not read_plan.is_of_one_item(select, schema):
+    if reading.one_item and read_plan.key_of_one_item(select, schema) is None:
         raise ValidationException(
             "Select statements within BatchExecuteStatement must specify the primary key in the "
             "where clause."

@@ -54,9 +54,8 @@ def bind(text: str, parameters: Sequence[AttributeValue]) -> Statement:
         ValidationException: the statement or a parameter is faulty for any table.
         SerializationException: see ``attribute_value.check``.
     """
-    prepared = prepare(text)
     check_parameters(parameters)
-    return prepared.bound(parameters)
+    return prepare(text).bound(parameters)
 
 
 def prepare(text: str) -> Prepared:

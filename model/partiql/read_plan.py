@@ -28,6 +28,7 @@ from dynactor.model.partiql.key_terms import check_type, equality, one_value, te
 from dynactor.model.partiql.statement import Select
 from dynactor.model.values import attribute_value
 from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
 
 
 class ReadPlan(Struct, frozen=True):
@@ -107,17 +108,17 @@ def partition_values(select: Select, schema: KeySchema) -> list[AttributeValue] 
     return _partitions(nodes, schema)
 
 
-def is_of_one_item(select: Select, schema: KeySchema) -> bool:
-    """Whether a SELECT gives the table's whole key by equality, and no other condition."""
+def key_of_one_item(select: Select, schema: KeySchema) -> Item | None:
+    """The key in a SELECT of one item; None if it has not the whole key or another condition."""
     if select.index is not None or select.where is None:
-        return False
-    given: dict[str, AttributeValue] = {}
+        return None
+    given: Item = {}
     for node in conjuncts(select.where.root):
         named = one_value(node)
         # The same condition may be repeated.
         if named is None or given.setdefault(named.name, named.values[0]) != named.values[0]:
-            return False
-    return given.keys() == {attribute.name for attribute in schema.attributes}
+            return None
+    return given if given.keys() == {attribute.name for attribute in schema.attributes} else None
 
 
 def _partitions(nodes: Sequence[Node], schema: KeySchema) -> list[AttributeValue] | None:

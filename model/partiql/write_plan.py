@@ -9,10 +9,12 @@ Local 3.3.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import condition
 from dynactor.model.expressions.condition import Attribute, Condition, Node
-from dynactor.model.expressions.key_condition import conjuncts
+from dynactor.model.expressions.key_condition import SortCondition, conjuncts
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.indexes.index import check_size_with_entries
 from dynactor.model.keys.key import KeySchema
@@ -23,7 +25,7 @@ from dynactor.model.keys.key_rules import (
     check_key,
     check_no_key_updated,
 )
-from dynactor.model.partiql.key_terms import NO_KEY, check_type, equality
+from dynactor.model.partiql.key_terms import NO_KEY, check_type, equality, one_value
 from dynactor.model.partiql.statement import Delete, Exists, Insert, Update
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import item as items
@@ -61,7 +63,16 @@ def key_of(statement: Insert | Update | Delete | Exists, schema: KeySchema) -> I
         case Exists(select=select):
             if select.where is None:
                 raise ValidationException(NO_KEY)
-            return _key(select.where, schema)[0]
+            return _key(select.where, schema, one_value)[0]
+
+
+def has_key(statement: Update | Delete | Exists, schema: KeySchema) -> bool:
+    """Whether a statement gives the key of one item of this table."""
+    try:
+        key_of(statement, schema)
+    except ValidationException:
+        return False
+    return True
 
 
 def put_of(insert: Insert, table: TableDefinition) -> write.Put:
@@ -130,7 +141,7 @@ def is_check(exists: Exists, table: TableDefinition) -> bool:
     if select.index is not None or select.where is None:
         return False
     key_names = {attribute.name for attribute in table.key_schema.attributes}
-    terms = [equality(node) for node in conjuncts(select.where.root)]
+    terms = [one_value(node) for node in conjuncts(select.where.root)]
     named = {term.name for term in terms if term is not None} & key_names
     return named == key_names and len(terms) > len(named)
 
@@ -143,7 +154,7 @@ def check_of(exists: Exists, table: TableDefinition, *, return_item_on_failure: 
     """
     select, schema = exists.select, table.key_schema
     assert select.where is not None, "see is_check"
-    key, left = _key(select.where, schema)
+    key, left = _key(select.where, schema, one_value)
     check_key(schema, key)
     check_scalar_keys(table, select.nested)
     there = condition.Exists(_partition_attribute(schema))
@@ -154,12 +165,16 @@ def _partition_attribute(schema: KeySchema) -> Attribute:
     return Attribute(schema.partition[0].name)
 
 
-def _key(where: Condition, schema: KeySchema) -> tuple[Item, list[Node]]:
+def _key(
+    where: Condition,
+    schema: KeySchema,
+    key_term: Callable[[Node], SortCondition | None] = equality,
+) -> tuple[Item, list[Node]]:
     """The key in a write's WHERE, and the other conditions."""
     given: dict[str, list[AttributeValue]] = {attribute.name: [] for attribute in schema.attributes}
     left: list[Node] = []
     for node in conjuncts(where.root):
-        named = equality(node)
+        named = key_term(node)
         if named is None or named.name not in given:
             left.append(node)
         elif named.values[0] not in given[named.name]:

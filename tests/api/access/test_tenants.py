@@ -105,7 +105,7 @@ async def test_stream_operations_have_no_leading_keys():
         assert (await callers.call("ann", "DescribeStream", request)).status == 200
 
 
-@pytest.mark.parametrize("own", ["tenant IN ['ann']", "(tenant = 'ann' OR tenant = 'ann')"])
+@pytest.mark.parametrize("own", ["tenant IN ['ann', 'eve']", "(tenant = 'ann' OR tenant = 'ann')"])
 async def test_a_check_in_a_transaction_returns_no_item_of_another_tenant(own: str):
     """The keys of the policy are those of the item that the check reads."""
     async with running_database() as database:

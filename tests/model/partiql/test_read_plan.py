@@ -14,7 +14,7 @@ from dynactor.model.keys import key as keys
 from dynactor.model.keys import key_range
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.partiql.binding import bind
-from dynactor.model.partiql.read_plan import ReadPlan, is_of_one_item, read_plan
+from dynactor.model.partiql.read_plan import ReadPlan, key_of_one_item, read_plan
 from dynactor.model.partiql.statement import Select
 
 SCHEMA = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("s", "N"),))
@@ -122,7 +122,8 @@ def test_descending_order_reverses_the_ranges_and_their_order(
     ],
 )
 def test_a_statement_for_one_item_needs_its_whole_key(where: str, *, expected: bool) -> None:
-    assert is_of_one_item(select_of(f"WHERE {where}"), SCHEMA) is expected
+    key = key_of_one_item(select_of(f"WHERE {where}"), SCHEMA)
+    assert (key is not None) is expected
 
 
 @pytest.mark.parametrize("where", ["p = 1", "p IN ['a', 1]", "p = 'a' AND s = 'x'", "p = ''"])

@@ -151,6 +151,21 @@ def test_the_size_of_expressions_is_limited(wire: WireClient, simple: str, text:
     assert refusal.type == "ValidationException"
 
 
+@differs_from_dynamodb_local("reads the text first")
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT", "nothing", "UPDATE abc SET v = ?", "SELECT * FROM abc WHERE similar(v)"],
+)
+def test_an_invalid_parameter_is_reported_before_a_fault_of_the_text(
+    wire: WireClient, text: str
+) -> None:
+    one = {"Statement": text, "Parameters": [{"N": "x"}]}
+    message = "The parameter cannot be converted to a numeric value: x"
+    assert wire.refused("ExecuteStatement", one) == ("ValidationException", message)
+    (response,) = wire("BatchExecuteStatement", {"Statements": [one]})["Responses"]
+    assert response["Error"] == {"Code": "ValidationError", "Message": message}
+
+
 @pytest.mark.parametrize(("opening", "closing"), ["[]", "{}"], ids=["lists", "maps"])
 def test_documents_nest_32_levels(
     wire: WireClient, simple: str, pk: str, opening: str, closing: str

@@ -214,6 +214,13 @@ def test_an_index_with_a_multi_attribute_key_cannot_be_selected_from(
             (response,) = wire("BatchExecuteStatement", {"Statements": [request]})["Responses"]
             assert response["Error"]["Code"] == "ValidationError"
             assert response["Error"]["Message"] == SEVERAL_KEY_ATTRIBUTES
+        request = {
+            "Statement": f"SELECT * FROM {source} WHERE team = ?",
+            "Parameters": [{"N": "1e99999999999"}],
+        }
+        assert wire.refused("ExecuteStatement", request).message == (
+            "The parameter cannot be converted to a numeric value: 1e99999999999"
+        )
         # The table itself can be read.
         assert execute(wire, f'SELECT * FROM "{name}"') == []
 

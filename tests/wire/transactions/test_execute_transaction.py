@@ -18,6 +18,8 @@ TOO_DEEP = (
     "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "
     "beyond supported limit"
 )
+INVALID = "One or more parameter values were invalid: "
+NO_MATCH = Reason("ValidationError", "The provided key element does not match the schema")
 ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
 NO_CHECK = "EXISTS() must contain a single item read with additional condition"
 NO_KEY = (
@@ -123,18 +125,97 @@ def test_a_read_must_select_one_item_by_its_key(
     assert told(wire, select(simple, pk), select(simple, pk)) == ON_ONE_ITEM
 
 
-def test_a_key_of_another_type_cancels_reads_and_writes(
+def test_an_in_with_one_value_is_a_key_of_a_read(wire: WireClient, composite: str, pk: str) -> None:
+    wire("PutItem", {"TableName": composite, "Item": typed({"pk": pk, "sk": "1", "v": 2})})
+    text = f"SELECT v FROM \"{composite}\" WHERE pk IN [?] AND sk IN ['1']"
+    assert transaction(wire, statement(text, pk))["Responses"] == [{"Item": {"v": {"N": "2"}}}]
+    check = f"EXISTS(SELECT * FROM \"{composite}\" WHERE pk IN [?] AND sk = '1' AND v = 2)"
+    assert transaction(wire, statement(check, pk)) == {"Responses": []}
+    assert told(wire, statement(text.replace("['1']", "['1', '2']"), pk)) == of_statement(0, NO_KEY)
+
+
+@differs_from_dynamodb_local("other words, and the first fault alone")
+def test_each_statement_with_a_faulty_key_has_its_reason(
+    wire: WireClient, composite: str, pk: str
+) -> None:
+    good = statement(f"UPDATE \"{composite}\" SET v = 1 WHERE pk = ? AND sk = '1'", pk)
+    for begin in ("UPDATE $ SET v = 1", "DELETE FROM $"):
+        faulty = [
+            statement(begin.replace("$", f'"{composite}"') + f" WHERE {where}")
+            for where in (
+                "pk = 'k'",
+                "pk IN ['k'] AND sk = '1'",
+                "pk = 'k' AND sk = '1' AND pk = 'o'",
+                "pk = 'k' AND sk = 1",
+                "pk = 'k' AND sk = '1' OR pk = 'o' AND sk = '1'",
+            )
+        ]
+        found = cancelled(wire, *faulty, good, operation=OPERATION)
+        assert found == [*[NO_MATCH] * 5, NONE]
+    checks = [
+        statement(f"EXISTS(SELECT * FROM \"{composite}\" WHERE pk = {key} AND sk = '1' AND v = 1)")
+        for key in ("1", "'k' AND pk = 'o'")
+    ]
+    assert cancelled(wire, good, *checks, operation=OPERATION) == [NONE, NO_MATCH, NO_MATCH]
+    inserts = [
+        statement(f'INSERT INTO "{composite}" VALUE {{{members}}}')
+        for members in ("'pk': 'k'", "'pk': 'k', 'sk': 1")
+    ]
+    assert cancelled(wire, *inserts, good, operation=OPERATION) == [
+        Reason("ValidationError", f"{INVALID}Missing the key sk in the item"),
+        Reason("ValidationError", f"{INVALID}Type mismatch for key sk expected: S actual: N"),
+        NONE,
+    ]
+    reads = [f"SELECT * FROM \"{composite}\" WHERE pk = '{pk}' AND sk = {v}" for v in ("'1'", 1)]
+    one, other = map(statement, reads)
+    assert cancelled(wire, other, one, other, operation=OPERATION) == [NO_MATCH, NONE, NO_MATCH]
+
+
+@differs_from_dynamodb_local("reports the first of the two")
+def test_a_faulty_key_is_reported_before_an_item_that_is_named_twice(
     wire: WireClient, simple: str, pk: str
 ) -> None:
-    reason = Reason(
-        "ValidationError",
-        "Key attribute's data type should match its data type in table's schema: Key pk",
-    )
     number: Any = 1
-    found = cancelled(wire, select(simple, pk), select(simple, number), operation=OPERATION)
-    assert found == [NONE, reason]
-    found = cancelled(wire, update(simple, pk, 1), update(simple, number, 1), operation=OPERATION)
-    assert found == [NONE, reason]
+    reads = [select(simple, pk), select(simple, pk), select(simple, number)]
+    assert cancelled(wire, *reads, operation=OPERATION) == [NONE, NONE, NO_MATCH]
+    writes = [update(simple, pk, 1), update(simple, pk, 2), update(simple, number, 1)]
+    assert cancelled(wire, *writes, operation=OPERATION) == [NONE, NONE, NO_MATCH]
+
+
+@differs_from_dynamodb_local("says ResourceNotFoundException")
+def test_a_missing_table_cancels_the_transaction(wire: WireClient, simple: str, pk: str) -> None:
+    missing = Reason("ResourceNotFound", "Requested resource not found")
+    nowhere = "no-such-table-anywhere"
+    for fault in (
+        update(nowhere, pk, 1),
+        insert(nowhere, pk, 1),
+        statement(f'DELETE FROM "{nowhere}" WHERE pk = ?', pk),
+        exists(nowhere, pk, "v = 1"),
+    ):
+        found = cancelled(wire, update(simple, pk, 1), fault, fault, operation=OPERATION)
+        assert found == [NONE, missing, missing]
+    assert values(wire, simple, pk) == [None]
+    found = cancelled(wire, select(nowhere, pk), select(simple, pk), operation=OPERATION)
+    assert found == [missing, NONE]
+
+
+@differs_from_dynamodb_local("reports the table")
+def test_faults_of_the_request_are_reported_before_a_missing_table(
+    wire: WireClient, simple: str, composite: str, indexed: str, pk: str
+) -> None:
+    nowhere = "no-such-table-anywhere"
+    returning = statement(f'UPDATE "{simple}" SET v = 1 WHERE pk = ? RETURNING ALL NEW *', pk)
+    assert told(wire, update(nowhere, pk, 1), returning) == of_statement(
+        1, "RETURNING clause is not supported in ExecuteTransaction."
+    )
+    unchecked = statement(f"EXISTS(SELECT * FROM \"{simple}\" WHERE pk = 'a')")
+    assert told(wire, update(nowhere, pk, 1), unchecked) == of_statement(1, NO_CHECK)
+    of_index = statement(f'SELECT * FROM "{indexed}"."by-all" WHERE pk = ? AND a = ?', pk, "x")
+    assert told(wire, select(nowhere, pk), select(simple, pk), of_index) == of_statement(
+        2, "Reads on indices are not supported within transactions."
+    )
+    whole = statement(f'SELECT * FROM "{composite}" WHERE pk = ?', pk)
+    assert told(wire, select(nowhere, pk), whole) == of_statement(1, NO_KEY)
 
 
 # -- writes -----------------------------------------------------------------------------------
@@ -236,7 +317,11 @@ def test_faults_of_parameters_are_reported_without_a_place(
     wire: WireClient, simple: str, value: dict[str, Any], message: str
 ) -> None:
     text = f"INSERT INTO \"{simple}\" VALUE {{'pk': 'a', 'v': ?}}"
-    assert told(wire, {"Statement": text, "Parameters": [value]}) == message
+    faulty = {"Statement": text, "Parameters": [value]}
+    assert told(wire, faulty) == message
+    # They come before faults of the texts.
+    assert told(wire, {"Statement": "SELECT"}, faulty) == message
+    assert told(wire, {"Statement": "SELECT", "Parameters": [value]}) == message
 
 
 @differs_from_dynamodb_local("shows the statement")
@@ -272,10 +357,6 @@ def test_faults_of_the_whole_request_are_reported(wire: WireClient, simple: str,
     assert told(wire, update(simple, pk, 1), update(simple, pk, 2)) == ON_ONE_ITEM
     negated = f"NOT EXISTS(SELECT * FROM \"{simple}\" WHERE pk = 'a' AND v = 1)"
     assert told(wire, statement(negated)) == "Unsupported operation in transaction."
-    missing = update("no-such-table-anywhere", pk, 1)
-    error, message = refused(wire, update(simple, pk, 1), missing, operation=OPERATION)
-    assert (error, message) == ("ResourceNotFoundException", "Requested resource not found")
-    assert values(wire, simple, pk) == [None]
 
 
 def test_repeated_statements_with_the_same_token_succeed_without_effect(
