@@ -11,6 +11,7 @@ from msgspec import Struct
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.transfers.source_records import lines_or_ion
 from dynactor.model.errors import SerializationException, ValidationException
+from dynactor.model.transfers.csv_columns import csv_types
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.records import BadContent, Csv, Fault, Format, Records
 from dynactor.storage import codec, key_layout
@@ -58,7 +59,7 @@ class RowDecoder:
         definition = record.definition
         self._request = request
         self._reader = ItemReader(definition)
-        self._types = {each.name: each.type for each in definition.attribute_definitions}
+        self._types = csv_types(definition)
         self._prefix = key_layout.row_prefix(definition.table_id)
         self._partitions = PartitionMap(record.partitions)
         # The version of the items of each partition: counter 0 precedes its first change.

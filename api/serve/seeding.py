@@ -35,6 +35,7 @@ from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.requests.operation import DYNAMODB
 from dynactor.model.tables.tag_rules import THROTTLING_TAG
+from dynactor.model.transfers.csv_columns import csv_types
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.records import Fault
 
@@ -142,8 +143,7 @@ async def _read(table: TableFiles, writer: BatchWriter | None) -> Counts:
     await check_sums(table.files)
     definition = definition_of(table.creation, str(table.name))
     run = ImportRun(ItemReader(definition), writer, _Refusing(), turn=anyio.lowlevel.checkpoint)
-    types = {each.name: each.type for each in definition.attribute_definitions}
-    await run.read(table.files, "auto", CsvOptions(types=types), Place())
+    await run.read(table.files, "auto", CsvOptions(csv_types(definition)), Place())
     return run.counts
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from dynactor.model.transfers.csv_columns import BadCell, BadHeader, CsvColumn, CsvTypes
+
 # The largest item takes less than this in any format.
 _RECORD_BYTES: Final = 16 * 1024 * 1024
 BOM: Final = b"\xef\xbb\xbf"
@@ -123,18 +125,16 @@ class JsonLines(Lines):
 
 
 class Csv:
-    """CSV as in RFC 4180. All attributes are strings, except those with a declared type.
+    """CSV as in RFC 4180, with a header that names the attributes.
 
     The first record is the header, unless the header is given. An empty cell is an attribute that
     the item does not have.
     """
 
-    def __init__(
-        self, types: Mapping[str, str], delimiter: str, header: Sequence[str] | None
-    ) -> None:
+    def __init__(self, types: CsvTypes, delimiter: str, header: Sequence[str] | None) -> None:
         self._types = types
         self._delimiter = delimiter
-        self._header = None if header is None else self._checked(header)
+        self._columns = None if header is None else self._columns_of(header)
         self._rest = b""
         self._line = 0
         self._is_first = True
@@ -177,37 +177,38 @@ class Csv:
                 continue
             if not cells:
                 continue
-            if self._header is None:
-                self._header = self._checked(cells)
+            if self._columns is None:
+                self._columns = self._columns_of(cells)
                 continue
             text = _text(lines, begin, reader.line_num)
             yield self._record(first_line + begin + 1, text, cells)
         self._line += len(lines)
 
     def _record(self, line: int, text: bytes, cells: Sequence[str]) -> Record | Fault:
-        assert self._header is not None
-        if len(cells) != len(self._header):
-            message = f"The record has {len(cells)} columns, the header has {len(self._header)}"
+        columns = self._columns
+        assert columns is not None
+        if len(cells) != len(columns):
+            message = f"The record has {len(cells)} columns, the header has {len(columns)}"
             return Fault(line, text, UNDECODABLE, message)
         try:
             "".join(cells).encode()
         except UnicodeEncodeError:
             return Fault(line, text, UNDECODABLE, "The record is not UTF-8")
-        types = self._types
-        item = {
-            name: {types.get(name, "S"): cell}
-            for name, cell in zip(self._header, cells, strict=True)
-            if cell
-        }
+        try:
+            item = {
+                column.name: column.value(cell)
+                for column, cell in zip(columns, cells, strict=True)
+                if cell
+            }
+        except BadCell as error:
+            return Fault(line, text, UNDECODABLE, str(error))
         return Record(line, text, item)
 
-    @staticmethod
-    def _checked(header: Sequence[str]) -> Sequence[str]:
-        if len(set(header)) < len(header):
-            raise BadContent("a column name occurs twice in the header")
-        if not all(header):
-            raise BadContent("a column of the header has no name")
-        return header
+    def _columns_of(self, header: Sequence[str]) -> Sequence[CsvColumn]:
+        try:
+            return self._types.columns(header)
+        except BadHeader as error:
+            raise BadContent(str(error)) from None
 
 
 def _check_length(record: bytes, line: int) -> None:

@@ -43,6 +43,7 @@ from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.model.tables.table import TableDefinition
+from dynactor.model.transfers.csv_columns import COLUMN_TYPES, csv_types
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.records import Fault
 from dynactor.storage.data_directory import write_durably
@@ -81,6 +82,10 @@ class ImportOptions:
 
     delimiter: str = ","
     """Delimiter of the columns in CSV files."""
+
+    column_type: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """Type of a column in CSV files, as COLUMN=N. Types are those of DynamoDB, and JSON for values
+    with their types. Default: the type in the header, of the key, or S."""
 
     rate: PositiveFloat | None = None
     """Items to write per second at most."""
@@ -244,7 +249,6 @@ class ImportCommand:
             state = self._stored(path, state)
         report = _Report(self._lines, None if is_dry else path, state)
         patient = PatientEndpoint(self._endpoint, self._pause, self._lines.say)
-        types = {each.name: each.type for each in definition.attribute_definitions}
         run = ImportRun(
             ItemReader(definition),
             None if is_dry else BatchWriter(patient, name, self._pause),
@@ -257,7 +261,7 @@ class ImportCommand:
         await run.read(
             table.files,
             self._options.format,
-            CsvOptions(self._options.delimiter, types),
+            self._csv_options(definition),
             state.place,
         )
         counts = run.counts
@@ -300,10 +304,9 @@ class ImportCommand:
         state.upload_id = begun.id
         write_durably(path, msgspec.json.encode(state))
         report = _Report(self._lines, None, state)
-        types = {each.name: each.type for each in definition.attribute_definitions}
         pieces = TablePieces(
             self._options.format,
-            CsvOptions(self._options.delimiter, types),
+            self._csv_options(definition),
             ItemReader(definition),
             anonymizer,
             report.fault,
@@ -315,6 +318,10 @@ class ImportCommand:
         counts = Counts(written=ended.imported, refused=refused, replaced=ended.duplicates)
         self._say_imported(name, counts, anonymizer)
         return refused
+
+    def _csv_options(self, definition: TableDefinition) -> CsvOptions:
+        chosen = dict(map(_column_type, self._options.column_type))
+        return CsvOptions(csv_types(definition, chosen), self._options.delimiter)
 
     def _anonymizer(self, definition: TableDefinition) -> Anonymizer | None:
         key_types = {each.name: each.type for each in definition.key_schema.attributes}
@@ -408,6 +415,15 @@ class ImportCommand:
             await table_copy.enable_time_to_live(self._endpoint, name, files.time_to_live)
         creation = table_copy.creation_request(described, name, [])
         return definition_of(creation, name), table_copy.table_id(described)
+
+
+def _column_type(text: str) -> tuple[str, str]:
+    column, _, type_name = text.rpartition("=")
+    if not column or type_name not in COLUMN_TYPES:
+        raise TransferFailed(
+            f"--column-type {text} is not understood: give COLUMN={'|'.join(COLUMN_TYPES)}"
+        )
+    return column, type_name
 
 
 class _Report:

@@ -31,6 +31,7 @@ from dynactor.api.requests.structures import TimeToLiveSpecificationShape
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.tables.table_rules import define
+from dynactor.model.transfers.csv_columns import CsvTypes
 from dynactor.model.transfers.json_records import JsonDocument, MixedJsonLines
 from dynactor.model.transfers.records import BOM, BadContent, Csv, Fault, Format, Record
 from dynactor.storage.buckets.bucket import BucketError
@@ -83,11 +84,10 @@ class TableFiles(NamedTuple):
 
 
 class CsvOptions(NamedTuple):
-    """The delimiter, the types of attributes that are not strings, and the header if given."""
+    """The types of the columns, and their delimiter."""
 
+    types: CsvTypes = CsvTypes()
     delimiter: str = ","
-    types: Mapping[str, str] = {}
-    header: Sequence[str] | None = None
 
 
 async def tables_in(paths: Sequence[Path]) -> list[TableFiles]:
@@ -267,7 +267,7 @@ def _decoder(path: Path, head: bytes, input_format: InputFormat, options: CsvOpt
             input_format = "json-document" if _DOCUMENT.match(text) else "json-lines"
     match input_format:
         case "csv":
-            return Csv(options.types, options.delimiter, options.header)
+            return Csv(options.types, options.delimiter, None)
         case "ion":
             return Ion()
         case "json-document":

@@ -1,181 +1,140 @@
 // Puts the items of a JSON or CSV file into a table. Items with the same key are replaced.
 
-import { html, useRef, useState } from "../vendor/preact.js";
-import { dynamodb } from "./api.js";
+import { html, useMemo, useState } from "../vendor/preact.js";
+import { COLUMN_TYPES } from "./csv.js";
 import { count, plural } from "./format.js";
-import { Dialog, Problem, RunButtons, useRun } from "./ui.js";
-import { checkedItem, pretty } from "./values.js";
+import { itemFile } from "./item_file.js";
+import { ItemImport } from "./item_import.js";
+import { Choice, DataTable, Dialog, Problem, RunButtons, saveFile, useRun } from "./ui.js";
+import { CELL_CHARACTERS, pretty } from "./values.js";
 
-/** @typedef {import("./values.js").Item} Item */
+/** @typedef {import("./csv.js").Column} Column */
+/** @typedef {import("./item_file.js").ItemFile} ItemFile */
 /** @typedef {import("./table_page.js").TableFacts} TableFacts */
 
-const BATCH = 25;
-// The admin port accepts a body of 1 MB, and a character has up to 3 bytes.
-const BATCH_CHARACTERS = 300_000;
-const PAUSE_MILLISECONDS = 200;
 const PREVIEWED = 2;
-const NUMBER = /^-?(0|[1-9]\d{0,37})(\.\d{1,37})?$/;
-
-/**
- * The items of a file: a JSON array or lines of JSON, in DynamoDB's JSON, or CSV with a header.
- * @param {string} text
- * @param {Record<string, string>} types of the keys
- * @returns {Item[]}
- */
-export function itemsOf(text, types) {
-  const start = text.trimStart()[0];
-  if (start === "[") return itemList(JSON.parse(text), types);
-  if (start === "{") return itemList(objectsOf(text), types);
-  return csvItems(text, types);
-}
-
-/**
- * One JSON object, or an object in each line.
- * @param {string} text
- * @returns {any[]}
- */
-function objectsOf(text) {
-  try {
-    return [JSON.parse(text)];
-  } catch {
-    return text
-      .split("\n")
-      .filter((line) => line.trim())
-      .map((line) => JSON.parse(line));
-  }
-}
-
-/**
- * @param {any[]} given
- * @param {Record<string, string>} types
- */
-function itemList(given, types) {
-  // Exports of DynamoDB have each item in a member.
-  const hasKey = (/** @type {any} */ item) => Object.keys(types).every((name) => name in item);
-  return given.map((each) => checkedItem(hasKey(each) ? each : (each["Item"] ?? each)));
-}
-
-/**
- * @param {string} text
- * @param {Record<string, string>} types
- */
-function csvItems(text, types) {
-  const [header = [], ...rows] = csvRows(text);
-  return rows.map((row) =>
-    Object.fromEntries(
-      row.flatMap((cell, at) => {
-        const name = header[at];
-        if (!name || (cell === "" && !types[name])) return [];
-        const type = types[name] ?? (NUMBER.test(cell) ? "N" : "S");
-        return [[name, { [type]: cell }]];
-      }),
-    ),
-  );
-}
-
-/**
- * The rows of a CSV file (RFC 4180).
- * @param {string} text
- */
-function csvRows(text) {
-  /** @type {string[][]} */
-  const rows = [];
-  /** @type {string[]} */
-  let row = [];
-  const cells = /("(?:[^"]|"")*"|[^",\r\n]*)(,|\r?\n|$)/g;
-  for (const found of text.matchAll(cells)) {
-    const [whole, cell = "", end] = found;
-    if (!whole && !row.length) break;
-    row.push(cell.startsWith('"') ? cell.slice(1, -1).replaceAll('""', '"') : cell);
-    if (end !== ",") {
-      if (row.length > 1 || row[0]) rows.push(row);
-      row = [];
-    }
-  }
-  return rows;
-}
-
-/**
- * The items of the next request: those that the last request left, and some of the others.
- * @param {Item[]} left
- * @param {Item[]} items
- * @param {number} start
- */
-function batchOf(left, items, start) {
-  const batch = [...left];
-  let characters = JSON.stringify(left).length;
-  for (const item of items.slice(start, start + BATCH - left.length)) {
-    characters += JSON.stringify(item).length;
-    if (batch.length && characters > BATCH_CHARACTERS) break;
-    batch.push(item);
-  }
-  return batch;
-}
+const LISTED = 100;
+const TYPE_OPTIONS = Object.entries(COLUMN_TYPES);
 
 /** @param {{table: TableFacts, onClose: () => void}} properties */
 export function ImportDialog({ table, onClose }) {
-  const [items, setItems] = useState(/** @type {() => Item[]} */ (() => []));
+  const [file, setFile] = useState(/** @type {() => ItemFile | null} */ (() => null));
+  const [columns, setColumns] = useState(/** @type {() => Column[]} */ (() => []));
   const [wrongFile, setWrongFile] = useState(/** @type {unknown} */ (null));
-  const [done, setDone] = useState(0);
-  // The number of items sent, and those of them that were not processed.
-  const sent = useRef({ count: 0, left: /** @type {Item[]} */ ([]) });
+  const [, setProgress] = useState(0);
+  const job = useMemo(
+    () => (file ? new ItemImport(table.name, table.keys, file.records(columns)) : null),
+    [file, columns],
+  );
   const read = async (/** @type {any} */ event) => {
     setWrongFile(null);
-    setItems([]);
-    setDone(0);
-    sent.current = { count: 0, left: [] };
-    const [file] = event.target.files;
-    if (!file) return;
+    setFile(null);
+    const [given] = event.target.files;
+    if (!given) return;
     try {
-      const types = Object.fromEntries(table.keys.map((key) => [key, table.types[key] ?? "S"]));
-      setItems(itemsOf(await file.text(), types));
+      const next = await itemFile(given, table.keys, table.types);
+      setColumns(next.columns);
+      setFile(next);
     } catch (failure) {
       setWrongFile(failure);
     }
   };
   const work = useRun(async (signal) => {
-    const progress = sent.current;
-    while ((progress.count < items.length || progress.left.length) && !signal.aborted) {
-      const batch = batchOf(progress.left, items, progress.count);
-      const { data } = await dynamodb("BatchWriteItem", {
-        RequestItems: { [table.name]: batch.map((item) => ({ PutRequest: { Item: item } })) },
-      });
-      progress.count += batch.length - progress.left.length;
-      progress.left = (data["UnprocessedItems"]?.[table.name] ?? []).map(
-        (/** @type {any} */ each) => each["PutRequest"]["Item"],
-      );
-      setDone(progress.count - progress.left.length);
-      if (progress.left.length) {
-        await new Promise((resume) => setTimeout(resume, PAUSE_MILLISECONDS));
-      }
-    }
+    await job?.run(signal, () => setProgress((before) => before + 1));
   });
-  const isComplete = items.length > 0 && done === items.length;
-  return html`<${Dialog} title=${`Import into ${table.name}`} onClose=${onClose}>
+  const hasBegun = work.isRunning || !!job?.next;
+  return html`<${Dialog} title=${`Import into ${table.name}`} wide=${true} onClose=${onClose}>
     <p class="hint">
       A file with an array or lines of DynamoDB JSON, or CSV with a header. An item with the key of
       a stored item replaces it.
     </p>
     <label class="field">
       <span class="label">File</span>
-      <input type="file" accept=".json,.jsonl,.ndjson,.csv,.txt" disabled=${work.isRunning} onChange=${read} />
+      <input
+        type="file"
+        accept=".json,.jsonl,.ndjson,.csv,.txt"
+        disabled=${work.isRunning}
+        onChange=${read}
+      />
     </label>
     <${Problem} error=${work.error ?? wrongFile} />
-    ${items.length > 0 &&
+    ${job &&
     html`<p role="status">
-        ${done ? `${count(done)} of ` : ""}${plural(items.length, "item")}${done ? " imported" : ""}
-      </p>
-      ${!done &&
-      html`<pre tabindex="0" role="region" aria-label="First items">
-${items.slice(0, PREVIEWED).map((item) => pretty(item)).join("\n")}</pre
-      >`}`}
+      ${hasBegun ? `${count(job.done)} of ` : ""}${plural(job.puts.length, "item")}${hasBegun
+        ? " imported"
+        : ""}${job.faults.length ? `, ${plural(job.faults.length, "record")} not imported` : ""}
+    </p>`}
+    ${!hasBegun &&
+    columns.length > 0 &&
+    file &&
+    html`<${Columns} file=${file} columns=${columns} onChange=${setColumns} />`}
+    ${job &&
+    !hasBegun &&
+    job.puts.length > 0 &&
+    html`<pre tabindex="0" role="region" aria-label="First items">
+${job.puts.slice(0, PREVIEWED).map(({ item }) => pretty(item)).join("\n")}</pre
+      >`}
+    ${job && job.faults.length > 0 && html`<${Faults} table=${table} faults=${job.faults} />`}
     <${RunButtons}
       work=${work}
       action="Import"
       kind="main"
-      isComplete=${isComplete}
-      isReady=${items.length > 0}
+      isComplete=${!!job && job.puts.length > 0 && job.isComplete}
+      isReady=${!!job && job.puts.length > 0}
       onClose=${onClose}
     />
   <//>`;
+}
+
+/**
+ * The types of the columns of a CSV file.
+ * @param {{
+ *   file: ItemFile, columns: Column[], onChange: (columns: Column[]) => void,
+ * }} properties
+ */
+function Columns({ file, columns, onChange }) {
+  return html`<p class="hint">
+      Columns are strings, unless the header or the key of the table has their type, or you choose
+      one. Documents and sets are DynamoDB JSON. An empty cell is no attribute.
+    </p>
+    <${DataTable} label="Columns" columns=${["Column", "Type", "First cell"]}>
+      ${columns.map(
+        ({ name, type }, at) =>
+          html`<tr key=${name}>
+            <td>${name}</td>
+            <td>
+              <${Choice}
+                label=${`Type of ${name}`}
+                hidden=${true}
+                value=${type}
+                options=${TYPE_OPTIONS}
+                onChange=${(/** @type {string} */ next) =>
+                  onChange(columns.map((each, i) => (i === at ? { ...each, type: next } : each)))}
+              />
+            </td>
+            <td>${(file.sample[at] ?? "").slice(0, CELL_CHARACTERS)}</td>
+          </tr>`,
+      )}
+    <//>`;
+}
+
+/**
+ * The records that are not imported, with their lines.
+ * @param {{table: TableFacts, faults: import("./item_import.js").Fault[]}} properties
+ */
+function Faults({ table, faults }) {
+  const text = [...faults]
+    .sort((a, b) => a.line - b.line)
+    .map(({ line, reason }) => `Line ${line}: ${reason}`);
+  return html`<p>Not imported:</p>
+    <ul class="key-list" tabindex="0" aria-label="Records not imported">
+      ${text.slice(0, LISTED).map((each, at) => html`<li key=${at}>${each}</li>`)}
+    </ul>
+    ${text.length > LISTED &&
+    html`<button
+      type="button"
+      onClick=${() => saveFile(`${table.name}-refused.txt`, [text.join("\n")])}
+    >
+      Save all ${count(text.length)}
+    </button>`}`;
 }

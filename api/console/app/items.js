@@ -9,6 +9,7 @@ import { awsCli, boto3, javaScript } from "./command_lines.js";
 import { Explanation } from "./explanation.js";
 import { count, plural } from "./format.js";
 import { ItemDialog } from "./item_dialog.js";
+import { Export } from "./item_export.js";
 import {
   FILTER_OPERATORS,
   FILTER_TYPES,
@@ -20,7 +21,7 @@ import {
 } from "./read_request.js";
 import { go } from "./route.js";
 import { Choice, Code, DataTable, Empty, Input, Problem, Value, useLoaded } from "./ui.js";
-import { keyOf, shown } from "./values.js";
+import { attributesOf, keyOf, shown } from "./values.js";
 
 /** @typedef {import("./values.js").Item} Item */
 /** @typedef {import("./table_page.js").TableFacts} TableFacts */
@@ -265,22 +266,6 @@ function Filter({ terms, onChange }) {
 }
 
 /**
- * @param {Item[]} items
- * @param {string[]} keys
- */
-export function columnsOf(items, keys) {
-  /** @type {Map<string, number>} */
-  const uses = new Map();
-  for (const item of items) {
-    for (const name of Object.keys(item)) uses.set(name, (uses.get(name) ?? 0) + 1);
-  }
-  const others = [...uses.keys()]
-    .filter((name) => !keys.includes(name))
-    .sort((a, b) => (uses.get(b) ?? 0) - (uses.get(a) ?? 0) || a.localeCompare(b));
-  return [...keys.filter((name) => uses.has(name)), ...others];
-}
-
-/**
  * @param {{
  *   table: TableFacts, server: import("./main.js").Server,
  *   answer: import("./api.js").Answer & {operation: string, request: import("./api.js").Json},
@@ -290,7 +275,7 @@ export function columnsOf(items, keys) {
  */
 function Results({ table, server, answer, query, isLoading, onOpen, onChanged }) {
   const items = /** @type {Item[]} */ (answer.data["Items"]);
-  const columns = useMemo(() => columnsOf(items, table.keys), [items]);
+  const columns = useMemo(() => attributesOf(items, table.keys), [items]);
   const [hidden, setHidden] = useState(
     /** @type {() => string[] | null} */ (() => null),
   );
@@ -338,7 +323,13 @@ function Results({ table, server, answer, query, isLoading, onOpen, onChanged })
         request=${answer.request}
       />
       <${Columns} columns=${columns} hidden=${left} onChange=${setHidden} />
-      <${Export} items=${items} name=${table.name} columns=${columns} />
+      <${Export}
+        key=${`export ${JSON.stringify(answer.request)}`}
+        table=${table}
+        items=${items}
+        operation=${answer.operation}
+        request=${answer.request}
+      />
       <button type="button" aria-expanded=${showsCode} onClick=${() => setShowsCode(!showsCode)}>
         Code
       </button>
@@ -455,39 +446,6 @@ function Columns({ columns, hidden, onChange }) {
             ${name}</label
           >`,
       )}
-    </div>
-  </details>`;
-}
-
-/** @param {{items: Item[], name: string, columns: string[]}} properties */
-function Export({ items, name, columns }) {
-  const save = (/** @type {string} */ text, /** @type {string} */ type) => {
-    const address = URL.createObjectURL(new Blob([text], { type }));
-    const anchor = document.createElement("a");
-    anchor.href = address;
-    anchor.download = `${name}.${type === "text/csv" ? "csv" : "json"}`;
-    anchor.click();
-    URL.revokeObjectURL(address);
-  };
-  const cell = (/** @type {string} */ text) =>
-    /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  const csv = () =>
-    [
-      columns.map(cell).join(","),
-      ...items.map((item) =>
-        columns.map((each) => (item[each] ? cell(shown(item[each])) : "")).join(","),
-      ),
-    ].join("\r\n");
-  return html`<details class="menu">
-    <summary class="button">Export</summary>
-    <div class="menu-body">
-      <button
-        type="button"
-        onClick=${() => save(JSON.stringify(items, null, 2), "application/json")}
-      >
-        DynamoDB JSON
-      </button>
-      <button type="button" onClick=${() => save(csv(), "text/csv")}>CSV</button>
     </div>
   </details>`;
 }

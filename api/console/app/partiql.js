@@ -6,10 +6,10 @@ import { awsCli } from "./command_lines.js";
 import { completion, tableIn } from "./completion.js";
 import { Explanation } from "./explanation.js";
 import { plural } from "./format.js";
-import { columnsOf } from "./items.js";
 import { go } from "./route.js";
 import { Code, DataTable, Empty, Problem, Value, useLoaded } from "./ui.js";
 import { useOverview } from "./tables.js";
+import { attributesOf } from "./values.js";
 
 /** @typedef {import("./values.js").Item} Item */
 
@@ -116,7 +116,7 @@ function useAttributes(name) {
       if (!name) return [];
       const query = new URLSearchParams({ table: name, count: String(SAMPLED_ITEMS) });
       const { items } = await admin(`/insights/sample?${query}`, { signal });
-      return columnsOf(items, []);
+      return attributesOf(items, []);
     },
     [name],
   );
@@ -195,7 +195,7 @@ function Editor({ text, tables, onInput, onRun }) {
  */
 function Results({ answer, onNext }) {
   const items = /** @type {Item[]} */ (answer.data["Items"] ?? []);
-  const columns = columnsOf(items, []);
+  const columns = attributesOf(items, []);
   const next = answer.data["NextToken"];
   return html`<section aria-label="Result">
     <p role="status">${plural(items.length, "item")}, ${Math.round(answer.milliseconds)} ms</p>

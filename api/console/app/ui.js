@@ -83,6 +83,20 @@ export function useRun(work) {
   return { run, stop, isRunning, error };
 }
 
+/**
+ * Let the browser save a file.
+ * @param {string} name
+ * @param {string[]} parts
+ */
+export function saveFile(name, parts) {
+  const address = URL.createObjectURL(new Blob(parts, { type: "application/octet-stream" }));
+  const anchor = document.createElement("a");
+  anchor.href = address;
+  anchor.download = name;
+  anchor.click();
+  URL.revokeObjectURL(address);
+}
+
 /** @param {{error: unknown}} properties */
 export function Problem({ error }) {
   if (!error) return null;

@@ -22,6 +22,9 @@ export const TYPES = /** @type {Record<string, string>} */ ({
   BS: "Binary set",
 });
 
+/** @param {string} text */
+export const isNumber = (text) => NUMBER.test(text);
+
 /** @param {AttributeValue} value */
 export const typeOf = (value) => Object.keys(value)[0] ?? "";
 
@@ -91,20 +94,52 @@ export function checkedItem(item) {
 /**
  * @param {string} path
  * @param {any} value
+ * @returns {AttributeValue} the same object
+ */
+export function checkedValue(path, value) {
+  check(path, value);
+  return value;
+}
+
+const isObject = (/** @type {any} */ content) =>
+  typeof content === "object" && content !== null && !Array.isArray(content);
+
+const isText = (/** @type {any} */ content) => typeof content === "string";
+const isBoolean = (/** @type {any} */ content) => typeof content === "boolean";
+const areTexts = (/** @type {any} */ content) => Array.isArray(content) && content.every(isText);
+
+const CONTENTS = /** @type {Record<string, (content: any) => boolean>} */ ({
+  S: isText,
+  N: isText,
+  B: isText,
+  BOOL: isBoolean,
+  NULL: isBoolean,
+  M: isObject,
+  L: Array.isArray,
+  SS: areTexts,
+  NS: areTexts,
+  BS: areTexts,
+});
+
+/**
+ * @param {string} path
+ * @param {any} value
  */
 function check(path, value) {
-  const types = value && typeof value === "object" && !Array.isArray(value) && Object.keys(value);
-  if (!types || types.length !== 1 || !(types[0] in TYPES)) {
+  const types = isObject(value) ? Object.keys(value) : [];
+  const [type = ""] = types;
+  if (types.length !== 1 || !Object.hasOwn(TYPES, type)) {
     throw new SyntaxError(`${path} needs one type, such as {"S": "text"} or {"N": "1"}`);
   }
-  const type = types[0];
   const content = value[type];
-  const numbers = type === "N" ? [content] : type === "NS" ? content : [];
+  const numbers = type === "N" ? [content] : type === "NS" && Array.isArray(content) ? content : [];
   for (const number of numbers) {
-    if (typeof number !== "string" || !NUMBER.test(number)) {
+    if (typeof number !== "string" || !isNumber(number)) {
       throw new SyntaxError(`${path}: write a number as text, such as {"N": "12.5"}`);
     }
   }
+  const isFitting = CONTENTS[type]?.(content);
+  if (!isFitting) throw new SyntaxError(`${path} has no content of the type ${TYPES[type]}`);
   if (type === "M") {
     for (const [name, each] of Object.entries(content)) check(`${path}.${name}`, each);
   }
@@ -113,6 +148,23 @@ function check(path, value) {
       check(`${path}[${at}]`, each),
     );
   }
+}
+
+/**
+ * The names of the items' attributes: the keys, then the others by their frequency.
+ * @param {Item[]} items
+ * @param {string[]} keys
+ */
+export function attributesOf(items, keys) {
+  /** @type {Map<string, number>} */
+  const uses = new Map();
+  for (const item of items) {
+    for (const name of Object.keys(item)) uses.set(name, (uses.get(name) ?? 0) + 1);
+  }
+  const others = [...uses.keys()]
+    .filter((name) => !keys.includes(name))
+    .sort((a, b) => (uses.get(b) ?? 0) - (uses.get(a) ?? 0) || a.localeCompare(b));
+  return [...keys.filter((name) => uses.has(name)), ...others];
 }
 
 /**
@@ -125,7 +177,7 @@ export function valueOf(type, text) {
   if (type === "BOOL") return { BOOL: text === "true" };
   if (type === "NULL") return { NULL: true };
   if (type === "B") return { B: text };
-  if (type === "N" && !NUMBER.test(text.trim())) throw new SyntaxError(`${text} is not a number`);
+  if (type === "N" && !isNumber(text.trim())) throw new SyntaxError(`${text} is not a number`);
   return type === "N" ? { N: text.trim() } : { S: text };
 }
 

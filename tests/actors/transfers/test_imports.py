@@ -133,6 +133,29 @@ async def test_the_indexes_of_an_imported_table_are_complete_when_it_is_active(
                 await asyncio.sleep(0)
 
 
+async def test_csv_has_strings_unless_its_header_or_the_header_list_has_types(
+    tmp_path: Path,
+) -> None:
+    plain = {"pk": {"S": "a"}, "zip": {"S": "01234"}, "tags": {"S": '["x"]'}}
+    typed = {"pk": {"S": "a"}, "zip": {"N": "1234"}, "tags": {"SS": ["x"]}}
+    row = 'a,01234,"[""x""]"\n'
+    async with transferring(tmp_path / "b") as call:
+        for name, text, header, expected in (
+            ("Plain", f"pk,zip,tags\n{row}", None, plain),
+            ("Typed", f"pk:S,zip:N,tags:SS\n{row}", None, typed),
+            ("Listed", row, ["pk:S", "zip:N", "tags:SS"], typed),
+        ):
+            call.write("in/a.csv", text)
+            options = (
+                {} if header is None else {"InputFormatOptions": {"Csv": {"HeaderList": header}}}
+            )
+            found = await call.import_(
+                table=name, InputFormat="CSV", parameters=CSV_KEYS, **options
+            )
+            assert counts(found) == (1, 1, 0)
+            assert await call.items(name) == [expected]
+
+
 async def test_the_table_is_not_usable_before_the_import_is_complete(tmp_path: Path) -> None:
     async with transferring(tmp_path / "b") as call:
         call.write("in/a", lines(item(1)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from dynactor.model.transfers.csv_columns import CsvTypes
 from dynactor.model.transfers.records import BadContent, Csv, Fault, Format, JsonLines, Record
 
 KEY_TYPES = {"pk": "S", "n": "N"}
@@ -20,7 +21,7 @@ def read(records: Format, data: bytes, part_bytes: int = 1_000_000) -> list[Reco
 
 
 def csv(delimiter: str = ",", header: Sequence[str] | None = None) -> Csv:
-    return Csv(KEY_TYPES, delimiter, header)
+    return Csv(CsvTypes(["pk"], KEY_TYPES), delimiter, header)
 
 
 def items(found: list[Record | Fault]) -> list[dict[str, object]]:

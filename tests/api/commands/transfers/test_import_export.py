@@ -206,6 +206,20 @@ async def test_refused_items_are_listed_with_their_places(
         assert await moves.other.items("music") == [last]
 
 
+async def test_columns_of_csv_are_strings_unless_a_type_is_chosen(tmp_path: Path):
+    async with moving(tmp_path) as moves:
+        folder = moves.write("a.csv", "pk,n,version,price\na,1,1.10,1.50\n")
+        assert await moves.import_(folder, column_type=("price=N",)) == DONE
+        assert await moves.other.items("music") == [
+            {"pk": {"S": "a"}, "n": {"N": "1"}, "version": {"S": "1.10"}, "price": {"N": "1.5"}}
+        ]
+        for wrong in ("price", "price=X", "=N"):
+            with pytest.raises(TransferFailed, match=f"--column-type {wrong} is not understood"):
+                await moves.import_(folder, column_type=(wrong,))
+        with pytest.raises(TransferFailed, match=r"a\.csv: the header has no column prize"):
+            await moves.import_(folder, column_type=("prize=N",))
+
+
 async def test_an_interrupted_import_continues_after_the_written_items(tmp_path: Path):
     async with moving(tmp_path) as moves:
         folder = moves.write(
