@@ -1,6 +1,6 @@
 """The columns of CSV files, each with an attribute's name and the type of its cells.
 
-As in AWS's ImportTable, attributes are strings unless the table's definition declares their type.
+Attributes are strings unless the table's definition declares their type, as in AWS's ImportTable.
 The header may give another type to each column: `total:N`. This form applies only if the header
 lacks a key of the table, so AWS's ImportTable would import no record of such a file.
 """
@@ -73,7 +73,7 @@ class CsvColumn(NamedTuple):
 
 
 class CsvTypes(NamedTuple):
-    """What decides the columns' types: the table's keys, its declared types, and chosen types."""
+    """The sources of the columns' types: the table's keys, its declared types, and chosen types."""
 
     keys: Collection[str] = ()
     declared: Mapping[str, str] = {}
