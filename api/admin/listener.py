@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 from aiohttp import web
+from aiohttp.web_protocol import RequestPayloadError
 
 from dynactor.actors.catalog.database import Database
 from dynactor.api.admin import (
@@ -56,6 +57,7 @@ from dynactor.api.console.routes import Abilities, Console, ConsoleMode
 from dynactor.api.console.sign_in import SignIn
 from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.browser_access import Access, host_refusal
+from dynactor.api.http.malformed_requests import http_logger
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import url
 from dynactor.api.http.settings import SERVER_NAME
@@ -115,7 +117,7 @@ async def serving_admin(
     """Serve within the context; yields the listener's URL."""
     async with measured_loop_lag() as loop_lag:
         admin = _Admin(administered, access, loop_lag)
-        server = web.Server(admin.answer, access_log=None)
+        server = web.Server(admin.answer, access_log=None, logger=http_logger("admin"))
         runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
         try:
@@ -164,8 +166,11 @@ class _Admin:
             certificate_name(request),
             Level.NOTHING if self._console is None else self._console.level(request),
         )
-        response = await self._answer(request, caller)
-        await log_change(request, response.status, caller)
+        try:
+            response = await self._answer(request, caller)
+            await log_change(request, response.status, caller)
+        except RequestPayloadError:
+            return fault(HTTPStatus.BAD_REQUEST, "The body broke off")
         return response
 
     async def _answer(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:

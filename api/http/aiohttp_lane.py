@@ -6,7 +6,6 @@ The lane needs no router, because every operation is a POST to ``/``.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack, nullcontext
@@ -17,7 +16,6 @@ from zlib import crc32
 
 import structlog
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 from msgspec import json, structs
 
@@ -29,6 +27,7 @@ from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.browser_access import host_refusal, preflight_headers
 from dynactor.api.http.compression import most_decompressed_bytes
 from dynactor.api.http.drain_body import BodyDrain
+from dynactor.api.http.malformed_requests import http_logger
 from dynactor.api.http.message import part_of
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request, is_packed
@@ -56,7 +55,7 @@ def full_server(
     return web.Server(
         FullLane(protocol, settings, memory, turns).answer,
         access_log=None,
-        logger=_quiet_logger(),
+        logger=http_logger("api"),
         keepalive_timeout=settings.idle_seconds,
         # ``BodyDrain`` reads the remaining body of a refused request.
         lingering_time=0.0,
@@ -346,12 +345,3 @@ def _response_of(answer: Answer) -> web.Response:
         headers["Content-Encoding"] = answer.content_encoding
     headers.update(answer.explanations)
     return web.Response(status=answer.status, body=answer.body, headers=headers)
-
-
-def _quiet_logger() -> logging.Logger:
-    """The logger of aiohttp without messages about invalid HTTP, which is a client's error."""
-    logger = logging.getLogger(__name__)
-    logger.addFilter(
-        lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
-    )
-    return logger

@@ -13,6 +13,7 @@ import anyio
 import structlog
 from aiohttp import web
 
+from dynactor.api.http.malformed_requests import http_logger
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.http.settings import NO_PAGE
 from dynactor.api.nodes.frames import (
@@ -73,7 +74,7 @@ class PeerListener:
             return web.Response(
                 status=HTTPStatus.NOT_FOUND, text="This port is for nodes\n", headers=NO_PAGE
             )
-        given = request.headers.get("Authorization", "").encode()
+        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
         if not compare_digest(given, self._authorization):
             _log.warning(
                 "node_refused",
@@ -150,7 +151,7 @@ async def serving_peers(
     listener: socket.socket, peers: PeerListener, certificate: ServerCertificate | None = None
 ) -> AsyncIterator[None]:
     """Serve other nodes within the context; TLS needs a certificate."""
-    server = web.Server(peers.handle, access_log=None)
+    server = web.Server(peers.handle, access_log=None, logger=http_logger("nodes"))
     runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:

@@ -33,6 +33,8 @@ def configure_logs(level: LogLevel, log_format: LogFormat = "text") -> None:
         )
     )
     logging.basicConfig(level=threshold, handlers=[handler], force=True)
+    # At debug level, aiohttp logs parts of malformed cookies, which may be secrets.
+    logging.getLogger("aiohttp.internal").setLevel(logging.WARNING)
 
 
 def _escape_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
