@@ -30,7 +30,8 @@ class StoreFigures(Struct, frozen=True):
     ``full_disk_refusals`` is how many commits were refused because the disk is full.
     ``refusal`` is the name of the error that commits are refused with, empty if they are not.
     ``waiting_commits`` are accepted and not durable yet; None if each commit is durable when it is
-    accepted. ``waiting_reads`` wait for a thread. ``read_store``: None without ``--read-store``.
+    accepted. ``waiting_reads`` wait for a thread. ``commits_in_doubt`` have an unknown outcome and
+    may still be written. ``read_store``: None without ``--read-store``.
     """
 
     engine: EngineFigures
@@ -39,4 +40,5 @@ class StoreFigures(Struct, frozen=True):
     full_disk_refusals: int = 0
     waiting_commits: int | None = 0
     waiting_reads: int = 0
+    commits_in_doubt: int = 0
     read_store: ReadStoreFigures | None = None

@@ -24,6 +24,7 @@ from dynactor.storage.store_figures import StoreFigures
 # Requests in flight keep a table at its home for that time; then the home tries again later.
 DRAIN_SECONDS: Final = 5.0
 _LINGER_SECONDS: Final = 0.1
+_DOUBT_SECONDS: Final = 0.1
 
 _log = structlog.get_logger("nodes")
 
@@ -134,6 +135,9 @@ class ShareKeeper:
         own = {name for name, claim in claims.items() if claim.epoch == share.epoch}
         tables = share.databases.home
         own.update(name for name in tables.table_names() if tables.runs(name))
+        with anyio.move_on_after(DRAIN_SECONDS):
+            while share.store.is_in_doubt:
+                await self._changes.wait(_DOUBT_SECONDS)
         if own:
             await self._give(share, sorted(own))
             # Refuse the requests that other nodes sent before they had read the claims.
@@ -142,6 +146,8 @@ class ShareKeeper:
     async def _give(self, share: OpenShare, names: Sequence[str]) -> None:
         """Give tables back to the leader, unless requests to them take too long."""
         tables = share.databases.home
+        if share.store.is_in_doubt and not self._membership.is_leaving:
+            return
         with self.runner.holding(names):
             if not await self.runner.drained(names, DRAIN_SECONDS):
                 return

@@ -45,6 +45,16 @@ class CommitCall:
         """Whether the call deletes or discards ranges, so it has a statement of its own."""
         return bool(self.ranges or self.discards)
 
+    def supersedes(self, other: CommitCall) -> bool:
+        """Whether the other call is refused once this one is written.
+
+        A changed head never has an earlier value again, but an absent one may be absent again.
+        """
+        return any(
+            expected is not None and key in self._heads and self._final[key] != expected
+            for key, expected in other._heads.items()
+        )
+
     def _add(self, group: Group) -> None:
         final = self._final
         for start, end in group.range_deletes:

@@ -27,6 +27,7 @@ from dynactor.storage.postgresql.connections import (
     STATEMENT_SECONDS,
     Connections,
 )
+from dynactor.storage.postgresql.doubts import Doubts
 from dynactor.storage.postgresql.errors import FAILURES, InsertCollision, Lost, translate
 from dynactor.storage.postgresql.sql import (
     ACCEPTED,
@@ -70,11 +71,16 @@ class Pending:
 
 
 class _Attempt:
-    """The attempts to run a statement. ``in_doubt``: one was sent, and its outcome is unknown."""
+    """The attempts to run a statement. ``lost``: the sessions that may still run it."""
 
     def __init__(self) -> None:
         self.batch = token_bytes(_BATCH_BYTES)
-        self.in_doubt = False
+        self.lost: list[int] = []
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the statement was sent, and its outcome is unknown."""
+        return bool(self.lost)
 
 
 class Commits:
@@ -88,6 +94,7 @@ class Commits:
         epoch: int,
         *,
         latency: LatencyHistogram,
+        doubts: Doubts,
         ended: Callable[[StoreError | None], None],
     ) -> None:
         self._tasks = tasks
@@ -95,14 +102,13 @@ class Commits:
         self._query = statements.commit
         self._epoch = epoch
         self._latency = latency
+        self._doubts = doubts
         self._ended = ended
         self._waiting: deque[Pending] = deque()
         self._in_flight = 0
         self._rows_in_flight = 0
         self._is_scheduled = False
         self._idle: asyncio.Future[None] | None = None
-        # Whether the outcome of any commit has stayed unknown, so that it may be written later.
-        self.is_in_doubt = False
 
     async def commit(self, call: CommitCall) -> StoreError | None:
         """Write a call. Return the error if the call was refused, or if its outcome is unknown.
@@ -116,7 +122,7 @@ class Commits:
         if not self._is_scheduled and self._may_start():
             self._is_scheduled = True
             loop.call_soon(self._start)
-        return await self._outcome(pending)
+        return await _outcome(pending)
 
     async def commit_in(self, connection: Any, call: CommitCall) -> Future[None]:
         """Write a call in a transaction that has locked its heads, and commit the transaction.
@@ -129,29 +135,31 @@ class Commits:
         pending = Pending(call)
         self._in_flight += 1
         self._tasks.start_soon(self._write_in, connection, pending)
-        return future_of(await self._outcome(pending))
+        return future_of(await _outcome(pending))
 
-    async def _outcome(self, pending: Pending) -> StoreError | None:
-        error = await _outcome(pending)
-        self.is_in_doubt |= isinstance(error, Unknown)
-        return error
+    def _decide(self, pending: Pending, attempt: _Attempt, error: StoreError | None) -> None:
+        """Set the outcome of a call."""
+        if error is None:
+            self._doubts.note_written(pending.call)
+        elif isinstance(error, Unknown):
+            self._doubts.note(pending.call, attempt.lost)
+        pending.end(error)
 
     async def _write_in(self, connection: Any, pending: Pending) -> None:
         attempt = _Attempt()
         arguments = Arrays([pending.call]).arguments(self._epoch, attempt.batch)
         try:
-            (said,) = await self._send(connection, arguments, ends_transaction=True)
+            (said,) = await self._send(connection, attempt, arguments, ends_transaction=True)
         except FAILURES as failure:
             error = translate(failure)
             if isinstance(error, Lost):
-                attempt.in_doubt = True
                 await self._write([pending], attempt)
             else:
                 pending.end(error)
         except StoreError as error:
             pending.end(error)
         else:
-            pending.end(_verdict(said, in_doubt=False))
+            self._decide(pending, attempt, _verdict(said, in_doubt=False))
         finally:
             self._end_statement()
 
@@ -225,10 +233,10 @@ class Commits:
                     return
             else:
                 for call, verdict in zip(calls, verdicts, strict=True):
-                    call.end(verdict)
+                    self._decide(call, attempt, verdict)
                 return
         refusal = Retry("other sessions insert the same rows")
-        calls[0].end(_unknown(refusal) if attempt.in_doubt else refusal)
+        self._decide(calls[0], attempt, _unknown(refusal) if attempt.in_doubt else refusal)
 
     async def _verdicts(
         self, calls: Sequence[Pending], attempt: _Attempt
@@ -245,15 +253,15 @@ class Commits:
         give_up_at = loop.time() + RETRY_SECONDS
         while True:
             began = perf_counter_ns()
+            lost = len(attempt.lost)
             try:
                 said = await self._connections.run_once(
-                    lambda connection: self._send(connection, arguments), seconds
+                    lambda connection: self._send(connection, attempt, arguments), seconds
                 )
             except InsertCollision:
                 raise
             except (Unavailable, Retry) as error:
-                if isinstance(error, Lost) and not attempt.in_doubt:
-                    attempt.in_doubt = True
+                if attempt.in_doubt and not lost:
                     give_up_at = loop.time() + _DOUBT_SECONDS
                     _log.warning("commit_repeated", reason=str(error))
                 is_final = isinstance(error, Retry) and not attempt.in_doubt
@@ -270,8 +278,14 @@ class Commits:
             await anyio.sleep(_PAUSE_SECONDS)
 
     async def _send(
-        self, connection: Any, arguments: Sequence[Any], *, ends_transaction: bool = False
+        self,
+        connection: Any,
+        attempt: _Attempt,
+        arguments: Sequence[Any],
+        *,
+        ends_transaction: bool = False,
     ) -> list[int]:
+        session: int = connection.get_server_pid()
         warnings: list[str] = []
 
         def hear(_connection: Any, message: Any) -> None:
@@ -286,6 +300,10 @@ class Commits:
             if ends_transaction:
                 is_written = all(each in (ACCEPTED, WRITTEN_BEFORE) for each in said)
                 await connection.execute("COMMIT" if is_written else "ROLLBACK")
+        except FAILURES as failure:
+            if isinstance(translate(failure), Lost):
+                attempt.lost.append(session)
+            raise
         finally:
             if not connection.is_closed():
                 connection.remove_log_listener(hear)

@@ -218,6 +218,14 @@ class Statements:
             f"AND EXISTS (SELECT FROM {nodes} n WHERE n.slot = {slot} AND n.epoch = {epoch})"
         )
         self.fence_shares = f"UPDATE {nodes} SET epoch = epoch + 1 WHERE slot >= {FIRST_SHARE_SLOT}"
+        # Ends sessions of this user, and returns those that have not ended, with the own session. A
+        # session that waits for a synchronous standby has committed, but the standby may lack the
+        # commit. It goes on waiting, because other sessions would see the commit otherwise.
+        self.end_sessions = (
+            "SELECT pid, CASE WHEN pid <> pg_backend_pid() AND usename = current_user "
+            "AND wait_event IS DISTINCT FROM 'SyncRep' THEN pg_terminate_backend(pid) END "
+            "FROM pg_stat_activity WHERE pid = ANY($1::int[]) OR pid = pg_backend_pid()"
+        )
         self.sizes = (
             f"SELECT pg_total_relation_size('{self.tables[0]}') + "
             f"pg_total_relation_size('{self.tables[1]}'), "

@@ -26,6 +26,7 @@ from dynactor.storage.postgresql.connections import (
     connect,
 )
 from dynactor.storage.postgresql.discards import Discards
+from dynactor.storage.postgresql.doubts import Doubts
 from dynactor.storage.postgresql.errors import FAILURES, cannot_open
 from dynactor.storage.postgresql.locked import LockingSessions
 from dynactor.storage.postgresql.ownership import Ownership, take_ownership, take_share
@@ -136,6 +137,7 @@ async def _open(
         is_quiet = (lambda: store.answers) if is_node else (lambda: False)
         tasks.start_soon(ownership.keep, store.refuse, store.note_beat, is_quiet)
         tasks.start_soon(store.discards.run)
+        tasks.start_soon(store.doubts.run)
         if read_address is not None:
             await store.read_from(read_address)
         with kept:
@@ -218,12 +220,14 @@ class _PostgresqlStore:
         self._full_disk_refusals = 0
         self._latency = LatencyHistogram()
         connections = self._connections = Connections(address, _CONNECTIONS)
+        self.doubts = Doubts(connections, statements)
         self._commits = Commits(
             tasks,
             connections,
             statements,
             ownership.epoch,
             latency=self._latency,
+            doubts=self.doubts,
             ended=self._note,
         )
         self.discards = Discards(connections, statements, ownership.epoch)
@@ -240,7 +244,7 @@ class _PostgresqlStore:
 
     @property
     def is_in_doubt(self) -> bool:
-        return self._commits.is_in_doubt
+        return len(self.doubts) > 0
 
     async def share_epochs(self) -> set[int]:
         self._raise_if_closed()
@@ -312,6 +316,7 @@ class _PostgresqlStore:
             refusal,
             self._full_disk_refusals,
             waiting_commits=None,
+            commits_in_doubt=len(self.doubts),
             read_store=read_store,
         )
 

@@ -197,6 +197,12 @@ class ServerCollector(Collector):
             "Commits that were refused because the disk is full.",
             value=store.full_disk_refusals,
         )
+        yield GaugeMetricFamily(
+            "dynactor_commits_in_doubt",
+            "Commits of unknown outcome that PostgreSQL may still write. Meanwhile no table moves "
+            "from this node to another one.",
+            value=store.commits_in_doubt,
+        )
         # Without a standby they have no samples.
         read_store = store.read_store
         yield GaugeMetricFamily(

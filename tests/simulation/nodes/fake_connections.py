@@ -124,6 +124,7 @@ class FakeConnection:
         self._node_context = Context()
         self._node_context.run(NODE.set, queue)
         session.ended = self._server_ended
+        network.server.begin(session)
 
     @property
     def arrival_seconds(self) -> float:
@@ -185,6 +186,10 @@ class FakeConnection:
     def is_in_transaction(self) -> bool:
         """Whether a transaction is open."""
         return self._in_transaction
+
+    def get_server_pid(self) -> int:
+        """The number of the session."""
+        return self.session.number
 
     def add_log_listener(self, hear: object) -> None:
         """Do nothing, because the fake has no warnings."""

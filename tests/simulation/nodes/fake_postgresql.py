@@ -180,6 +180,8 @@ class FakePostgresql:
         self.locks: dict[int, Session] = {}
         self.members: dict[str, MemberRow] = {}
         self._discards: list[tuple[bytes, bytes]] = []
+        # All open sessions.
+        self._sessions: list[Session] = []
         self._exclusive: dict[bytes, Session] = {}
         self._shared: dict[bytes, list[Session]] = {}
         # The sessions with a commit in flight, and the one that waits for all of them, or that
@@ -193,6 +195,10 @@ class FakePostgresql:
         self.pause: Callable[[], float] = lambda: 0.0
 
     # -- sessions -----------------------------------------------------------------------------
+
+    def begin(self, session: Session) -> None:
+        """Begin a session."""
+        self._sessions.append(session)
 
     def run(
         self, session: Session, statement: Statement | str, arguments: tuple[Any, ...], done: _Done
@@ -210,6 +216,7 @@ class FakePostgresql:
         if not session.is_open:
             return
         session.is_open = False
+        self._sessions = [each for each in self._sessions if each is not session]
         self._waiting = [each for each in self._waiting if each.session is not session]
         self.locks = {slot: each for slot, each in self.locks.items() if each is not session}
         self._end_transaction(session)
@@ -597,6 +604,12 @@ class FakePostgresql:
             self.epochs[slot] += slot >= FIRST_SHARE_SLOT
         return []
 
+    def _end_sessions(self, session: Session, _: Statement, numbers: list[int]) -> list[Any]:
+        there = [each for each in self._sessions if each.number in numbers]
+        for each in there:
+            asyncio.get_running_loop().call_soon(self.end, each)
+        return [(each.number, True) for each in there] + [(session.number, None)]
+
     def _sizes(self, *_: object) -> list[Any]:
         return [(0, 0)]
 
@@ -733,6 +746,7 @@ class FakeStatements:
             "try_lock_share",
             "fence_share",
             "fence_shares",
+            "end_sessions",
             "sizes",
         ):
             setattr(self, kind, Statement(kind, epoch, slot))

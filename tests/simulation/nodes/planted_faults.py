@@ -23,6 +23,7 @@ from dynactor.api.nodes import forwarding
 from dynactor.storage.postgresql import commits, locked
 from dynactor.storage.postgresql import store as postgresql_store
 from dynactor.storage.postgresql.commit_call import CommitCall
+from dynactor.storage.postgresql.doubts import Doubts
 from dynactor.storage.postgresql.sql import LEADER_SLOT, SLOT_SHIFT, WRITTEN_BEFORE
 from dynactor.storage.postgresql.views import CommittedView
 from dynactor.storage.store import Conflict, Group, Row, StoreError, Unavailable, Unknown
@@ -50,6 +51,10 @@ def _forgets_own_batch(said: int, *, in_doubt: bool) -> StoreError | None:
     if said == WRITTEN_BEFORE:
         return Conflict("a head is not the expected one")
     return _VERDICT(said, in_doubt=in_doubt)
+
+
+def _keeps_all(*_: object) -> None:
+    """Stand for doubts that nothing ends."""
 
 
 async def _does_not_fence(*_: object, **__: object) -> bool:
@@ -121,6 +126,10 @@ FAULTS: Final = (
     PlantedFault(
         "a repeated statement does not recognize its own batch",
         lambda: patch.object(commits, "_verdict", _forgets_own_batch),
+    ),
+    PlantedFault(
+        "a doubt never ends",
+        lambda: patch.object(Doubts, "_keep", _keeps_all),
     ),
     PlantedFault(
         "a forwarded write is sent again after its answer was lost",

@@ -34,6 +34,7 @@ from tests.simulation.nodes.committed_logs import CommittedLogs
 from tests.simulation.nodes.fake_connections import Network, replacing_connections
 from tests.simulation.nodes.fake_kafka import KafkaNetwork
 from tests.simulation.nodes.fake_postgresql import Commit, FakePostgresql
+from tests.simulation.nodes.lasting_doubts import MOST_DOUBT_SECONDS, watch_doubts
 from tests.simulation.nodes.published_topics import topic_violations
 from tests.simulation.nodes.real_nodes import Cluster, running_cluster
 from tests.simulation.nodes.splitting import split_partitions
@@ -47,6 +48,9 @@ _START_EPOCH_SECONDS: Final = 2_991_959 * 600.0
 _MOST_EARLY_SECONDS: Final = 60.0
 # PostgreSQL's clock is right, and a node whose clock differs by more than a second does not join.
 _MOST_SKEW_SECONDS: Final = 0.9
+# Commits of unknown outcome are repeated for 30 s.
+_OUTAGE_SECONDS: Final = 31.0
+_NO_OUTAGE: Final = 0.85
 _DAY_SECONDS: Final = 24 * 60 * 60.0
 # The first bytes of the rows of a table that only its home writes.
 _ITEM: Final = key_layout.row_prefix(0)[:1]
@@ -166,6 +170,8 @@ class _Run:
         self._logs = CommittedLogs()
         # Whether records are deleted from streams while the clients run.
         self._is_trimmed = False
+        # Whether no other faults begin, because of an outage of PostgreSQL.
+        self._is_quiet = False
         # The names of tables by id, from their records.
         self._names: dict[int, str] = {}
 
@@ -212,6 +218,8 @@ class _Run:
                 if cluster.kafka is not None:
                     of_kafka = self._faults_of_kafka(cluster.kafka, Random(self._seed + 5))
                     faults.append(tasks.create_task(of_kafka))
+                faults.append(tasks.create_task(self._outage(nodes, Random(self._seed + 6))))
+                faults.append(tasks.create_task(watch_doubts(cluster)))
                 makers = [
                     tasks.create_task(TableMaker(workload, name, Random(draw.random())).run())
                     for name in PASSING
@@ -297,13 +305,35 @@ class _Run:
         while True:
             await anyio.sleep(draw.random() * 3)
             up = [each.number for each in cluster.up() if not each.is_suspended]
-            if len(up) < 2:
+            if len(up) < 2 or self._is_quiet:
                 continue
             number = draw.choice(up)
             fault = draw.choice(("kill", "kill", "leave", "pause", "cut", "store", "machine"))
             self._trace.add(f"{self._loop.time():.6f} {fault} {number}")
             seconds = draw.random() * 10
             await self._play(fault, number, seconds, draw)
+
+    async def _outage(self, nodes: int, draw: Random) -> None:
+        """Cut all nodes off from PostgreSQL in some of the runs, until their commits give up.
+
+        No node can take over meanwhile, so homes remain homes with commits in doubt. Other faults
+        would soon end the homes, and the doubts with them.
+        """
+        if draw.random() < _NO_OUTAGE:
+            return
+        network = self._cluster.network
+        names = [f"n{number}" for number in range(1, nodes + 1)]
+        await anyio.sleep(draw.random() * 20)
+        self._trace.add(f"{self._loop.time():.6f} outage")
+        self._is_quiet = True
+        for name in names:
+            network.cut.setdefault(name, [])
+            network.break_all(name)
+        await anyio.sleep(_OUTAGE_SECONDS + draw.random() * 8)
+        for name in names:
+            network.heal(name)
+        await anyio.sleep(2 * MOST_DOUBT_SECONDS)
+        self._is_quiet = False
 
     async def _faults_of_kafka(self, kafka: KafkaNetwork, draw: Random) -> None:
         """Cut nodes off from Kafka, until the task is canceled."""
@@ -344,7 +374,8 @@ class _Run:
                     network.break_all(name)
                 network.cut.setdefault(name, [])
                 await anyio.sleep(seconds)
-                network.heal(name)
+                if not self._is_quiet:
+                    network.heal(name)
 
     def _restart(self, number: int) -> None:
         if number not in self._cluster.processes:
