@@ -1,7 +1,7 @@
 """The number of item bytes that one BatchGetItem may still return.
 
-An answer holds at most 16 MB, and at most 1 MB from one partition (API reference, "BatchGetItem").
-Sizes are those of whole items, before projection.
+An answer holds at most 16 MB (API reference, "BatchGetItem"), and at most 1,458,173 bytes from one
+partition. Sizes are those of whole items, before projection.
 """
 
 from __future__ import annotations

@@ -62,8 +62,13 @@ class ValidationException(DynamoDBError):
     """
 
     namespace = _CORAL_VALIDATE
-    fault: Fault | None = None
     is_of_request: bool = False
+
+    def __init__(
+        self, message: str, receipt: Receipt = _NOTHING, *, fault: Fault | None = None
+    ) -> None:
+        super().__init__(message, receipt)
+        self.fault = fault
 
 
 class SerializationException(DynamoDBError):
@@ -157,7 +162,8 @@ class ConditionalCheckFailedException(DynamoDBError):
         """The message, and the existing item if the request asks for the item."""
         if self.item is None:
             return {"message": self.message}
-        return {"message": self.message, "Item": self.item}
+        # With an item, AWS spells the message's member with a capital letter.
+        return {"Message": self.message, "Item": self.item}
 
 
 class DuplicateItemException(DynamoDBError):

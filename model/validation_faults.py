@@ -27,8 +27,14 @@ class RepeatedMember(Struct, frozen=True):
     shown: tuple[str, ...]
 
 
+class PlainFault(Struct, frozen=True):
+    """A fault that the newer layer reports in these words, whatever its place in the request."""
+
+    words: str
+
+
 class ValuesWithoutExpression(Struct, frozen=True):
     """ExpressionAttributeValues without an expression that could use them."""
 
 
-Fault: TypeAlias = RefusedNumber | RepeatedMember | ValuesWithoutExpression
+Fault: TypeAlias = RefusedNumber | RepeatedMember | PlainFault | ValuesWithoutExpression

@@ -545,12 +545,13 @@ class Protocol:
         operation, decoder, _ = self._operations[asked.request.target]
         match error:
             case ValidationException() | ResourceNotFoundException():
+                body = plain_body(asked.request)
                 try:
-                    decoder.check_serialization(plain_body(asked.request))
+                    decoder.check_serialization(body)
                 except SerializationException as found:
                     return found
                 if isinstance(error, ValidationException):
-                    return decoder.layer.worded(error)
+                    return decoder.worded(error, body)
             case Throttled():
                 self._count_throttled(call, operation, _table_names(call.request))
             case TransactionCanceledException():

@@ -33,11 +33,11 @@ from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 
 
-class BatchGetItemInput(structures.Shape, frozen=True):
-    """The members of BatchGetItem."""
+class BatchGetItemInput(structures.Shape, frozen=True, kw_only=True):
+    """The members of BatchGetItem, in the order in which DynamoDB lists their errors."""
 
-    RequestItems: structures.BatchGetRequests
     ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+    RequestItems: structures.BatchGetRequests
 
 
 class _TableGets(NamedTuple):

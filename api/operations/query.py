@@ -30,6 +30,7 @@ from dynactor.api.requests.page_requests import (
     start_position,
 )
 from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.validation_errors import detected
 from dynactor.model.errors import DynamoDBError, ValidationException
 from dynactor.model.expressions.condition import Condition
 from dynactor.model.expressions.key_condition import KeyCondition, KeyTerms
@@ -180,7 +181,7 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
     if isinstance(terms, KeyTerms):
         # Errors that don't need the table come before the look-up of the table.
         terms.by_name()
-    check_select(request)
+    _check_select(request)
     table = call.database.table(name)
     definition = table.definition
     index = index_of(definition, request.IndexName, consistent=request.ConsistentRead is True)
@@ -206,6 +207,14 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
         consistent=bool(request.ConsistentRead),
     )
     return table, read
+
+
+def _check_select(request: QueryInput) -> None:
+    try:
+        check_select(request)
+    except ValidationException as error:
+        # Query reports this fault like a broken constraint. Scan does not.
+        raise ValidationException(detected(error.message)) from None
 
 
 def _check_filter(request: QueryInput, schema: KeySchema, condition: Condition) -> None:

@@ -14,7 +14,8 @@ from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import of_request
 from dynactor.model.expressions.key_paths import check_scalar_keys
-from dynactor.model.expressions.update_size import expression_bytes
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.update_size import check_expression_size
 from dynactor.model.keys.key_rules import check_index_key_types, check_key, check_no_key_updated
 from dynactor.model.values import item as items
 from dynactor.model.writes.write import Update
@@ -45,7 +46,7 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     """Update an item, or create a missing one."""
     request = call.request
     name = table_name(request.TableName)
-    update, nested = _parsed(request)
+    update, placeholders = _parsed(request)
     table = call.database.table(name)
     definition = table.definition
     schema = definition.key_schema
@@ -56,7 +57,9 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
         check_no_key_updated(schema, update.update.attributes)
         if definition.local_indexes or definition.global_indexes:
             check_index_key_types(definition, update.update.static_types)
-    check_scalar_keys(definition, nested)
+    check_scalar_keys(definition, placeholders.nested)
+    if request.UpdateExpression is not None and update.update is not None:
+        check_expression_size(request.UpdateExpression, update.update, placeholders.size_bytes)
     return write_answer(
         table_name=name,
         schema=schema,
@@ -68,8 +71,8 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
 
 
 @of_request
-def _parsed(request: UpdateItemInput) -> tuple[Update, set[str]]:
-    """Parse the update, and the attributes whose nested values its expressions read."""
+def _parsed(request: UpdateItemInput) -> tuple[Update, Placeholders]:
+    """Parse the update; returns also its placeholders, which are checked."""
     check_together(request)
     items.check(request.Key)
     placeholders = placeholders_of(request)
@@ -80,12 +83,9 @@ def _parsed(request: UpdateItemInput) -> tuple[Update, set[str]]:
         condition=condition_of(request, placeholders),
         return_values=request.ReturnValues or "NONE",
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
-        expression_bytes=(
-            0 if wanted is None or request.UpdateExpression is None else expression_bytes(wanted)
-        ),
     )
     placeholders.check_all_used()
-    return update, placeholders.nested
+    return update, placeholders
 
 
 OPERATION = Operation("UpdateItem", UpdateItemInput, handle)

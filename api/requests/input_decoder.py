@@ -35,7 +35,7 @@ from dynactor.api.requests.validation_errors import (
     shortest_constraint,
 )
 from dynactor.model.errors import SerializationException, ValidationException
-from dynactor.model.limits import TABLE_NAME_CHARACTERS
+from dynactor.model.limits import NEWER_LAYER_JSON_LEVELS, TABLE_NAME_CHARACTERS
 from dynactor.model.values import json_types
 
 InputT = TypeVar("InputT", bound=Struct)
@@ -49,7 +49,7 @@ class InputDecoder(Generic[InputT]):
 
     def __init__(self, shape: type[InputT], layer: Layer = OLDER) -> None:
         self._shape = shape
-        self.layer = layer
+        self._layer = layer
         self._decode = msgspec.json.Decoder(shape).decode
 
     def decode(self, body: bytes) -> InputT:
@@ -67,8 +67,9 @@ class InputDecoder(Generic[InputT]):
 
     def _explain(self, body: bytes) -> InputT:
         walk = _Walk()
-        corrected = walk.visit_input(_parse(body), self._shape)
-        walk.raise_violations(self.layer)
+        parsed = _parse(body)
+        corrected = walk.visit_input(parsed, self._shape)
+        walk.raise_violations(self._layer_of(parsed))
         return msgspec.convert(corrected, self._shape)
 
     def check_serialization(self, body: bytes) -> None:
@@ -78,6 +79,14 @@ class InputDecoder(Generic[InputT]):
         have raised an error of another kind before.
         """
         _Walk().visit_input(_parse(body), self._shape)
+
+    def worded(self, error: ValidationException, body: bytes) -> ValidationException:
+        """An operation's error for a body, with the text of the layer that checks the body."""
+        return self._layer_of(_parse(body)).worded(error)
+
+    def _layer_of(self, parsed: dict[str, Any]) -> Layer:
+        is_left = self._layer.is_newer and _nests_deeper(parsed, NEWER_LAYER_JSON_LEVELS)
+        return OLDER if is_left else self._layer
 
 
 def _parse(body: bytes) -> dict[str, Any]:
@@ -89,6 +98,15 @@ def _parse(body: bytes) -> dict[str, Any]:
     if type(parsed) is not dict:
         raise SerializationException("")
     return parsed
+
+
+def _nests_deeper(parsed: dict[str, Any], levels: int) -> bool:
+    """Whether a body has objects or arrays below this many levels of them."""
+    of_level: list[Any] = [parsed]
+    for _ in range(levels):
+        members = (each.values() if type(each) is dict else each for each in of_level)
+        of_level = [one for each in members for one in each if type(one) in (dict, list)]
+    return bool(of_level)
 
 
 class _Walk:

@@ -10,17 +10,19 @@ The layers differ in:
 - The echo of a structure. Older: Java's ``toString``. Newer: JSON.
 - An invalid value of an enumeration. Older: reported together with all other errors. Newer:
   reported alone. The errors of ReturnValues and ConditionalOperator have another text there.
-- The order of errors about members. Older: first all errors except those about names of maps,
-  missing members and malformed values. Newer: first missing members and malformed values, then
-  limits, then enumerations, then table names.
+- The order of errors about members. Older: first all errors except those about names of maps.
+  Newer: if a member is missing, all errors in the order of the members; else first limits, then
+  enumerations with names of maps, then table names.
 - Other errors of a request. Older: the plain text. Newer: for the three writes, the text after a
   head with the number of errors (the *envelope*, see ``detected``); for the reads, the plain text.
 - A number's exponent. Older: 32 bits, and it wraps around. Newer: 64 bits.
 - An invalid value in ExpressionAttributeValues. Older: the error names the placeholder. Newer: the
-  error does not, if the value is a number or a set with duplicates.
+  error does not, if the value is a number or a set.
 
-Sources: captures of AWS, May to October 2026; us-east-1 if regions differ. Errors without a capture
-have texts like similar errors of their layer; docs/DIFFERENCES.md lists them.
+The newer layer leaves requests that nest deeper than it can read to the older one.
+
+Sources: captures of AWS, May to November 2026; us-east-1 if regions differ. Errors without a
+capture have texts like similar errors of their layer; docs/DIFFERENCES.md lists them.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.parameters import VALUES_ALONE
 from dynactor.model.validation_faults import (
     Fault,
+    PlainFault,
     RefusedNumber,
     RepeatedMember,
     ValuesWithoutExpression,
@@ -73,6 +76,9 @@ class Rule(Enum):
     NAME = auto()
     # The form of table names that are keys of a map.
     NAME_IN_MAP = auto()
+
+
+_BESIDE_CHOICES: Final = frozenset({Rule.CHOICE, Rule.NAME_IN_MAP})
 
 
 class MemberPath(Struct, frozen=True):
@@ -119,10 +125,8 @@ class Layer(Struct, frozen=True):
         violations = _with_empty_names(violations)
         of_rule = _by_rule(violations)
         if Rule.PRESENCE in of_rule:
-            # The older checks find missing members, and list all of them.
-            limits = of_rule.pop(Rule.LIMIT, [])
-            others = [one for one in violations if one.rule is not Rule.LIMIT]
-            return _listed(map(self._older_words, [*others, *limits]))
+            # The older checks find missing members, and list all violations.
+            return _listed(map(self._older_words, violations))
         if Rule.LIMIT in of_rule:
             return _listed(
                 f"Value at '{one.path.wire}' failed to satisfy constraint: {one.constraint}"
@@ -132,7 +136,9 @@ class Layer(Struct, frozen=True):
             choices = _NEWER_CHOICES.get(get_args(one.hint.type))
             if choices is not None:
                 return ValidationException(self._enveloped(_no_choice(choices)))
-        return _listed(map(self._older_words, of_rule.get(Rule.CHOICE) or violations))
+        if Rule.CHOICE in of_rule:
+            violations = [one for one in violations if one.rule in _BESIDE_CHOICES]
+        return _listed(map(self._older_words, violations))
 
     def _older_words(self, violation: Violation) -> str:
         value, path = violation.value, violation.path.java
@@ -245,6 +251,8 @@ def _newer_words(fault: Fault) -> str:
             quoted = ",".join(f'"{member}"' for member in fault.shown)
             return f"{_INVALID}Input collection [{quoted}]of type BS contains duplicates."
         case RepeatedMember():
-            return "Input collection contains duplicates."
+            return f"{_INVALID}Input collection contains duplicates."
+        case PlainFault(words):
+            return words
         case ValuesWithoutExpression():
             return VALUES_ALONE

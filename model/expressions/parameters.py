@@ -57,9 +57,8 @@ def check_parameters(
         )
     with_values = [name for name in expressions if name != "ProjectionExpression"]
     if values is not None and not any(name in with_values for name in given):
-        error = ValidationException(
+        raise ValidationException(
             f"{VALUES_ALONE}: {' and '.join(with_values)} "
-            f"{'are' if len(with_values) > 1 else 'is'} null"
+            f"{'are' if len(with_values) > 1 else 'is'} null",
+            fault=ValuesWithoutExpression(),
         )
-        error.fault = ValuesWithoutExpression()
-        raise error

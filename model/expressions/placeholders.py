@@ -29,7 +29,10 @@ class Placeholders:
     ``value`` lack the name of the expression's parameter; the caller adds it.
     """
 
-    __slots__ = ("_names", "_unused_names", "_unused_values", "_values", "nested")
+    __slots__ = ("_names", "_unused_names", "_unused_values", "_values", "nested", "size_bytes")
+
+    size_bytes: int
+    """The size of all names, values and placeholders."""
 
     nested: set[str]
     """The attributes with a path into them, such as ``a`` of ``a.b``; none may be a key."""
@@ -47,11 +50,12 @@ class Placeholders:
         # Dicts instead of sets: the message lists unused placeholders in the request's order.
         self._unused_names: dict[str, None] = {}
         self._unused_values: dict[str, None] = {}
+        self.size_bytes = 0
         if names is not None:
-            _check_names(names)
+            self.size_bytes += _check_names(names)
             self._names, self._unused_names = names, dict.fromkeys(names)
         if values is not None:
-            _check_values(values)
+            self.size_bytes += _check_values(values)
             self._values, self._unused_values = values, dict.fromkeys(values)
         self.nested = set()
 
@@ -132,7 +136,8 @@ def _unused(parameter: str, placeholders: Iterable[str]) -> ValidationException:
     )
 
 
-def _check_names(names: dict[str, str]) -> None:
+def _check_names(names: dict[str, str]) -> int:
+    """Check names; returns the size of all names and placeholders."""
     _check_placeholders("ExpressionAttributeNames", names, _NAME)
     total_bytes = 0
     for placeholder, name in names.items():
@@ -140,32 +145,30 @@ def _check_names(names: dict[str, str]) -> None:
         total_bytes += len(placeholder) + name_bytes
         fault = None
         if name == "":
-            fault = "Empty attribute name"
+            fault = attribute_value.EMPTY_NAME
         elif name_bytes > ATTRIBUTE_NAME_BYTES:
-            fault = (
-                f"Attribute name is too large, must be less than {ATTRIBUTE_NAME_BYTES + 1} bytes"
-            )
+            fault = attribute_value.NAME_TOO_LARGE
         if fault is not None:
             raise ValidationException(
                 f"ExpressionAttributeNames contains invalid value: {fault} for key {placeholder}"
             )
-    _check_total("ExpressionAttributeNames", total_bytes)
+    return _checked_total("ExpressionAttributeNames", total_bytes)
 
 
-def _check_values(values: dict[str, Any]) -> None:
+def _check_values(values: dict[str, Any]) -> int:
+    """Check values, and make them canonical; returns the size of all values and placeholders."""
     _check_placeholders("ExpressionAttributeValues", values, _VALUE)
     total_bytes = 0
     for placeholder, value in values.items():
         try:
             total_bytes += len(placeholder) + attribute_value.check(value)
         except ValidationException as error:
-            wrapped = ValidationException(
+            raise ValidationException(
                 f"ExpressionAttributeValues contains invalid value: {error.message} "
-                f"for key {placeholder}"
-            )
-            wrapped.fault = error.fault
-            raise wrapped from None
-    _check_total("ExpressionAttributeValues", total_bytes)
+                f"for key {placeholder}",
+                fault=error.fault,
+            ) from None
+    return _checked_total("ExpressionAttributeValues", total_bytes)
 
 
 def _check_placeholders(parameter: str, given: dict[str, Any], form: re.Pattern[str]) -> None:
@@ -183,6 +186,7 @@ def _check_placeholders(parameter: str, given: dict[str, Any], form: re.Pattern[
             )
 
 
-def _check_total(parameter: str, total_bytes: int) -> None:
+def _checked_total(parameter: str, total_bytes: int) -> int:
     if total_bytes > EXPRESSION_VALUES_BYTES:
         raise ValidationException(f"{parameter} exceeds max size")
+    return total_bytes

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from dynactor.model.errors import SerializationException, ValidationException
 from dynactor.model.limits import ATTRIBUTE_NAME_BYTES, NESTING_LEVELS
-from dynactor.model.validation_faults import RepeatedMember
+from dynactor.model.validation_faults import PlainFault, RepeatedMember
 from dynactor.model.values import json_types, number, value_types
 
 AttributeValue: TypeAlias = value_types.AttributeValue
@@ -42,6 +42,9 @@ TOO_DEEP: Final = (
 )
 
 EMPTY_NAME: Final = "Empty attribute name"
+NAME_TOO_LARGE: Final = (
+    f"Attribute name is too large, must be less than {ATTRIBUTE_NAME_BYTES + 1} bytes"
+)
 
 # The item itself is the first level of nesting (DynamoDB Local 3.3 accepts 31 levels below it).
 _ATTRIBUTE_LEVEL: Final = 2
@@ -49,6 +52,11 @@ _ATTRIBUTE_LEVEL: Final = 2
 _EMPTY: Final = (
     "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
 )
+_EMPTY_SETS: Final = {
+    "SS": "An string set  may not be empty",
+    "NS": "An number set  may not be empty",
+    "BS": "Binary sets should not be empty",
+}
 _SEVERAL: Final = (
     "Supplied AttributeValue has more than one datatypes set, "
     "must contain exactly one of the supported datatypes"
@@ -148,10 +156,8 @@ def name_size_bytes(name: str) -> int:
     """
     size_bytes = len(name) if name.isascii() else len(name.encode())
     if size_bytes > ATTRIBUTE_NAME_BYTES:
-        raise ValidationException(
-            f"{_INVALID}Attribute name is too large, must be less than "
-            f"{ATTRIBUTE_NAME_BYTES + 1} bytes"
-        )
+        fault = PlainFault(NAME_TOO_LARGE)
+        raise ValidationException(f"{_INVALID}{NAME_TOO_LARGE}", fault=fault)
     return size_bytes
 
 
@@ -201,14 +207,8 @@ def _check_set(value: AttributeValue, type_name: str, content: Any) -> int:
         if type(member) is not str:
             _shaped(read, member)
     if not content:
-        raise ValidationException(
-            _INVALID
-            + {
-                "SS": "An string set  may not be empty",
-                "NS": "An number set  may not be empty",
-                "BS": "Binary sets should not be empty",
-            }[type_name]
-        )
+        message = _INVALID + _EMPTY_SETS[type_name]
+        raise ValidationException(message, fault=PlainFault(message))
     if type_name == "SS":
         if len(set(content)) != len(content):
             raise _repeated(
@@ -248,9 +248,8 @@ def _repeated(
             break
         seen.add(member)
     order = b64decode if type_name == "BS" else str
-    error = ValidationException(message)
-    error.fault = RepeatedMember(type_name, (*sorted(seen, key=order), member))
-    return error
+    fault = RepeatedMember(type_name, (*sorted(seen, key=order), member))
+    return ValidationException(message, fault=fault)
 
 
 def _check_odd(value: AttributeValue, level: int) -> int:

@@ -46,18 +46,13 @@ class Put(Struct, frozen=True, tag=True):
 
 
 class Update(Struct, frozen=True, tag=True):
-    """Change some attributes of an item; a missing item is created.
-
-    ``expression_bytes`` is the size of UpdateItem's expression (``update_size``), and 0 for other
-    updates.
-    """
+    """Change some attributes of an item; a missing item is created."""
 
     key: Item
     update: UpdateExpression | None = None
     condition: Condition | None = None
     return_values: ReturnValues = "NONE"
     return_item_on_failure: bool = False
-    expression_bytes: int = 0
 
     @property
     def identity(self) -> Item:
@@ -146,7 +141,7 @@ def _decide_update(
         written = write.update.attributes
     check_updated_index_keys(table, item, written if old else None)
     new_size_bytes = _updated_size_bytes(old, item, written)
-    check_size(max(new_size_bytes, write.expression_bytes), TOO_LARGE_AFTER_UPDATE)
+    check_size(new_size_bytes, TOO_LARGE_AFTER_UPDATE)
     check_size_with_entries(
         table.local_indexes, table.key_schema, item, new_size_bytes, TOO_LARGE_AFTER_UPDATE
     )

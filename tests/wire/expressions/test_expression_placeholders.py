@@ -98,12 +98,11 @@ KEY = {"pk": {"S": "k"}}
             ),
         ),
         (
-            "DeleteItem",
-            {"ConditionExpression": "a = b", "ExpressionAttributeValues": {":a": {"SS": []}}},
+            "Scan",
+            {"FilterExpression": "a = b", "ExpressionAttributeValues": {":a": {"SS": []}}},
             (
                 "ExpressionAttributeValues contains invalid value: One or more parameter values "
-                "were "
-                "invalid: An string set  may not be empty for key :a"
+                "were invalid: An string set  may not be empty for key :a"
             ),
         ),
         pytest.param(

@@ -169,6 +169,7 @@ def test_an_invalid_projection_is_refused(
         ),
     ],
 )
+@pytest.mark.differs_from_dynamodb_local("no prefix for a Query")
 @pytest.mark.parametrize("operation", ["Query", "Scan"])
 def test_contradictory_select_and_projection_are_refused(
     wire: WireClient, indexed: str, operation: str, members: Any, message: str
@@ -181,10 +182,8 @@ def test_contradictory_select_and_projection_are_refused(
     elif operation == "Query":
         request["KeyConditionExpression"] = "pk = :pk"
         request["ExpressionAttributeValues"] = {":pk": {"S": "p"}}
-    refusal = wire.refused(operation, request)
-    assert refusal.type == "ValidationException"
-    assert refusal.message is not None
-    assert refusal.message.endswith(message)
+    reported = f"1 validation error detected: {message}" if operation == "Query" else message
+    assert wire.refused(operation, request) == ("ValidationException", reported)
 
 
 @pytest.mark.parametrize(

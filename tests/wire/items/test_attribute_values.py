@@ -205,10 +205,10 @@ def test_an_invalid_number_is_refused(wire: WireClient, simple: str, text: str, 
             INVALID + 'Input collection ["a", "b", "a"] contains duplicates.',
             marks=differs_from_dynamodb_local("no full stop"),
         ),
-        ({"NS": ["1", "2", "1"]}, "Input collection contains duplicates."),
-        ({"NS": ["1", "1.0"]}, "Input collection contains duplicates."),
-        ({"NS": ["1000", "1e3"]}, "Input collection contains duplicates."),
-        ({"NS": ["0", "-0"]}, "Input collection contains duplicates."),
+        ({"NS": ["1", "2", "1"]}, INVALID + "Input collection contains duplicates."),
+        ({"NS": ["1", "1.0"]}, INVALID + "Input collection contains duplicates."),
+        ({"NS": ["1000", "1e3"]}, INVALID + "Input collection contains duplicates."),
+        ({"NS": ["0", "-0"]}, INVALID + "Input collection contains duplicates."),
         pytest.param(
             {"BS": ["YQ==", "Yg==", "YQ=="]},
             INVALID + 'Input collection ["YQ==","Yg==","YQ=="]of type BS contains duplicates.',
@@ -296,7 +296,7 @@ def test_values_nest_to_32_levels(wire: WireClient, simple: str):
     assert kept(wire, simple, value) == value
 
 
-@pytest.mark.parametrize("levels", [32, 33, 200])
+@pytest.mark.parametrize("levels", [32, 33])
 def test_values_nested_deeper_are_refused(wire: WireClient, simple: str, levels: int):
     assert refused(wire, simple, nested(levels)) == (
         "ValidationException",
@@ -359,7 +359,7 @@ LONG_NAME = "n" * 65_536
 def test_names_of_64_kb_are_refused_in_every_parameter(wire: WireClient, simple: str):
     too_large = (
         "ValidationException",
-        enveloped(f"{INVALID}Attribute name is too large, must be less than 65536 bytes"),
+        enveloped("Attribute name is too large, must be less than 65536 bytes"),
     )
     assert refused(wire, simple, {"M": {LONG_NAME: {"S": "a"}}}) == too_large
     assert refused(wire, simple, {"L": [{"M": {"é" * 32_768: {"S": "a"}}}]}) == too_large

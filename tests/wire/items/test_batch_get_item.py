@@ -141,7 +141,7 @@ def heavy_partition(wire: WireClient, composite: str) -> Iterator[str]:
 
 
 @differs_from_dynamodb_local("it has no partitions")
-def test_keys_beyond_1_mb_of_one_partition_are_unprocessed(
+def test_keys_beyond_the_limit_of_one_partition_are_unprocessed(
     wire: WireClient, lanes: LanesClient, composite: str, simple: str, heavy_partition: str
 ):
     wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": heavy_partition}}})
@@ -167,10 +167,25 @@ def test_keys_beyond_1_mb_of_one_partition_are_unprocessed(
         )
     one_item = 49.0  # eventually consistent, 390 KB and some bytes
     assert rounds == [
-        ("01", {composite: 2 * one_item, simple: 0.5}),
-        ("23", {composite: 2 * one_item}),
-        ("45", {composite: one_item + 0.5}),
+        ("012", {composite: 3 * one_item, simple: 0.5}),
+        ("345", {composite: 2 * one_item + 0.5}),
     ]
+
+
+@differs_from_dynamodb_local("it has no partitions")
+@pytest.mark.parametrize(("more_bytes", "found"), [(0, 4), (1, 3)])
+def test_an_answer_has_1_458_173_bytes_of_one_partition(
+    wire: WireClient, composite: str, more_bytes: int, found: int
+):
+    pk = unique_name("full")
+    sizes = [409_600, 409_600, 409_600, 229_373 + more_bytes]
+    for number, size_bytes in enumerate(sizes):
+        item = key(pk, str(number))
+        rest_bytes = size_bytes - len("pk") - len(pk) - len("sk") - 1 - len("v")
+        wire("PutItem", {"TableName": composite, "Item": item | {"v": {"S": "x" * rest_bytes}}})
+    asked = {"Keys": [key(pk, sort) for sort in "0123"]}
+    answer = wire("BatchGetItem", {"RequestItems": {composite: asked}})
+    assert len(answer["Responses"][composite]) == found
 
 
 @differs_from_dynamodb_local("it explains nothing")
@@ -185,9 +200,9 @@ def test_an_explanation_counts_the_items_that_were_returned(
     )
     explained = json.loads(answer.headers["X-Dynactor-Explanation"])
     (consumed,) = answer.json["ConsumedCapacity"]
-    assert explained["CapacityUnits"] == consumed["CapacityUnits"] == 98.0
+    assert explained["CapacityUnits"] == consumed["CapacityUnits"] == 147.0
     (read,) = explained["Tables"][0]["Reads"]
-    assert read["Count"] == 2
+    assert read["Count"] == 3
 
 
 @pytest.mark.parametrize(

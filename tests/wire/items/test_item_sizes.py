@@ -126,8 +126,10 @@ def test_the_size_of_the_new_item_counts_if_it_is_larger(wire: WireClient, simpl
         ("SET b = :pad, c = :c", {":c": {"N": "1"}}, 19 + 1 + 2),
         ("ADD s :pad", {}, 0),
         ("SET b = :pad ADD n :c", {":c": {"N": "12"}}, 19 + 1 + 2),
-        ("SET b = :pad REMOVE abc", {}, 0),
-        ("SET b = if_not_exists(abc, :pad)", {}, 3),
+        ("SET b = :pad REMOVE abc, de", {}, (1 + 3) + (1 + 2)),
+        ("SET b = :pad DELETE s :s", {":s": {"SS": ["any"]}}, 1 + 1),
+        ("SET b = if_not_exists(abc, :pad)", {}, 39 + (1 + 14 + 3)),
+        ("SET b = :pad, n = if_not_exists(n, :c) + :c", {":c": {"N": "1"}}, 1 + 34 + 76 + 21),
     ],
 )
 def test_each_set_and_add_action_adds_to_the_size(
@@ -145,12 +147,19 @@ def test_each_set_and_add_action_adds_to_the_size(
 
     wire("DeleteItem", {"TableName": simple, "Key": {"pk": {"S": "Q"}}})
     largest = LARGEST_SET_BYTES - more_bytes
+    # A false condition is checked after the size.
+    condition = {"ConditionExpression": "attribute_exists(kept)"}
+    failed = wire.refused("UpdateItem", request(largest) | condition)
+    assert failed == ("ConditionalCheckFailedException", "The conditional request failed")
+    refusal = wire.refused("UpdateItem", request(largest + 1) | condition)
+    assert refusal == TOO_LARGE_TO_UPDATE
     assert wire.refused("UpdateItem", request(largest + 1)) == TOO_LARGE_TO_UPDATE
     wire("UpdateItem", request(largest))
 
 
 def test_for_other_updates_only_the_size_of_the_new_item_counts(wire: WireClient, simple: str):
     key = {"pk": {"S": "Q"}}
+    wire("DeleteItem", {"TableName": simple, "Key": key})
     largest = ITEM_BYTES - len("pkQb")
     by_expression = set_b(simple, "Q", largest)
     text = by_expression["ExpressionAttributeValues"][":pad"]

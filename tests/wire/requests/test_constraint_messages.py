@@ -282,18 +282,28 @@ def test_a_map_of_wrong_table_names_is_shown_in_full(
     )
 
 
-@pytest.mark.parametrize(
-    ("operation", "request_items"),
-    [
-        ("BatchGetItem", {"bad!name": {"Keys": [KEY]}}),
-        ("BatchWriteItem", {"bad!name": [{"PutRequest": {"Item": KEY}}]}),
-    ],
-)
-def test_an_enumeration_is_reported_before_the_names_of_tables_in_a_map(
-    lanes: LanesClient, operation: str, request_items: Any
+def test_an_enumeration_is_reported_with_the_names_of_tables_in_a_map_by_the_newer_layer(
+    lanes: LanesClient,
 ):
-    request = {"RequestItems": request_items, "ReturnConsumedCapacity": "BOGUS"}
-    assert lanes.refused(operation, request) == invalid(f"{ONE}{NO_CAPACITY}")
+    request = {
+        "RequestItems": {"bad!name": {"Keys": [KEY]}},
+        "ReturnConsumedCapacity": "BOGUS",
+    }
+    assert lanes.refused("BatchGetItem", request) == invalid(
+        f"2 validation errors detected: {NO_CAPACITY}; "
+        f'Value \'{{"bad!name":{{"Keys":[{{"pk":{{"S":"a"}}}}]}}}}\' at \'requestItems\' '
+        f"{MAP_KEYS}"
+    )
+
+
+def test_an_enumeration_is_reported_without_the_names_of_tables_in_a_map_by_the_older_layer(
+    lanes: LanesClient,
+):
+    request = {
+        "RequestItems": {"bad!name": [{"PutRequest": {"Item": KEY}}]},
+        "ReturnConsumedCapacity": "BOGUS",
+    }
+    assert lanes.refused("BatchWriteItem", request) == invalid(f"{ONE}{NO_CAPACITY}")
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "UpdateItem", "DeleteItem"])
@@ -316,6 +326,40 @@ def test_the_newer_layer_reports_a_conditional_operator_alone(lanes: LanesClient
     assert lanes.refused("Query", request) == invalid(NO_OPERATOR)
 
 
+@pytest.mark.parametrize(
+    ("levels", "return_values", "operator"),
+    [
+        (62, NO_RETURN_VALUES, NO_OPERATOR),
+        (
+            63,
+            (
+                f"Value 'BOGUS' at 'returnValues' {FAILED}Member must satisfy enum value set: "
+                "[ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]"
+            ),
+            (
+                f"Value 'XOR' at 'conditionalOperator' {FAILED}"
+                "Member must satisfy enum value set: [OR, AND]"
+            ),
+        ),
+    ],
+)
+def test_the_older_layer_reports_constraints_beside_a_value_of_more_than_62_levels(
+    lanes: LanesClient, levels: int, return_values: str, operator: str
+):
+    value: Any = {"S": "x"}
+    for _ in range(levels):
+        value = {"L": [value]}
+    request = {"TableName": "abc", "Key": {"pk": value}, "ReturnValues": "BOGUS"}
+    assert lanes.refused("DeleteItem", request) == invalid(ONE + return_values)
+    request = {
+        "TableName": "abc",
+        "Key": KEY,
+        "Expected": {"a": {"Value": value}, "b": {"Value": {"S": "x"}}},
+        "ConditionalOperator": "XOR",
+    }
+    assert lanes.refused("DeleteItem", request) == invalid(ONE + operator)
+
+
 def test_the_newer_layer_reports_limits_before_enumerations(lanes: LanesClient):
     request = {"TableName": "", "Item": KEY, "ReturnValues": "BOGUS"}
     assert lanes.refused("PutItem", request) == invalid(f"{ONE}Value at 'TableName' {AT_LEAST_1}")
@@ -324,7 +368,16 @@ def test_the_newer_layer_reports_limits_before_enumerations(lanes: LanesClient):
 @pytest.mark.parametrize(
     ("members", "places"),
     [
-        ({"TableName": ""}, ["null at 'key'", "'' at 'tableName'"]),
+        ({"TableName": ""}, ["'' at 'tableName'", "null at 'key'"]),
+        (
+            {"TableName": "", "ReturnValues": "INVALID", "ReturnConsumedCapacity": "BOGUS"},
+            [
+                "'BOGUS' at 'returnConsumedCapacity'",
+                "'' at 'tableName'",
+                "'INVALID' at 'returnValues'",
+                "null at 'key'",
+            ],
+        ),
         (
             {"TableName": "abc", "ConditionalOperator": "XOR"},
             ["'XOR' at 'conditionalOperator'", "null at 'key'"],

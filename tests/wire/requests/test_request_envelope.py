@@ -182,7 +182,7 @@ def test_a_zero_with_an_exponent_in_range_is_zero(lanes: LanesClient, simple: st
         ),
         (
             {"NS": ["1", "2", "1.0"]},
-            "Input collection contains duplicates.",
+            f"{INVALID}Input collection contains duplicates.",
             "Input collection contains duplicates",
         ),
     ],
@@ -194,6 +194,79 @@ def test_duplicates_in_a_set_are_shown_up_to_the_first_repeat(
     place = in_older_layer(simple, value)
     for operation, request in (place["a batch's item"], place["a transaction's item"]):
         assert lanes.refused(operation, request) == ("ValidationException", older)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "message"),
+    [
+        ("SS", "An string set  may not be empty"),
+        ("NS", "An number set  may not be empty"),
+        ("BS", "Binary sets should not be empty"),
+    ],
+)
+def test_an_empty_set_is_reported_without_its_place(
+    lanes: LanesClient, simple: str, type_name: str, message: str
+):
+    check_everywhere(lanes, simple, {type_name: []}, INVALID + message)
+    place = in_older_layer(simple, {type_name: []})
+    for operation, request in (place["a batch's item"], place["a transaction's item"]):
+        refusal = ("ValidationException", INVALID + message)
+        assert lanes.refused(operation, request) == refusal
+
+
+NAME_TOO_LARGE = "Attribute name is too large, must be less than 65536 bytes"
+LONG_NAME = "n" * 65_536
+
+
+def test_a_name_of_65536_bytes_is_reported_without_its_place(lanes: LanesClient, simple: str):
+    check_everywhere(lanes, simple, {"M": {LONG_NAME: {"S": "a"}}}, NAME_TOO_LARGE)
+    item = KEY | {LONG_NAME: {"S": "a"}}
+    expected = {LONG_NAME: {"Value": {"S": "a"}}}
+    for operation, members in (
+        ("PutItem", {"Item": item}),
+        ("PutItem", {"Item": KEY, "Expected": expected}),
+        ("UpdateItem", {"Key": item}),
+        ("UpdateItem", {"Key": KEY, "AttributeUpdates": expected}),
+        ("DeleteItem", {"Key": item}),
+    ):
+        refusal = lanes.refused(operation, {"TableName": simple, **members})
+        assert refusal == ("ValidationException", ONE + NAME_TOO_LARGE), operation
+    for operation, request in (
+        ("GetItem", {"TableName": simple, "Key": item}),
+        ("GetItem", {"TableName": simple, "Key": KEY, "AttributesToGet": [LONG_NAME]}),
+        ("BatchGetItem", {"RequestItems": {simple: {"Keys": [item]}}}),
+    ):
+        refusal = lanes.refused(operation, request)
+        assert refusal == ("ValidationException", NAME_TOO_LARGE), operation
+    request = {"RequestItems": {simple: [{"PutRequest": {"Item": item}}]}}
+    refusal = lanes.refused("BatchWriteItem", request)
+    assert refusal == ("ValidationException", INVALID + NAME_TOO_LARGE)
+
+
+def nested(levels: int) -> Any:
+    value: Any = {"S": "x"}
+    for _ in range(levels):
+        value = {"L": [value]}
+    return value
+
+
+TOO_DEEP = (
+    "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "
+    "beyond supported limit"
+)
+
+
+@pytest.mark.parametrize(("levels", "prefix"), [(32, ONE), (60, ONE), (63, ""), (200, "")])
+def test_a_value_of_more_than_62_levels_is_reported_without_envelope(
+    lanes: LanesClient, simple: str, levels: int, prefix: str
+):
+    for place, (operation, request) in in_writes(nested(levels)).items():
+        kind, message = lanes.refused(operation, {"TableName": simple, **request})
+        assert (kind, (message or "").startswith(ONE)) == ("ValidationException", bool(prefix)), (
+            place
+        )
+    request = {"TableName": simple, "Item": KEY | {"a": nested(levels)}}
+    assert lanes.refused("PutItem", request) == ("ValidationException", prefix + TOO_DEEP)
 
 
 SINGLE_WRITES = {"PutItem": {"Item": KEY}, "UpdateItem": {"Key": KEY}, "DeleteItem": {"Key": KEY}}
@@ -234,13 +307,6 @@ VALUES = {":v": {"S": "a"}}
         (
             {"ConditionExpression": "attribute_exists(a)", "ExpressionAttributeNames": {"#a": "a"}},
             "Value provided in ExpressionAttributeNames unused in expressions: keys: {#a}",
-        ),
-        (
-            {"ExpressionAttributeValues": {":v": {"SS": []}}, **CONDITION},
-            (
-                f"ExpressionAttributeValues contains invalid value: {INVALID}"
-                "An string set  may not be empty for key :v"
-            ),
         ),
         (
             {"Expected": {"a": {"Exists": True}}},
