@@ -28,6 +28,7 @@ from typing import Final
 import structlog
 
 from dynactor.storage.disk_sync import sync_file
+from dynactor.storage.private_files import restrict
 from dynactor.storage.store import CannotOpen
 
 # Raise this when older versions could not read the stored data, or would lose a part of it.
@@ -44,9 +45,10 @@ _log = structlog.get_logger(__name__)
 class DataDirectory:
     """A data directory in use by this process, until it is closed."""
 
-    def __init__(self, path: Path, lock: int, format_version: int) -> None:
+    def __init__(self, path: Path, lock: int, format_version: int, *, is_new: bool) -> None:
         self.path = path
         self.format_version = format_version
+        self.is_new = is_new
         self._lock = lock
 
     @property
@@ -82,13 +84,23 @@ class DataDirectory:
 def open_data_directory(path: Path) -> DataDirectory:
     """Lock the directory for this process; a missing or empty one is initialized.
 
+    Only the owner may read the directory and its files from now on.
+
     Raises ``CannotOpen`` with a message for the person who starts the server.
     """
     try:
         make_directory_durably(path.absolute())
-        return _take(path)
+        directory = _take(path)
     except OSError as error:
         raise _cannot_be_used(path, error) from error
+    try:
+        count = restrict(path)
+        if count and not directory.is_new:
+            _log.info("permissions_restricted", path=str(path), files=count)
+    except OSError as error:
+        directory.close()
+        raise _cannot_be_used(path, error) from error
+    return directory
 
 
 def open_existing_directory(path: Path) -> DataDirectory:
@@ -151,10 +163,11 @@ def _take(path: Path) -> DataDirectory:
     try:
         # Read again, because another process may have raised the format meanwhile.
         format_version = _read_format(path)
+        is_new = format_version is None
         if format_version is None:
             format_version = FORMAT_VERSION
             _write_format(path)
-        directory = DataDirectory(path, lock, format_version)
+        directory = DataDirectory(path, lock, format_version, is_new=is_new)
         if not directory.engine.exists():
             directory.engine.mkdir()
             sync_directory(path)
@@ -207,7 +220,7 @@ def _read_format(path: Path) -> int | None:
 
 
 def _lock(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError) as error:

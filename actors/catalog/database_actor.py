@@ -191,7 +191,7 @@ class DatabaseActor:
             self._owner, environment, tables, self._space, self._tell_later
         )
         self._recovery = RecoverySwitch(self._owner, environment, tables)
-        buckets = Buckets(settings.buckets)
+        buckets = Buckets(settings.buckets, settings.bucket_umask)
         logs, uploads = settings.import_log_directory, settings.upload_directory
         self._imports = TableImports(
             self._owner,

@@ -66,6 +66,8 @@ class DatabaseSettings(Struct, frozen=True):
     seed: int | None = None
     # The URLs of buckets for exports and imports, by their names.
     buckets: Mapping[str, str] = {}
+    # The umask of new objects in directories; None for the process's.
+    bucket_umask: int | None = None
     # The directory for the error logs of imports; None writes a log into the bucket of its import.
     import_log_directory: str | None = None
     # The directory for the files that clients upload; None uses a temporary directory.

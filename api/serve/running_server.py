@@ -55,6 +55,7 @@ from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.namespaces import settle_separation
 from dynactor.storage.open_files import connections_limit
+from dynactor.storage.private_files import new_files_are_private
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
@@ -102,6 +103,14 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         BadCertificate, CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused,
             TransferFailed: the server can't start.
     """
+    with new_files_are_private() as umask:
+        async with _running_server(options, umask) as running:
+            yield running
+
+
+@asynccontextmanager
+async def _running_server(options: ServeOptions, umask: int) -> AsyncIterator[RunningServer]:
+    """Serve with the umask of the server's start for exports."""
     database_settings = DatabaseSettings(
         region=options.region,
         item_collection_limit_bytes=options.item_collection_limit_bytes,
@@ -137,6 +146,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
         is_like_dynamodb_local=options.compat is not None,
         copy_messages=options.copy_messages,
         buckets=options.buckets,
+        bucket_umask=umask,
         import_log_directory=(
             None if options.data_directory is None else str(options.data_directory)
         ),

@@ -26,12 +26,17 @@ _UNFINISHED: Final = ".dynactor-unfinished-"
 
 
 class DirectoryBucket:
-    """The objects below a directory. The directory must exist; folders in it are made."""
+    """The objects below a directory. The directory must exist; folders in it are made.
+
+    ``umask`` applies to new files and folders instead of the process's: other programs read
+    exports, and the data of the server is private.
+    """
 
     most_object_bytes = _MOST_OBJECT_BYTES
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, umask: int | None = None) -> None:
         self._root = root
+        self._umask = umask
 
     async def objects(self, prefix: str) -> list[StoredObject]:
         """The objects whose keys begin with this prefix, sorted by key; raises as the port."""
@@ -80,12 +85,26 @@ class DirectoryBucket:
         with _reporting():
             self._check_root()
             path = self._path(key)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder(path.parent)
             # A repeated export replaces the files that it left behind at a crash. Open a new file,
             # because an existing one may be a symbolic link.
             unfinished = path.parent / f"{_UNFINISHED}{path.name}"
             unfinished.unlink(missing_ok=True)
-            return _FileWriter(path, unfinished)
+            return _FileWriter(path, partial(self._open_new, unfinished), unfinished)
+
+    def _make_folder(self, folder: Path) -> None:
+        if folder.exists():
+            return
+        self._make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        if self._umask is not None:
+            folder.chmod(0o777 & ~self._umask)
+
+    def _open_new(self, path: Path) -> BinaryIO:
+        file = path.open("xb")
+        if self._umask is not None:
+            os.fchmod(file.fileno(), 0o666 & ~self._umask)
+        return file
 
     def _check_root(self) -> None:
         if not self._root.is_dir():
@@ -139,10 +158,11 @@ class _File:
 class _FileWriter:
     """Writes a file under another name, and renames the file when it is complete."""
 
-    def __init__(self, path: Path, unfinished: Path) -> None:
+    def __init__(self, path: Path, open_new: Callable[[], BinaryIO], unfinished: Path) -> None:
+        """``open_new`` opens the file of the other name, ``unfinished``."""
         self._path = path
         self._unfinished = unfinished
-        self._file = _File(lambda: unfinished.open("xb"))
+        self._file = _File(open_new)
         self._digest = md5(usedforsecurity=False)
 
     async def write(self, data: bytes) -> None:

@@ -24,8 +24,10 @@ class BadBucketUrl(Exception):
 class Buckets:
     """Opens buckets by name. A name without a URL is an unknown bucket."""
 
-    def __init__(self, urls: Mapping[str, str]) -> None:
+    def __init__(self, urls: Mapping[str, str], umask: int | None = None) -> None:
+        """``umask`` applies to new objects of directories instead of the process's."""
         self._urls = urls
+        self._umask = umask
         self._open: dict[str, Bucket] = {}
 
     def named(self, name: str, grant: BucketGrant | None) -> Bucket:
@@ -38,12 +40,12 @@ class Buckets:
         if url is None:
             raise BucketError("S3NoSuchBucket", "The specified bucket does not exist")
         if name not in self._open:
-            self._open[name] = open_bucket(url)
+            self._open[name] = open_bucket(url, self._umask)
         bucket = self._open[name]
         return bucket if grant is None else GuardedBucket(bucket, name, grant)
 
 
-def open_bucket(url: str) -> Bucket:
+def open_bucket(url: str, umask: int | None = None) -> Bucket:
     """The bucket at a URL; nothing is read yet.
 
     Raises:
@@ -53,7 +55,7 @@ def open_bucket(url: str) -> Bucket:
     if parts.scheme == _FILE:
         if parts.netloc or not parts.path.startswith("/"):
             raise BadBucketUrl("give an absolute path, as in file:///var/exports")
-        return DirectoryBucket(Path(unquote(parts.path)))
+        return DirectoryBucket(Path(unquote(parts.path)), umask)
     if parts.scheme == _S3:
         if not parts.netloc or parts.query or parts.fragment:
             raise BadBucketUrl(

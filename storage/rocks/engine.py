@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from stat import S_IMODE
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
@@ -166,8 +165,6 @@ class DiskEngine:
         """Flush, so that all rows are in table files, and link these files, which never change."""
         sequence = self._mark.sequence
         with closing(open_data_directory(directory)) as copy:
-            # The copy must not be readable by more users than the data.
-            copy.path.chmod(S_IMODE(self._directory.path.stat().st_mode))
             _check_can_link(self._directory, copy)
             # RocksDB creates the directory itself.
             copy.engine.rmdir()
@@ -333,7 +330,6 @@ class MemoryEngine:
     def checkpoint(self, directory: Path) -> None:
         """Write every row into a new engine on disk."""
         with closing(open_data_directory(directory)) as copy:
-            copy.path.chmod(0o700)
             rows = open_rows(copy.engine, engine_options(RocksOptions()), AccessType.read_write())
             try:
                 for key, value in self.rows.items():

@@ -174,8 +174,8 @@ def test_a_failed_backup_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-async def test_a_backup_has_the_permissions_of_the_data(backups: Backups, tmp_path: Path) -> None:
-    (tmp_path / "data").chmod(0o700)
+async def test_only_the_owner_may_read_a_backup(backups: Backups, tmp_path: Path) -> None:
+    (tmp_path / "data").chmod(0o755)
     made = await backups.make("first")
     assert made.directory.stat().st_mode & 0o777 == 0o700
 
