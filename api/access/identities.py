@@ -91,7 +91,7 @@ class IdentityRegistry:
         if session.role:
             role = self.identities.roles.get(session.role)
             if role is not None:
-                tags = {**role.tags, **session.tags}
+                tags = _merged(role.tags, session.tags)
                 principal = role_session(role.name, session.name, self._account, tags)
                 return Grants(
                     principal, role.policies, own or None, is_session=True, user_name=session.user
@@ -99,3 +99,10 @@ class IdentityRegistry:
         elif (user := self.identities.user(session.user)) is not None:
             return Grants(user.principal, user.policies, is_session=True)
         raise UnrecognizedClientException("The security token included in the request is invalid.")
+
+
+def _merged(of_role: Mapping[str, str], of_session: Mapping[str, str]) -> dict[str, str]:
+    """The tags of a session. Those of the session win, and keys are not case-sensitive."""
+    given = {key.lower() for key in of_session}
+    kept = {key: value for key, value in of_role.items() if key.lower() not in given}
+    return {**kept, **of_session}

@@ -161,7 +161,7 @@ class Console:
             given = msgspec.json.decode(await request.read(), type=Secret)
         except msgspec.MsgspecError as error:
             return fault(HTTPStatus.BAD_REQUEST, str(error))
-        done = self._sign_in.sign_in(request, given.secret)
+        done = await self._sign_in.sign_in(request, given.secret)
         return _refused(done) if isinstance(done, Refusal) else done
 
     async def _perform(

@@ -8,26 +8,24 @@ site can read neither.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from hmac import compare_digest, digest
 from http import HTTPStatus
 from secrets import token_bytes, token_hex
 from time import monotonic
 from typing import Final, NamedTuple
 
+import anyio
 from aiohttp import web
 
 from dynactor.api.admin.callers import CallerRules, Level, certificate_name, is_local
 from dynactor.api.admin.change_header import CONSOLE_HEADER
 from dynactor.api.admin.change_rules import Refusal
+from dynactor.api.console.wrong_secrets import WrongSecrets
 
 SESSION_SECONDS: Final = 12 * 60 * 60
-# Wrong secrets in a minute, over all callers.
-MOST_TRIES: Final = 5
 
 _MOST_SESSIONS: Final = 100
-_MINUTE_SECONDS: Final = 60.0
 _COOKIE: Final = "dynactor_console"
 
 
@@ -50,6 +48,7 @@ class SignIn:
         *,
         checks_keys: bool,
         now: Callable[[], float] = monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         """``checks_keys``: clients of the API need access keys."""
         self._rules = rules
@@ -57,7 +56,7 @@ class SignIn:
         self._now = now
         self._key = token_bytes(32)
         self._sessions: dict[str, _Session] = {}
-        self._failures: deque[float] = deque(maxlen=MOST_TRIES)
+        self._wrong_secrets = WrongSecrets(now, sleep)
 
     def refusal(self, peer: str | None, certificate: str | None = None) -> Refusal | None:
         """The reason why nobody at this IP address can use the console, or None.
@@ -114,17 +113,17 @@ class SignIn:
         certificate = certificate_name(request)
         return Level.FULL if certificate is None else self._rules.certificate_level(certificate)
 
-    def sign_in(self, request: web.BaseRequest, given: str) -> web.Response | Refusal:
-        """Begin a session if the secret is right."""
-        now = self._now()
-        if len(self._failures) == MOST_TRIES and now - self._failures[0] < _MINUTE_SECONDS:
+    async def sign_in(self, request: web.BaseRequest, given: str) -> web.Response | Refusal:
+        """Begin a session if the secret is right. Wrong secrets delay their address."""
+        if not await self._wrong_secrets.admit(request.remote):
             return Refusal(
                 HTTPStatus.TOO_MANY_REQUESTS, "Too many wrong secrets: try again in a minute"
             )
         level = self._rules.secret_level(given)
         if level is Level.NOTHING:
-            self._failures.append(now)
+            self._wrong_secrets.note(request.remote)
             return Refusal(HTTPStatus.UNAUTHORIZED, "This is not the secret of --admin-secret-file")
+        now = self._now()
         self._forget_old(now)
         session = token_hex(32)
         self._sessions[session] = _Session(now + SESSION_SECONDS, level)

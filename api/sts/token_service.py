@@ -285,6 +285,11 @@ def _tags(form: Mapping[str, str]) -> dict[str, str]:
     given = members(form, "Tags")
     if len(given) > _MOST_TAGS or not all(tag.get("Key") and "Value" in tag for tag in given):
         raise StsError("ValidationError", f"Tags must be at most {_MOST_TAGS} keys with values")
+    if len({tag["Key"].lower() for tag in given}) < len(given):
+        raise StsError(
+            "InvalidParameterValue",
+            "Duplicate tag keys found. Please note that Tag keys are case insensitive.",
+        )
     return {tag["Key"]: tag["Value"] for tag in given}
 
 

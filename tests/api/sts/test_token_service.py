@@ -213,3 +213,27 @@ async def test_sessions_expire():
         assert (await callers.call("old", "GetItem", GET)).error == "ExpiredTokenException"
         refused = await callers.sts("old", "GetCallerIdentity")
         assert (refused.status, refused.fields["Code"]) == (403, "ExpiredToken")
+
+
+async def test_tag_keys_are_not_case_sensitive():
+    async with calling() as callers:
+        reads = policy(
+            {
+                "Action": "dynamodb:GetItem",
+                "Condition": {"StringEquals": {"aws:PrincipalTag/tenant": "ann"}},
+            }
+        )
+        trust = trusting(f"arn:aws:iam::{ACCOUNT}:user/ann")
+        callers.roles["reader"] = Role("reader", trust, (reads,), {"Tenant": "bob"}, 7_200)
+        tags = {"Tags.member.1.Key": "tenant", "Tags.member.1.Value": "ann"}
+        use(callers, "session", await callers.sts("ann", "AssumeRole", **ASSUME, **tags))
+        # The session's tag replaces the role's.
+        assert (await callers.call("session", "GetItem", GET)).status == 200
+        for second in ("tenant", "Tenant"):
+            twice = {**tags, "Tags.member.2.Key": second, "Tags.member.2.Value": "bob"}
+            refused = await callers.sts("ann", "AssumeRole", **ASSUME, **twice)
+            assert (refused.status, refused.fields["Code"], refused.fields["Message"]) == (
+                400,
+                "InvalidParameterValue",
+                "Duplicate tag keys found. Please note that Tag keys are case insensitive.",
+            )
