@@ -54,7 +54,7 @@ def _open(
     admin, node = server, None
     client_ca = options.admin_callers.admin_client_ca
     if client_ca is not None:
-        admin = ServerCertificate(certificate, key, client_ca.expanduser())
+        admin = ServerCertificate(certificate, key, client_ca.expanduser(), logs_expiry=False)
     if options.nodes.address is not None:
         peer_ca = options.nodes.peer_ca
         trusted = authority if peer_ca is None else peer_ca.expanduser()

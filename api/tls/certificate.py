@@ -7,6 +7,8 @@ renegotiate.
 from __future__ import annotations
 
 import ssl
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -17,6 +19,8 @@ from dynactor.api.tls.expiry import certificate_expiry
 
 # The suites of TLS 1.2; those of TLS 1.3 are all strong.
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+SOON_DAYS: Final = 30
+_SECONDS_PER_DAY: Final = 86_400
 
 _log = structlog.get_logger(__name__)
 
@@ -35,10 +39,13 @@ class ServerCertificate:
         client_authorities: Path | None = None,
         *,
         requires_clients: bool = False,
+        logs_expiry: bool = True,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """Load the files. Certificates of clients are verified against ``client_authorities``.
 
-        A client may also have no certificate, unless ``requires_clients``.
+        A client may also have no certificate, unless ``requires_clients``. ``logs_expiry`` is false
+        for a further use of the same files.
 
         Raises:
             BadCertificate: a file can't be read, or certificate and key don't belong together.
@@ -47,7 +54,9 @@ class ServerCertificate:
         self._client_authorities = client_authorities
         self._requires_clients = requires_clients
         self.paths = tuple(path for path in (certificate, key, client_authorities) if path)
+        self._logs_expiry, self._now = logs_expiry, now
         self.context, self.expires_at_epoch_seconds = self._load()
+        self._log_expiry()
 
     def reload(self) -> None:
         """Load the files again; if they can't be used, keep the present certificate."""
@@ -59,6 +68,20 @@ class ServerCertificate:
         else:
             expiry = datetime.fromtimestamp(self.expires_at_epoch_seconds, UTC)
             _log.info("certificate_loaded", expires=expiry.isoformat())
+        self._log_expiry()
+
+    def _log_expiry(self) -> None:
+        """Warn if the certificate has expired, or expires soon: clients refuse it then."""
+        left_seconds = self.expires_at_epoch_seconds - self._now()
+        if not self._logs_expiry or left_seconds > SOON_DAYS * _SECONDS_PER_DAY:
+            return
+        expiry = datetime.fromtimestamp(self.expires_at_epoch_seconds, UTC).isoformat()
+        path = str(self._certificate)
+        if left_seconds <= 0:
+            _log.error("certificate_expired", path=path, expired=expiry)
+        else:
+            days = int(left_seconds / _SECONDS_PER_DAY)
+            _log.warning("certificate_expires_soon", path=path, expires=expiry, days=days)
 
     def _load(self) -> tuple[ssl.SSLContext, float]:
         certificate, key = self._certificate, self._key

@@ -29,7 +29,11 @@ class NodeCertificate:
             BadCertificate: a file can't be used.
         """
         self.server = ServerCertificate(
-            certificate, key, authorities if is_mutual else None, requires_clients=is_mutual
+            certificate,
+            key,
+            authorities if is_mutual else None,
+            requires_clients=is_mutual,
+            logs_expiry=False,
         )
         self._certificate, self._key = certificate, key
         self._authorities = authorities

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import structlog
 from cryptography import x509
 
 from dynactor.api.serve.file_watch import FileWatch
-from dynactor.api.tls.certificate import BadCertificate, ServerCertificate
+from dynactor.api.tls.certificate import SOON_DAYS, BadCertificate, ServerCertificate
 from dynactor.api.tls.expiry import certificate_expiry
 from dynactor.api.tls.self_signed import RENEWED_DAYS, VALID_DAYS, self_signed_certificate
 from tests.support.servers.certificates import certificate_for_tests
@@ -55,7 +56,7 @@ def test_a_missing_file_is_named(tmp_path: Path):
 def test_a_pair_is_replaced_only_when_both_files_have_changed(tmp_path: Path):
     first = self_signed_certificate(tmp_path / "first", (), NOW)
     second = self_signed_certificate(tmp_path / "second", (), NOW + timedelta(days=1))
-    certificate = ServerCertificate(first.certificate, first.key)
+    certificate = ServerCertificate(first.certificate, first.key, now=NOW.timestamp)
     watch = FileWatch(lambda: certificate.paths, certificate.reload)
     context, expiry = certificate.context, certificate.expires_at_epoch_seconds
     with structlog.testing.capture_logs() as logs:
@@ -102,3 +103,51 @@ def test_a_damaged_development_certificate_is_reported(tmp_path: Path):
     made.certificate.write_text("damaged")
     with pytest.raises(BadCertificate, match="is damaged: remove the directory"):
         self_signed_certificate(tmp_path, (), NOW)
+
+
+@pytest.mark.parametrize(
+    ("left", "events"),
+    [
+        (timedelta(days=SOON_DAYS, seconds=1), []),
+        (timedelta(days=SOON_DAYS), [("certificate_expires_soon", SOON_DAYS)]),
+        (timedelta(seconds=1), [("certificate_expires_soon", 0)]),
+        (timedelta(), [("certificate_expired", None)]),
+        (-timedelta(days=3), [("certificate_expired", None)]),
+    ],
+)
+def test_the_end_of_a_certificate_is_logged_at_the_start_and_at_each_reload(
+    left: timedelta, events: list[tuple[str, int | None]], tmp_path: Path
+):
+    made = self_signed_certificate(tmp_path, (), NOW)
+    expiry = certificate_expiry(made.certificate.read_text())
+    now = datetime.fromtimestamp(expiry, UTC) - left
+
+    def said(act: Callable[[], object]) -> list[tuple[str, int | None]]:
+        with structlog.testing.capture_logs() as logged:
+            act()
+        assert all(line["path"] == str(made.certificate) for line in logged if "path" in line)
+        return [
+            (line["event"], line.get("days"))
+            for line in logged
+            if line["event"] not in ("certificate_loaded", "certificate_unchanged")
+        ]
+
+    def load() -> ServerCertificate:
+        return ServerCertificate(made.certificate, made.key, now=now.timestamp)
+
+    assert said(load) == events
+    certificate = load()
+    assert said(certificate.reload) == events
+    made.key.write_text("damaged")
+    assert said(certificate.reload) == events
+
+
+def test_a_certificate_with_two_uses_is_logged_once(tmp_path: Path):
+    made = self_signed_certificate(tmp_path, (), NOW)
+    after = NOW + timedelta(days=2 * VALID_DAYS)
+    with structlog.testing.capture_logs() as logged:
+        for logs_expiry in (True, False):
+            ServerCertificate(
+                made.certificate, made.key, logs_expiry=logs_expiry, now=after.timestamp
+            )
+    assert [line["event"] for line in logged] == ["certificate_expired"]
