@@ -171,9 +171,9 @@ class BulkPut:
         try:
             with reporting(file.key):
                 decoded = lines_or_ion(given["InputFormat"])
-                async with aclosing(source.parts(decoded)) as parts:
-                    async for records in parts:
-                        for record in records:
+                async with aclosing(source.batches(decoded)) as batches:
+                    async for batch in batches:
+                        for record in batch:
                             count += 1
                             await self._take(file.key, record, output)
             source.check(count)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from abc import ABC, abstractmethod
+from asyncio import Future
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +37,8 @@ _PARTS_SENT: Final = 2
 # The pipe's buffer. The process gets ahead of the commits by twice as much.
 _AHEAD_BYTES: Final = 2 * 1024 * 1024
 
+_END: Final = object()
+
 _output: Final = msgpack.Decoder(Output)
 
 
@@ -49,8 +52,8 @@ class FileSum(NamedTuple):
 class FileDecoding(ABC):
     """Decodes the files of one import, one after another. ``file_sum`` is that of the last one."""
 
-    # Whether the event loop does the work.
-    is_in_process = False
+    # Whether this process does the work.
+    runs_here = False
     file_sum = FileSum("", 0)
 
     @abstractmethod
@@ -69,9 +72,9 @@ class FileDecoding(ABC):
 
 
 class DecodingHere(FileDecoding):
-    """Decodes small files, for which a process would not be worth its start."""
+    """Decodes small plain files, for which a process would not be worth its start."""
 
-    is_in_process = True
+    runs_here = True
 
     def __init__(self, record: TableRecord, request: dict[str, Any]) -> None:
         self._decoder = RowDecoder(record, request)
@@ -85,26 +88,32 @@ class DecodingHere(FileDecoding):
             decoder.begin()
             async with aclosing(reading.parts()) as parts:
                 async for part in parts:
-                    for rows in decoder.feed(part):
-                        if rows is not None:
-                            yield rows
-                        # Let other tasks run, because a page is too much work for one turn.
-                        await asyncio.sleep(0)
-            for rows in decoder.end():
-                if rows is not None:
-                    yield rows
+                    async for rows in _in_thread(decoder.feed(part)):
+                        yield rows
+            async for rows in _in_thread(decoder.end()):
+                yield rows
         self.file_sum = FileSum(reading.md5_checksum, reading.size_bytes)
 
     async def close(self) -> None:
         """See FileDecoding."""
 
 
+async def _in_thread(pages: Iterator[DecodedRows | None]) -> AsyncGenerator[DecodedRows, None]:
+    while (rows := await asyncio.to_thread(next, pages, _END)) is not _END:
+        if rows is not None:
+            assert isinstance(rows, DecodedRows)
+            yield rows
+
+
 class DecodingProcess(FileDecoding):
     """Decodes files in another process, so that requests don't wait for it."""
 
-    def __init__(self, record: TableRecord, request: dict[str, Any]) -> None:
+    def __init__(self, record: TableRecord, request: dict[str, Any], stopped: Future[None]) -> None:
+        """``stopped`` ends the process; then reading fails."""
         self._job = Job(record, request)
         self._process: Process | None = None
+        self._stopped = stopped
+        stopped.add_done_callback(self._kill)
 
     async def rows(
         self, bucket: Bucket, key: str, compression: Compression
@@ -157,13 +166,19 @@ class DecodingProcess(FileDecoding):
 
     async def close(self) -> None:
         """See FileDecoding."""
-        process, self._process = self._process, None
+        self._stopped.remove_done_callback(self._kill)
+        process = self._process
         if process is None:
             return
-        with suppress(ProcessLookupError):
-            process.kill()
+        self._kill()
         # ``communicate`` closes the pipes of the process, too.
         await process.communicate()
+        self._process = None
+
+    def _kill(self, _: object = None) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
 
 
 async def _send_part(parts: AsyncGenerator[bytes, None], sent: asyncio.StreamWriter) -> bool:

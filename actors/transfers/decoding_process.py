@@ -2,14 +2,16 @@
 
 It uses another core than the server, and a lower priority. Both sides write messages, each with its
 length before it. The server sends a job, then the bytes of each file. The process answers with the
-rows. It ends when its input ends, as after the server was killed.
+rows. It ends when its input is closed, as after the server was killed, also within a part.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO, Final, TypeAlias
@@ -95,9 +97,19 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.nice(_NICE)
+    threading.Thread(target=_end_with_server, daemon=True).start()
     # A closed pipe means that the server has stopped.
     with suppress(BrokenPipeError, EOFError):
         serve(sys.stdin.buffer, sys.stdout.buffer)
+
+
+def _end_with_server() -> None:
+    """End the process when the server closes the input, although parts of it are not read yet."""
+    hang_up = select.poll()
+    # Without events, only the end of the other side is reported.
+    hang_up.register(sys.stdin.fileno(), 0)
+    hang_up.poll()
+    os._exit(os.EX_OK)
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:

@@ -32,7 +32,8 @@ from dynactor.storage.catalog import PartitionHead, TableRecord
 from dynactor.storage.store import Store
 
 _TABLE: Final = 0
-# Larger files are decoded in another process, which takes a fifth of a second to start.
+# Larger files, and all that are compressed, are decoded in another process. It takes a fifth of a
+# second to start.
 _PROCESS_BYTES: Final = 1024 * 1024
 
 _Rows: TypeAlias = Sequence[tuple[bytes, bytes]]
@@ -63,6 +64,7 @@ class ImportedRows(BucketUse, Inlet):
         self._import_id = table_import.import_id
         self._request = table_import.request
         self._grant = table_import.grant
+        self._compression = self._request.get("InputCompressionType", "NONE")
         self._store = store
         self._buckets = buckets
         self._uploads = uploads
@@ -106,6 +108,10 @@ class ImportedRows(BucketUse, Inlet):
             with self._failing():
                 rows = await anext(self._pages, None)
         except TransferFailed:
+            if self._stopped.done():
+                # The process that decodes the files was ended.
+                self.failure = None
+                return None
             await self._store_errors()
             raise
         if rows is None:
@@ -125,11 +131,11 @@ class ImportedRows(BucketUse, Inlet):
         try:
             async with aclosing(self._files()) as files:
                 async for bucket, file, size_bytes in files:
-                    kind = DecodingProcess if size_bytes > _PROCESS_BYTES else DecodingHere
-                    if not isinstance(decoding, kind):
-                        if decoding is not None:
-                            await decoding.close()
-                        decoding = kind(self._record, self._request)
+                    is_large = size_bytes > _PROCESS_BYTES or self._compression != "NONE"
+                    if is_large and not isinstance(decoding, DecodingProcess):
+                        decoding = DecodingProcess(self._record, self._request, self._stopped)
+                    elif decoding is None:
+                        decoding = DecodingHere(self._record, self._request)
                     async with aclosing(self._read_file(decoding, bucket, file)) as pages:
                         async for page in pages:
                             yield page
@@ -158,13 +164,12 @@ class ImportedRows(BucketUse, Inlet):
         self, decoding: FileDecoding, bucket: Bucket, file: ImportFile
     ) -> AsyncGenerator[LoadedRows, None]:
         time = asyncio.get_running_loop().time
-        compression = self._request.get("InputCompressionType", "NONE")
         before = self.counts.processed_items
         asked = time()
-        async with aclosing(decoding.rows(bucket, file.key, compression)) as pages:
+        async with aclosing(decoding.rows(bucket, file.key, self._compression)) as pages:
             async for decoded in pages:
-                # Only decoding on the event loop keeps it busy.
-                began = asked if decoding.is_in_process else time()
+                # Only decoding in this process keeps it busy.
+                began = asked if decoding.runs_here else time()
                 rows = await self._placed(file.key, decoded)
                 yield LoadedRows(rows, time() - began)
                 asked = time()

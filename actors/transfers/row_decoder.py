@@ -13,7 +13,7 @@ from dynactor.actors.transfers.source_records import lines_or_ion
 from dynactor.model.errors import SerializationException, ValidationException
 from dynactor.model.transfers.csv_columns import csv_types
 from dynactor.model.transfers.item_reader import ItemReader
-from dynactor.model.transfers.records import BadContent, Csv, Fault, Format, Records
+from dynactor.model.transfers.records import BadContent, Bounded, Csv, Fault, Format, Records
 from dynactor.storage import codec, key_layout
 from dynactor.storage.catalog import TableRecord
 from dynactor.streams.sequence_number import SequenceNumber
@@ -75,7 +75,7 @@ class RowDecoder:
         else:
             options: dict[str, Any] = self._request.get("InputFormatOptions", {}).get("Csv", {})
             header = options.get("HeaderList")
-            self._format = Csv(self._types, options.get("Delimiter", ","), header)
+            self._format = Bounded(Csv(self._types, options.get("Delimiter", ","), header))
 
     def feed(self, content: bytes) -> Iterator[DecodedRows | None]:
         """The rows of the records that end in the next part of the file. Use up each iterator.

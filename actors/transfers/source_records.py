@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
+from itertools import islice
+from typing import Final
 
 from dynactor.actors.transfers.import_files import DAMAGED, ImportFile
-from dynactor.model.transfers.records import BadContent, Format, JsonLines, Records
+from dynactor.model.transfers.records import (
+    BadContent,
+    Bounded,
+    Fault,
+    Format,
+    JsonLines,
+    Record,
+    Records,
+)
 from dynactor.storage.buckets.bucket import Bucket, BucketError
 from dynactor.storage.buckets.decompression import BadFile, Compression, ReadObject, ZstdMissing
 from dynactor.storage.buckets.ion_records import Ion, IonMissing
+
+# A thread decodes this number of records at a time.
+_BATCH_RECORDS: Final = 64
 
 
 class SourceRecords:
@@ -24,12 +38,14 @@ class SourceRecords:
         """The bytes of the object that were read so far."""
         return self._reading.size_bytes
 
-    async def parts(self, decoded: Format) -> AsyncGenerator[Records, None]:
-        """The records, in parts. Use up each part, inside ``reporting``."""
+    async def batches(self, decoded: Format) -> AsyncGenerator[list[Record | Fault], None]:
+        """The records, decoded in a thread. Use them inside ``reporting``."""
         async with aclosing(self._reading.parts()) as parts:
             async for part in parts:
-                yield decoded.feed(part)
-        yield decoded.end()
+                async for batch in _batches(decoded.feed(part)):
+                    yield batch
+        async for batch in _batches(decoded.end()):
+            yield batch
 
     def check(self, record_count: int) -> None:
         """Compare the file, which was read to its end, with its line in a manifest.
@@ -39,6 +55,25 @@ class SourceRecords:
         """
         if self._file.listed is not None:
             check_listed(self._file, self._reading.md5_checksum, record_count)
+
+
+async def _batches(records: Records) -> AsyncGenerator[list[Record | Fault], None]:
+    is_more = True
+    while is_more:
+        batch: list[Record | Fault] = []
+        try:
+            await asyncio.to_thread(_take, records, batch)
+        except BadContent:
+            # The records before the bad content count.
+            yield batch
+            raise
+        is_more = len(batch) == _BATCH_RECORDS
+        yield batch
+
+
+def _take(records: Records, batch: list[Record | Fault]) -> None:
+    for record in islice(records, _BATCH_RECORDS):
+        batch.append(record)  # noqa: PERF402 - an error keeps the records before it
 
 
 def check_listed(file: ImportFile, md5_checksum: str, record_count: int) -> None:
@@ -61,7 +96,7 @@ def check_listed(file: ImportFile, md5_checksum: str, record_count: int) -> None
 
 def lines_or_ion(input_format: str) -> Format:
     """The decoder of DynamoDB JSON or Ion; raises ``IonMissing``."""
-    return JsonLines() if input_format == "DYNAMODB_JSON" else Ion()
+    return Bounded(JsonLines() if input_format == "DYNAMODB_JSON" else Ion())
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from dynactor.model.transfers.csv_columns import BadCell, BadHeader, CsvColumn, 
 
 # The largest item takes less than this in any format.
 _RECORD_BYTES: Final = 16 * 1024 * 1024
+# A blank stretch and a record, each of the largest size.
+_STRETCH_BYTES: Final = 2 * _RECORD_BYTES
 BOM: Final = b"\xef\xbb\xbf"
 _QUOTE: Final = b'"'
 _END: Final = b"\n"
@@ -72,6 +74,29 @@ class Format(Protocol):
         ...
 
 
+class Bounded:
+    """Refuses files with a long stretch that has no records, such as a gigabyte of line ends."""
+
+    def __init__(self, decoded: Format) -> None:
+        self._format = decoded
+        self._stretch_bytes = self._line = 0
+
+    def feed(self, data: bytes) -> Records:
+        """The records of this part of the file."""
+        self._stretch_bytes += len(data)
+        for record in self._format.feed(data):
+            self._stretch_bytes, self._line = 0, record.line
+            yield record
+        if self._stretch_bytes > _STRETCH_BYTES:
+            raise BadContent(
+                f"{_STRETCH_BYTES:,} bytes have no record, after the one at line {self._line}"
+            )
+
+    def end(self) -> Records:
+        """The last record."""
+        return self._format.end()
+
+
 class Lines(ABC):
     """One record in each line. Blank lines are skipped."""
 
@@ -85,7 +110,12 @@ class Lines(ABC):
 
     def feed(self, data: bytes) -> Records:
         """The records of the lines that end in this part of the file."""
-        *lines, self._rest = (self._rest + data).split(_END)
+        data = self._rest + data
+        if data.isspace():
+            # A shortcut, because a small compressed file may have a gigabyte of line ends.
+            self._line += data.count(_END)
+            data = data.rpartition(_END)[2]
+        *lines, self._rest = data.split(_END)
         _check_length(self._rest, self._line + len(lines) + 1)
         return self._records(lines)
 

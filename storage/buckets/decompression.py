@@ -18,9 +18,10 @@ Compression: TypeAlias = Literal["GZIP", "ZSTD", "NONE"]
 _GZIP: Final = 31
 _MAGIC: Final[dict[Compression, bytes]] = {"GZIP": b"\x1f\x8b", "ZSTD": b"\x28\xb5\x2f\xfd"}
 # A small file may have a large content, so it is decompressed in pieces.
-_PIECE_BYTES: Final = 1024 * 1024
-# The decompressor of zstd has no limit for a piece, so it gets little data at a time.
-_ZSTD_BYTES: Final = 16 * 1024
+PIECE_BYTES: Final = 1024 * 1024
+# The decompressor of zstd has no limit for its output. A block of 4 bytes may have 128 KB of
+# content (RFC 8878), so this input has up to 2 MB of it.
+_ZSTD_BYTES: Final = 64
 
 
 class BadFile(Exception):
@@ -152,11 +153,11 @@ class _Gzip:
     def feed(self, data: bytes) -> Iterator[bytes]:
         piece = b""
         # After a full piece, the decompressor may hold more content, although it has all data.
-        while data or len(piece) == _PIECE_BYTES:
+        while data or len(piece) == PIECE_BYTES:
             if self._member.eof:
                 self._member = zlib.decompressobj(_GZIP)
             try:
-                piece = self._member.decompress(data, _PIECE_BYTES)
+                piece = self._member.decompress(data, PIECE_BYTES)
             except zlib.error as error:
                 raise BadFile(f"the gzip data is damaged: {error}") from error
             self._is_inside = not self._member.eof
@@ -184,19 +185,29 @@ class _Zstd:
         self._is_inside = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
+        content, size_bytes = [], 0
         for at in range(0, len(data), _ZSTD_BYTES):
             rest = data[at : at + _ZSTD_BYTES]
             while rest:
                 if self._frame.eof:
                     self._frame = self._library.ZstdDecompressor().decompressobj()
                 try:
-                    piece = self._frame.decompress(rest)
+                    content.append(self._frame.decompress(rest))
                 except self._library.ZstdError as error:
                     raise BadFile(f"the zstd data is damaged: {error}") from error
+                size_bytes += len(content[-1])
                 self._is_inside = not self._frame.eof
                 rest = self._frame.unused_data if self._frame.eof else b""
-                yield piece
+            if size_bytes >= PIECE_BYTES:
+                yield from _pieces(b"".join(content))
+                content, size_bytes = [], 0
+        yield from _pieces(b"".join(content))
 
     def check_end(self) -> None:
         if self._is_inside:
             raise BadFile("the zstd data is truncated")
+
+
+def _pieces(content: bytes) -> Iterator[bytes]:
+    for at in range(0, len(content), PIECE_BYTES):
+        yield content[at : at + PIECE_BYTES]

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from dynactor.model.transfers.csv_columns import CsvTypes
-from dynactor.model.transfers.records import BadContent, Csv, Fault, Format, JsonLines, Record
+from dynactor.model.transfers.records import (
+    BadContent,
+    Bounded,
+    Csv,
+    Fault,
+    Format,
+    JsonLines,
+    Record,
+)
 
 KEY_TYPES = {"pk": "S", "n": "N"}
 
@@ -100,3 +108,20 @@ def test_json_lines_are_records_wherever_the_parts_begin(part_bytes: int):
 def test_a_record_without_an_end_is_refused(records: Format):
     with pytest.raises(BadContent, match="at line 2"):
         list(records.feed(b"a\n" + b'"' * (17 * 1024 * 1024)))
+
+
+def test_blank_parts_count_as_lines() -> None:
+    decoder = JsonLines()
+    parts = (b"\n  ", b" \r\n\n", b" ", b'{"Item":{}}\n', b"\n")
+    found = [record.line for part in parts for record in decoder.feed(part)]
+    assert found == [4]
+    assert list(decoder.end()) == []
+
+
+def test_a_file_with_a_long_stretch_without_records_is_refused() -> None:
+    blank = b"\n" * (8 * 1024 * 1024)
+    decoder = Bounded(JsonLines())
+    for part in (b'{"Item":{}}', *([blank] * 4), b'\n{"Item":{}}\n', *([blank] * 4)):
+        list(decoder.feed(part))
+    with pytest.raises(BadContent, match="33,554,432 bytes have no record, after the one at line"):
+        list(decoder.feed(b"\n"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from dynactor.storage.buckets.decompression import BadFile, Compression, ReadObject
+from dynactor.storage.buckets.decompression import PIECE_BYTES, BadFile, Compression, ReadObject
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.gzip_object import GzipObject
 
@@ -62,3 +64,23 @@ async def test_a_written_object_is_read_again_with_its_checksum(tmp_path: Path) 
     reading = ReadObject(bucket, "a", "GZIP")
     assert b"".join([part async for part in reading.parts()]) == CONTENT
     assert reading.md5_checksum == written.md5_checksum
+
+
+@pytest.mark.parametrize(
+    ("compression", "compress"), [("GZIP", gzip.compress), ("ZSTD", zstandard.compress)]
+)
+async def test_the_pieces_of_a_small_object_with_a_large_content_are_bounded(
+    tmp_path: Path, compression: Compression, compress: Callable[[bytes], bytes]
+) -> None:
+    bucket = DirectoryBucket(tmp_path)
+    content_bytes = 256 * 1024 * 1024
+    await bucket.put("a", compress(bytes(content_bytes)))
+    tracemalloc.start()
+    try:
+        sizes = [len(part) async for part in ReadObject(bucket, "a", compression).parts()]
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(sizes) == content_bytes
+    assert max(sizes) <= PIECE_BYTES
+    assert most_bytes < 16 * 1024 * 1024
