@@ -1,7 +1,8 @@
-"""The AWS account that the ARNs of tables and users name."""
+"""The AWS account and the region that ARNs name by default."""
 
 from __future__ import annotations
 
 from typing import Final
 
 ACCOUNT_ID: Final = "000000000000"
+REGION: Final = "us-east-1"

@@ -12,7 +12,7 @@ from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.splitting.split_watch import SplitSettings
-from dynactor.model.account import ACCOUNT_ID
+from dynactor.model.account import ACCOUNT_ID, REGION
 from dynactor.model.limits import BURST_SECONDS, ITEM_COLLECTION_BYTES, THROUGHPUT_DECREASES_PER_DAY
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.storage.namespaces import Namespace
@@ -26,7 +26,7 @@ class DatabaseSettings(Struct, frozen=True):
     ``copy_messages`` serializes and decodes every message.
     """
 
-    region: str = "us-east-1"
+    region: str = REGION
     account_id: str = ACCOUNT_ID
     item_collection_limit_bytes: int = ITEM_COLLECTION_BYTES
     table_transition_seconds: float = 0.0

@@ -121,7 +121,7 @@ async def _begun(database: Database, request: web.BaseRequest) -> web.Response:
         raise ValidationException(
             "A table with local secondary indexes or a stream can't be uploaded"
         )
-    definition = define(new)
+    definition = define(new, database.settings.region)
     begun = await database.import_upload(definition, members)
     return json_answer(HTTPStatus.CREATED, _shown(database, begun))
 

@@ -60,7 +60,7 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
     is_like_dynamodb_local = call.database.settings.is_like_dynamodb_local
     if is_like_dynamodb_local:
         new = without_unused_definitions(new)
-    definition = define(new)
+    definition = define(new, call.database.settings.region)
     state = await call.database.create_table(definition)
     if is_like_dynamodb_local:
         state = await call.database.describe(name)

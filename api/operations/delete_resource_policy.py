@@ -24,7 +24,7 @@ async def handle(call: Call[DeleteResourcePolicyInput]) -> bytes:
     resource = find_resource(call.database, request.ResourceArn)
     removed = find(resource.table.policies, resource.stream_label)
     change = PolicyChange(
-        request.ResourceArn, resource.stream_label, None, request.ExpectedRevisionId
+        resource.table.name, resource.stream_label, None, request.ExpectedRevisionId
     )
     await call.database.update_table(resource.table.name, TableEdit(policy=change))
     return json.encode({} if removed is None else {"RevisionId": removed.revision_id})

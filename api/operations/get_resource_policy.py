@@ -8,7 +8,7 @@ from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.policy_resource import find_resource
 from dynactor.model.errors import PolicyNotFoundException
-from dynactor.model.tables.policy_rules import find
+from dynactor.model.tables.policy_rules import NOT_FOUND, find
 
 
 class GetResourcePolicyInput(structures.Shape, frozen=True):
@@ -23,9 +23,7 @@ def handle(call: Call[GetResourcePolicyInput]) -> bytes:
     resource = find_resource(call.database, arn)
     policy = find(resource.table.policies, resource.stream_label)
     if policy is None:
-        raise PolicyNotFoundException(
-            f"Resource-based policy not found for the provided ResourceArn: {arn}"
-        )
+        raise PolicyNotFoundException(f"{NOT_FOUND}{arn}")
     return json.encode({"Policy": policy.text, "RevisionId": policy.revision_id})
 
 

@@ -39,7 +39,7 @@ async def handle(call: Call[ImportTableInput]) -> bytes:
         raise ValidationException("VectorIndexes are not supported yet")
     if request.InputFormatOptions is not None and request.InputFormat != "CSV":
         raise ValidationException("InputFormatOptions can only be given for InputFormat CSV")
-    definition = define(_new_table(request.TableCreationParameters))
+    definition = define(_new_table(request.TableCreationParameters), database.settings.region)
     begun = await database.import_table(
         definition, transfers.given_members(request), call.bucket_grant
     )

@@ -29,7 +29,7 @@ async def handle(call: Call[PutResourcePolicyInput]) -> bytes:
     check_policy(request.Policy)
     resource = find_resource(call.database, request.ResourceArn)
     change = PolicyChange(
-        request.ResourceArn, resource.stream_label, request.Policy, request.ExpectedRevisionId
+        resource.table.name, resource.stream_label, request.Policy, request.ExpectedRevisionId
     )
     state = await call.database.update_table(resource.table.name, TableEdit(policy=change))
     policy = find(state.definition.policies, resource.stream_label)

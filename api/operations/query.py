@@ -188,7 +188,11 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
     schema = index.key_schema if index else definition.key_schema
     start_key = request.ExclusiveStartKey
     after = None if start_key is None else query_start(definition, index, start_key)
-    key_condition = terms.on(schema)
+    key_condition = (
+        terms.on(schema, is_of_index=index is not None)
+        if isinstance(terms, KeyTerms)
+        else terms.on(schema)
+    )
     check_condition_size(key_condition)
     wanted = key_range.of_key_condition(key_condition)
     if start_key is not None:

@@ -22,7 +22,12 @@ async def handle(call: Call[RestoreTableFromBackupInput]) -> bytes:
     """Start to restore a table from a backup; the table becomes ACTIVE when it is complete."""
     request, database = call.request, call.database
     backup = table_backup.find(database, request.BackupArn)
-    definition = restored(backup.definition, request.TargetTableName, restore_overrides(request))
+    definition = restored(
+        backup.definition,
+        request.TargetTableName,
+        restore_overrides(request),
+        call.database.settings.region,
+    )
     state = await database.restore_table(definition, backup.backup_id, request.BackupArn)
     return json.encode({"TableDescription": table_description(database, state)})
 

@@ -33,7 +33,12 @@ async def handle(call: Call[RestoreTableToPointInTimeInput]) -> bytes:
             "Exactly one of RestoreDateTime and UseLatestRestorableTime must be specified"
         )
     source = continuous_backups.source_table(database, name)
-    definition = restored(source.definition, request.TargetTableName, restore_overrides(request))
+    definition = restored(
+        source.definition,
+        request.TargetTableName,
+        restore_overrides(request),
+        call.database.settings.region,
+    )
     state = await database.restore_table_to_time(
         RestoreTableToTime(definition, name, request.RestoreDateTime)
     )

@@ -23,6 +23,7 @@ class Hint(Struct, frozen=True):
     limits: Meta = Meta()
     table_name: shapes.TableNameRule | None = None
     not_empty: shapes.NotEmptyRule | None = None
+    choice: shapes.ChoiceRule | None = None
     is_long: bool = False
 
     @property
@@ -66,6 +67,8 @@ def hint_of(annotation: Any) -> Hint:
                 found["table_name"] = constraint
             case shapes.NotEmptyRule():
                 found["not_empty"] = constraint
+            case shapes.ChoiceRule():
+                found["choice"] = constraint
             case shapes.LongRule():
                 found["is_long"] = True
     return Hint(bare, **found)

@@ -114,6 +114,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self._foremost: str | None = None
+        self._hindmost: str | None = None
         self._violations: list[Violation] = []
 
     def raise_violations(self, layer: Layer) -> None:
@@ -122,6 +123,8 @@ class _Walk:
             raise ValidationException(self._foremost)
         if self._violations:
             raise layer.refusal(self._violations)
+        if self._hindmost is not None:
+            raise ValidationException(self._hindmost)
 
     def visit_input(self, body: dict[str, Any], shape: type[Struct]) -> dict[str, Any]:
         """Walk a whole body; without violations msgspec accepts the result."""
@@ -199,7 +202,9 @@ class _Walk:
     def _visit_choice(self, value: Any, hint: Hint, path: MemberPath) -> str:
         text = json_types.string(value)
         choices = arguments_of(hint.type)
-        if text not in choices:
+        if text not in choices and hint.choice is not None:
+            self._hindmost = hint.choice.message
+        elif text not in choices:
             listed = ", ".join(choices)
             constraint = f"Member must satisfy enum value set: [{listed}]"
             self._violate(Rule.CHOICE, text, hint, path, constraint)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from dynactor.actors.catalog.database import Database
 from dynactor.api.requests import stream_arn
-from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
+from dynactor.api.requests.resource_arn import tagged_table_name
 from dynactor.model.access.document import PolicyError
 from dynactor.model.access.policy import parse_policy
-from dynactor.model.errors import ResourceNotFoundException, ValidationException
+from dynactor.model.errors import ValidationException
 from dynactor.model.tables.policy_rules import check_size
 from dynactor.model.tables.table import TableDefinition
 
@@ -33,10 +33,7 @@ def find_resource(database: Database, arn: str) -> PolicyResource:
         name, label = stream.table_name, stream.label
     else:
         name, label = tagged_table_name(arn), ""
-    try:
-        return PolicyResource(database.table_in_any_state(name).definition, label)
-    except ResourceNotFoundException:
-        raise no_such_resource(arn) from None
+    return PolicyResource(database.table_in_any_state(name).definition, label)
 
 
 def check_policy(text: str) -> None:

@@ -67,6 +67,12 @@ class NotEmptyRule(Struct, frozen=True):
     message: str
 
 
+class ChoiceRule(Struct, frozen=True):
+    """Marks an enumeration whose operation has its own message, after all broken constraints."""
+
+    message: str
+
+
 class LongRule(Struct, frozen=True):
     """Marks a number that is Java's long; other numbers are Java's int."""
 
@@ -233,7 +239,13 @@ ShardIteratorType: TypeAlias = Literal[
 ]
 SSEType: TypeAlias = Literal["AES256", "KMS"]
 StreamViewType: TypeAlias = Literal["NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"]
-TableClass: TypeAlias = Literal["STANDARD", "STANDARD_INFREQUENT_ACCESS"]
+TableClass: TypeAlias = Annotated[
+    Literal["STANDARD", "STANDARD_INFREQUENT_ACCESS"],
+    ChoiceRule(
+        "Invalid table-class parameter provided. Please try again with a valid table-class value: "
+        "[STANDARD, STANDARD_INFREQUENT_ACCESS]"
+    ),
+]
 
 # Items and values, not checked yet.
 AttributeValue: TypeAlias = dict[str, Any]

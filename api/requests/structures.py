@@ -211,7 +211,7 @@ class KeySchemaElementShape(Shape, frozen=True):
 
 KeySchemaShape: TypeAlias = Annotated[list[KeySchemaElementShape], Meta(min_length=1)]
 # The service model no longer has a maximum, because keys of global indexes may have more
-# attributes. DynamoDB itself still refuses more for a table.
+# attributes. DynamoDB itself still refuses more for a table or a local index.
 TableKeySchemaShape: TypeAlias = Annotated[
     list[KeySchemaElementShape], Meta(min_length=1, max_length=TABLE_KEY_ATTRIBUTES)
 ]
@@ -251,7 +251,7 @@ class LocalSecondaryIndexShape(Shape, frozen=True):
     """A local secondary index to create."""
 
     IndexName: shapes.IndexName
-    KeySchema: KeySchemaShape
+    KeySchema: TableKeySchemaShape
     Projection: ProjectionShape
 
 

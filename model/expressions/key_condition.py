@@ -47,19 +47,25 @@ class KeyCondition(Struct, frozen=True):
     sort: tuple[SortCondition, ...] = ()
 
 
+# Two conditions on an index with one key attribute have an error of their own.
+_TWO: Final = 2
+
+
 class KeyTerms(Struct, frozen=True):
     """A key condition that has not been compared with a key yet."""
 
     root: Node
 
-    def on(self, schema: KeySchema) -> KeyCondition:
-        """The condition on this key.
+    def on(self, schema: KeySchema, *, is_of_index: bool = False) -> KeyCondition:
+        """The condition on this key of a table or index.
 
         Raises:
             ValidationException: a Query on this key does not allow the condition.
         """
         terms = self.by_name()
         if len(terms) > len(schema.attributes):
+            if is_of_index and len(terms) == _TWO:
+                raise _unsupported()
             raise ValidationException(
                 f"The number of query conditions ({len(terms)}) exceeds the number of key "
                 f"attributes defined in the schema ({len(schema.attributes)})"

@@ -6,7 +6,7 @@ service's own classes. Messages that neither has are marked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from dynactor.model.indexes.global_index_rules import (
     global_index_of,
     with_other_throughput,
 )
-from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
 from dynactor.model.tables import schema_rules, throughput_rules
 from dynactor.model.tables.schema_rules import INVALID
@@ -116,16 +116,16 @@ def with_created(
 ) -> TableDefinition:
     """A table with an index in phase 1 (S177, S182).
 
-    ``definitions`` are the request's. They must define the index's key. An attribute that the table
-    already defines keeps its type, whatever type the request gives (observed on AWS). Definitions
-    that no key uses are dropped, because clients send those of indexes they will add next.
+    ``definitions`` are the request's. They must define the index's key, with the table's types of
+    attributes that the table already defines. Definitions outside of that key are ignored, because
+    clients send those of indexes they will add next.
 
     Raises:
         ValidationException: the index's definition is invalid.
     """
     known = {attribute.name: attribute for attribute in definition.attribute_definitions}
-    typed = [known.get(attribute.name, attribute) for attribute in definitions]
-    made = global_index_of(index, definition.next_index_id, typed, definition.billing_mode)
+    made = global_index_of(index, definition.next_index_id, definitions, definition.billing_mode)
+    _check_same_types(definition, made.definition.key_schema, known)
     created = replace(made, status="CREATING", backfilling=False)
     added = [attribute for attribute in definitions if attribute.name not in known]
     definition = replace(
@@ -136,6 +136,35 @@ def with_created(
     )
     schema_rules.check_projected_count(definition.indexes)
     return _with_used_definitions(definition)
+
+
+def _check_same_types(
+    definition: TableDefinition, key: KeySchema, known: Mapping[str, KeyAttribute]
+) -> None:
+    """Refuse a new index whose key gives an attribute another type than the table.
+
+    The existing schema is inferred: the first key that has the attribute, of table or indexes.
+    """
+    keys = [definition.key_schema, *(index.key_schema for index in definition.indexes)]
+    for attribute in key.attributes:
+        if known.get(attribute.name, attribute) == attribute:
+            continue
+        existing = next(each for each in keys if attribute.name in each.names)
+        raise ValidationException(
+            f"{INVALID}Attributes cannot be redefined. Please check that your attribute has the "
+            f"same type as previously defined. Existing schema: {_shown(existing)} "
+            f"New schema: {_shown(key)}"
+        )
+
+
+def _shown(key: KeySchema) -> str:
+    """A key as this error shows it."""
+    elements = (
+        f"SchemaElement: key{{{attribute.name}:{attribute.type}:{role}}}"
+        for role, attributes in (("HASH", key.partition), ("RANGE", key.sort))
+        for attribute in attributes
+    )
+    return f"Schema:[{', '.join(elements)}]"
 
 
 def with_deleted(definition: TableDefinition, name: str) -> TableDefinition:

@@ -38,19 +38,34 @@ class GlobalIndexUpdate(Struct, frozen=True):
     warm_throughput: dict[str, Any] | None = None
 
 
+def keys_of(
+    indexes: Sequence[NewGlobalIndex] | None, definitions: Sequence[KeyAttribute]
+) -> list[KeySchema]:
+    """The keys of a new table's global indexes.
+
+    Raises:
+        ValidationException: the list is empty, or a key is invalid.
+    """
+    if indexes is None:
+        return []
+    if not indexes:
+        raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexes is empty")
+    return [_key(index.key_schema, definitions) for index in indexes]
+
+
 def of_new_table(
     indexes: Sequence[NewGlobalIndex],
     definitions: Sequence[KeyAttribute],
     billing_mode: BillingMode,
     local_indexes: Sequence[IndexDefinition],
 ) -> tuple[GlobalIndex, ...]:
-    """The global indexes of a new table; their ids follow the ids of its local indexes.
+    """The global indexes of a new table, whose keys are valid.
+
+    Their ids follow the ids of its local indexes.
 
     Raises:
         ValidationException: a definition is invalid, or the definitions are invalid together.
     """
-    if not indexes:
-        raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexes is empty")
     taken = {index.name for index in local_indexes}
     made: list[GlobalIndex] = []
     for index_id, index in enumerate(indexes, start=len(local_indexes) + 1):
@@ -97,6 +112,7 @@ def global_index_of(
         made.throughput,
         index.on_demand_throughput,
         index.warm_throughput,
+        with_new_table=with_new_table,
     )
 
 
@@ -125,6 +141,8 @@ def with_other_throughput(
     throughput: Throughput,
     on_demand: dict[str, Any] | None,
     warm: dict[str, Any] | None,
+    *,
+    with_new_table: bool = False,
 ) -> GlobalIndex:
     """An index with a request's on-demand limits and warm throughput.
 
@@ -134,7 +152,11 @@ def with_other_throughput(
     name = index.definition.name
     if on_demand is not None:
         limits = throughput_rules.on_demand_limits(
-            billing_mode, index.on_demand_throughput, on_demand, f"index : {name}"
+            billing_mode,
+            index.on_demand_throughput,
+            on_demand,
+            f"index : {name}",
+            with_new_table=with_new_table,
         )
         index = replace(index, on_demand_throughput=limits)
     if warm is not None:

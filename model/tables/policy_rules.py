@@ -12,10 +12,12 @@ from msgspec.structs import replace
 
 from dynactor.model.errors import PolicyNotFoundException, ValidationException
 from dynactor.model.limits import RESOURCE_POLICY_BYTES
+from dynactor.model.tables.schema_rules import INVALID
 from dynactor.model.tables.table import AttachedPolicy
 
 # The expected revision of a resource without a policy.
 NO_POLICY: Final = "NO_POLICY"
+NOT_FOUND: Final = "Resource-based policy not found for the provided ResourceArn: "
 
 _MILLISECONDS: Final = 1_000
 
@@ -23,10 +25,10 @@ _MILLISECONDS: Final = 1_000
 class PolicyChange(Struct, frozen=True):
     """A new policy of a table or of its stream with a label; no ``text`` removes the policy.
 
-    The size of ``text`` has been checked. ``resource_arn`` is for messages.
+    The size of ``text`` has been checked. ``table_name`` is for messages.
     """
 
-    resource_arn: str
+    table_name: str
     stream_label: str
     text: str | None
     expected_revision_id: str | None = None
@@ -40,8 +42,7 @@ def check_size(text: str) -> None:
     """
     if len(text.encode()) > RESOURCE_POLICY_BYTES:
         raise ValidationException(
-            "Resource-based policy size must be less than or equal to "
-            f"{RESOURCE_POLICY_BYTES} bytes"
+            f"{INVALID}Maximum policy size of {RESOURCE_POLICY_BYTES} bytes exceeded"
         )
 
 
@@ -58,6 +59,25 @@ def find(policies: tuple[AttachedPolicy, ...], stream_label: str) -> AttachedPol
     return None
 
 
+def _other_revision(change: PolicyChange, current: AttachedPolicy | None) -> str:
+    table = f"table {change.table_name}"
+    if change.expected_revision_id == NO_POLICY:
+        assert current is not None
+        return (
+            f"Requested policy update expecting none to be present for {table}, but a policy "
+            f"exists with revision id {current.revision_id}."
+        )
+    # The words for a table without a policy are inferred.
+    found = (
+        f"no policy is associated to target {table}."
+        if current is None
+        else f"the policy associated to target {table} has revision id {current.revision_id}."
+    )
+    return (
+        f"Requested update for policy with revision id {change.expected_revision_id}, but {found}"
+    )
+
+
 def changed(
     policies: tuple[AttachedPolicy, ...], change: PolicyChange, now_epoch_seconds: float
 ) -> tuple[AttachedPolicy, ...]:
@@ -70,10 +90,7 @@ def changed(
     expected = change.expected_revision_id
     revision_id = NO_POLICY if current is None else current.revision_id
     if expected is not None and expected != revision_id:
-        raise PolicyNotFoundException(
-            "Resource-based policy not found for the provided ResourceArn and ExpectedRevisionId: "
-            f"{change.resource_arn}"
-        )
+        raise PolicyNotFoundException(f"{NOT_FOUND}{_other_revision(change, current)}")
     others = tuple(policy for policy in policies if policy is not current)
     if change.text is None:
         return others

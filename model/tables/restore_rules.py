@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dynactor.model.account import REGION
 from dynactor.model.errors import ValidationException
 from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.indexes.index import IndexDefinition
@@ -38,8 +39,10 @@ class RestoreOverrides(Struct, frozen=True):
     global_indexes: tuple[NewGlobalIndex, ...] | None = None
 
 
-def restored(source: TableDefinition, name: str, overrides: RestoreOverrides) -> TableDefinition:
-    """The definition of a new table of that name, without ids and times.
+def restored(
+    source: TableDefinition, name: str, overrides: RestoreOverrides, region: str = REGION
+) -> TableDefinition:
+    """The definition of a new table of that name in the region, without ids and times.
 
     Raises:
         ValidationException: the source has no such index, or the table would be invalid.
@@ -72,7 +75,8 @@ def restored(source: TableDefinition, name: str, overrides: RestoreOverrides) ->
                 if overrides.on_demand_throughput is None and keeps_mode
                 else overrides.on_demand_throughput
             ),
-        )
+        ),
+        region,
     )
 
 

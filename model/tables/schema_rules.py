@@ -92,14 +92,16 @@ def key_attributes(
     return tuple(defined[element.name] for element in elements)
 
 
-def local_indexes(
-    indexes: Sequence[NewIndex], table: KeySchema, definitions: Sequence[KeyAttribute]
-) -> tuple[IndexDefinition, ...]:
-    """The local secondary indexes of a table (S4-S9, S16-S19, S27).
+def local_keys(
+    indexes: Sequence[NewIndex] | None, table: KeySchema, definitions: Sequence[KeyAttribute]
+) -> list[KeySchema]:
+    """The keys of a table's local secondary indexes.
 
     Raises:
-        ValidationException: a definition is invalid, or the definitions are invalid together.
+        ValidationException: there can be no local indexes, or a key is invalid.
     """
+    if indexes is None:
+        return []
     if not indexes:
         raise ValidationException(f"{INVALID}List of LocalSecondaryIndexes is empty")
     if not table.sort:
@@ -107,6 +109,17 @@ def local_indexes(
             f"{INVALID}Table KeySchema does not have a range key, "
             "which is required when specifying a LocalSecondaryIndex"
         )
+    return [_local_index_key(index, table, definitions) for index in indexes]
+
+
+def local_indexes(
+    indexes: Sequence[NewIndex], table: KeySchema, definitions: Sequence[KeyAttribute]
+) -> tuple[IndexDefinition, ...]:
+    """The local secondary indexes of a table, whose keys are valid (S4-S9, S16-S19, S27).
+
+    Raises:
+        ValidationException: a definition is invalid, or the definitions are invalid together.
+    """
     made: dict[str, IndexDefinition] = {}
     for index_id, index in enumerate(indexes, start=TABLE_INDEX_ID + 1):
         key = _local_index_key(index, table, definitions)
@@ -189,16 +202,18 @@ def check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
 
 
 def check_definitions_used(
-    definitions: Sequence[KeyAttribute], table: KeySchema, indexes: Sequence[IndexDefinition]
+    definitions: Sequence[KeyAttribute], table: KeySchema, indexes: Sequence[KeySchema]
 ) -> None:
     """Refuse definitions that no key uses, and two of the same name, as CreateTable does.
+
+    ``indexes`` are the keys of the table's indexes.
 
     Raises:
         ValidationException: there are such definitions.
     """
     check_definitions_differ(definitions)
     names = [definition.name for definition in definitions]
-    used = used_names(table, indexes)
+    used = _names(table, *indexes)
     if len(used) == len(names):
         return
     if not indexes:
@@ -226,7 +241,10 @@ def check_definitions_differ(definitions: Sequence[KeyAttribute]) -> None:
 
 def used_names(table: KeySchema, indexes: Iterable[IndexDefinition]) -> set[str]:
     """The names of all attributes that are part of a key."""
-    schemas = (table, *(index.key_schema for index in indexes))
+    return _names(table, *(index.key_schema for index in indexes))
+
+
+def _names(*schemas: KeySchema) -> set[str]:
     return {attribute.name for schema in schemas for attribute in schema.attributes}
 
 

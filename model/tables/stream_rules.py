@@ -29,8 +29,7 @@ def check(change: StreamChange) -> None:
     """
     if change.enabled and change.view_type is None:
         raise ValidationException(
-            "Invalid StreamViewType: Stream ViewType must not be null or empty when enabling "
-            "streams."
+            f"{INVALID}If stream is being enabled then UpdateViewType is required"
         )
     if not change.enabled and change.view_type is not None:
         raise ValidationException(

@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dynactor.model.account import REGION
 from dynactor.model.errors import ResourceInUseException, ValidationException
 from dynactor.model.indexes import global_index_changes, global_index_phases, global_index_rules
 from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
@@ -45,7 +46,9 @@ _DOING: Final[dict[TableStatus, str]] = {
 
 NOTHING_TO_UPDATE: Final = (
     "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
-    "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required"
+    "GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, "
+    "ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, "
+    "OnDemandThroughput, WarmThroughput or TableClass is required"
 )
 
 
@@ -102,22 +105,29 @@ def without_unused_definitions(table: NewTable) -> NewTable:
     return replace(table, attribute_definitions=definitions)
 
 
-def define(table: NewTable) -> TableDefinition:
-    """The definition of a new table.
+def define(table: NewTable, region: str = REGION) -> TableDefinition:
+    """The definition of a new table; the error of a quota names the region.
 
     The caller sets ``table_id``, ``uuid`` and times.
 
     Raises:
         ValidationException: DynamoDB's message for the first fault in its order.
+        LimitExceededException: the units are above the account's quota.
     """
-    throughput_rules.check_with_billing_mode(table.billing_mode, table.throughput)
+    throughput_rules.check_of_new_table(table.billing_mode, table.throughput, region)
     billing_mode = table.billing_mode or "PROVISIONED"
+    throughput_rules.check_most_warm(table.warm_throughput, region)
     for index in table.global_indexes or ():
         if index.throughput is not None and billing_mode == "PROVISIONED":
-            throughput_rules.check_bounds_of_index(index.name, index.throughput)
+            throughput_rules.check_bounds_of_index(index.name, index.throughput, region)
+        throughput_rules.check_most_warm(index.warm_throughput, region)
     throughput = table.throughput or throughput_rules.ON_DEMAND_THROUGHPUT
     definitions = table.attribute_definitions
     key_schema = schema_rules.table_key(table.key_schema, definitions)
+    # DynamoDB reports definitions that no key uses before other faults of the indexes.
+    local_keys = schema_rules.local_keys(table.local_indexes, key_schema, definitions)
+    global_keys = global_index_rules.keys_of(table.global_indexes, definitions)
+    schema_rules.check_definitions_used(definitions, key_schema, [*local_keys, *global_keys])
     indexes = (
         ()
         if table.local_indexes is None
@@ -132,7 +142,6 @@ def define(table: NewTable) -> TableDefinition:
     )
     all_indexes = [*indexes, *(index.definition for index in global_indexes)]
     schema_rules.check_projected_count(all_indexes)
-    schema_rules.check_definitions_used(definitions, key_schema, all_indexes)
     return TableDefinition(
         name=table.name,
         table_id=0,
@@ -151,7 +160,9 @@ def define(table: NewTable) -> TableDefinition:
         on_demand_throughput=(
             None
             if table.on_demand_throughput is None
-            else throughput_rules.on_demand_limits(billing_mode, None, table.on_demand_throughput)
+            else throughput_rules.on_demand_limits(
+                billing_mode, None, table.on_demand_throughput, with_new_table=True
+            )
         ),
         warm_throughput=(
             None
@@ -179,12 +190,14 @@ def check_edit(edit: TableEdit) -> None:
     Raises:
         ValidationException: the request is empty, or invalid for any table.
     """
+    edit = _without_empty(edit)
     if replace(edit, attribute_definitions=()) == TableEdit():
         raise ValidationException(NOTHING_TO_UPDATE)
     if edit.billing_mode == "PROVISIONED" and edit.throughput is None:
         raise ValidationException(
             f"{INVALID}ProvisionedThroughput must be specified when BillingMode is PROVISIONED"
         )
+    throughput_rules.check_requested_mode(edit.billing_mode, edit.throughput)
     if edit.throughput is not None:
         throughput_rules.check_bounds(edit.throughput)
     global_index_rules.check_named_once(
@@ -203,31 +216,60 @@ def check_edit(edit: TableEdit) -> None:
     _check_combination(edit)
     if edit.stream is not None:
         stream_rules.check(edit.stream)
-        if edit.throughput is not None:
-            raise ValidationException("Cannot change IOPS and Streams at the same time.")
+
+
+def _without_empty(edit: TableEdit) -> TableEdit:
+    """The change without structures that have no members, which change nothing."""
+    return replace(
+        edit,
+        on_demand_throughput=edit.on_demand_throughput or None,
+        warm_throughput=edit.warm_throughput or None,
+    )
+
+
+# Changes that no other change may accompany, with the words of their error, in the order in which
+# errors name them. The words of the first and the last are inferred from the others.
+_ALONE: Final = (
+    ("sse_specification", "SSE"),
+    ("table_class", "TableClass"),
+    ("deletion_protection", "DeletionProtection"),
+    ("warm_throughput", "WarmThroughput"),
+)
 
 
 def _check_combination(edit: TableEdit) -> None:
     """Refuse changes that can't be combined in one request."""
     if edit.index_creates or edit.index_deletes:
         if edit.throughput is not None:
-            raise ValidationException("You cannot create or delete index while updating table IOPS")
+            raise ValidationException(
+                f"{INVALID}You cannot create or delete index while updating table IOPS"
+            )
         if edit.stream is not None:
             raise ValidationException(
-                "You cannot create or delete index while changing stream status"
+                f"{INVALID}You cannot create or delete index while changing stream status"
             )
+    if edit.throughput is not None and edit.stream is not None:
+        raise ValidationException(
+            f"{INVALID}You cannot modify stream status while updating table IOPS"
+        )
     others = replace(edit, attribute_definitions=())
-    if (
-        edit.deletion_protection is not None
-        and replace(others, deletion_protection=None) != TableEdit()
-    ):
-        raise ValidationException(
-            "DeletionProtection modification must be the only operation in the request"
-        )
-    if edit.table_class is not None and replace(others, table_class=None) != TableEdit():
-        raise ValidationException(
-            "TableClass modification must be the only operation in the request"
-        )
+    # The warm throughput of a table and of its indexes changes in one request.
+    warms_alone = replace(
+        others,
+        index_updates=tuple(
+            update
+            for update in edit.index_updates
+            if replace(update, warm_throughput=None) != GlobalIndexUpdate(update.name)
+        ),
+    )
+    for member, words in _ALONE:
+        given = warms_alone if member == "warm_throughput" else others
+        if getattr(edit, member) is None:
+            continue
+        if replace(given, **{member: None}) != TableEdit():
+            raise ValidationException(
+                f"{INVALID}{words} modification must be the only operation in the request"
+            )
 
 
 def apply_edit(
@@ -314,7 +356,7 @@ def _with_capacity(
     billing_mode = edit.billing_mode or definition.billing_mode
     throughput = definition.throughput
     if edit.throughput is not None:
-        throughput_rules.check_with_billing_mode(billing_mode, edit.throughput)
+        throughput_rules.check_mode_of_table(billing_mode)
         throughput_rules.check_changes(definition.throughput, edit.throughput)
         throughput = throughput_rules.changed(
             definition.throughput, edit.throughput, now_epoch_seconds, decreases_per_day

@@ -161,7 +161,7 @@ TABLE_RULES: Final = (
     ),
     _create(
         "no units on demand",
-        "Neither ReadCapacityUnits",
+        "ProvisionedThroughput cannot be",
         "ProvisionedThroughput",
         ProvisionedThroughput=_UNITS,
     ),
@@ -174,14 +174,14 @@ TABLE_RULES: Final = (
     ),
     _create(
         "most units of a table",
-        "Cannot increase|units per table",
+        "above the per table maximum",
         "ProvisionedThroughput",
         BillingMode="PROVISIONED",
         ProvisionedThroughput=_OVER_A_TABLE,
     ),
     _create(
         "on-demand limits on demand",
-        "can only be specified when BillingMode",
+        "cannot be specified when table",
         "OnDemandThroughput",
         BillingMode="PROVISIONED",
         ProvisionedThroughput=_UNITS,
@@ -195,7 +195,7 @@ TABLE_RULES: Final = (
     ),
     _create(
         "least warmth",
-        "is lower than current WarmThroughput",
+        "is lower than initial throughput",
         "WarmThroughput",
         WarmThroughput={"ReadUnitsPerSecond": 1},
     ),
@@ -207,7 +207,7 @@ TABLE_RULES: Final = (
     ),
     _create(
         "a view of a stream",
-        "must not be null or empty",
+        "UpdateViewType is required",
         "StreamSpecification",
         StreamSpecification={"StreamEnabled": True},
     ),
@@ -269,7 +269,7 @@ TABLE_RULES: Final = (
     ),
     _create(
         "most units of an index",
-        "units per global secondary index",
+        "above the per table maximum",
         "GlobalSecondaryIndexes",
         GlobalSecondaryIndexes=[{**_CREATE, "ProvisionedThroughput": _OVER_A_TABLE}],
         AttributeDefinitions=_definitions("pk", "sk", "g"),
@@ -278,7 +278,7 @@ TABLE_RULES: Final = (
     ),
     _create(
         "size of a policy",
-        "Resource-based policy size must be",
+        "Maximum policy size",
         "ResourcePolicy",
         ResourcePolicy="x" * (RESOURCE_POLICY_BYTES + 1),
     ),
@@ -300,7 +300,7 @@ TABLE_RULES: Final = (
     ),
     _change(
         "no units with the mode",
-        "Neither ReadCapacityUnits",
+        "ProvisionedThroughput cannot be",
         "ProvisionedThroughput",
         BillingMode="PAY_PER_REQUEST",
         ProvisionedThroughput=_UNITS,
@@ -414,7 +414,7 @@ TABLE_RULES: Final = (
     ),
     _change(
         "a view of a stream",
-        "must not be null or empty",
+        "UpdateViewType is required",
         "StreamSpecification",
         StreamSpecification={"StreamEnabled": True},
     ),

@@ -35,6 +35,9 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("CreateTable.AttributeDefinitions", "required"): _ONE_MEMBER_MORE,
     ("CreateTable.KeySchema", "required"): _ONE_MEMBER_MORE,
     ("CreateTable.KeySchema", "max"): _TWO_KEYS,
+    ("CreateTable.LocalSecondaryIndexes[].KeySchema", "max"): _TWO_KEYS,
+    ("RestoreTableFromBackup.LocalSecondaryIndexOverride[].KeySchema", "max"): _TWO_KEYS,
+    ("RestoreTableToPointInTime.LocalSecondaryIndexOverride[].KeySchema", "max"): _TWO_KEYS,
     ("ImportTable.TableCreationParameters.KeySchema", "max"): _TWO_KEYS,
 }
 # Shapes of the model whose constraints other code checks, for all inputs.

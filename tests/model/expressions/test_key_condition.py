@@ -84,6 +84,15 @@ def test_conditions_that_skip_an_attribute_of_the_key_are_refused(text: str, mes
     assert caught.value.message == message
 
 
+def test_an_index_with_one_key_attribute_takes_one_condition() -> None:
+    terms = bind_key_condition("p=:v and s=:v", Placeholders(None, {":v": dict(V)}))
+    with pytest.raises(ValidationException, match=r"^Query key condition not supported$"):
+        terms.on(schema("p"), is_of_index=True)
+    three = bind_key_condition("p=:v and s=:v and t=:v", Placeholders(None, {":v": dict(V)}))
+    with pytest.raises(ValidationException, match="exceeds the number of key attributes"):
+        three.on(schema("p", "s"), is_of_index=True)
+
+
 def test_a_table_without_sort_key_takes_one_condition() -> None:
     assert on("p=:v", schema("p")) == KeyCondition((V,))
     too_many = r"^The number of query conditions \(2\) exceeds the number .* schema \(1\)$"

@@ -207,7 +207,9 @@ def test_partition_attributes_come_before_sort_attributes():
             (index(warm_throughput={"ReadUnitsPerSecond": 1}),),
             (
                 f"{INVALID}Requested ReadUnitsPerSecond for WarmThroughput for index index is "
-                "lower than current WarmThroughput, decreasing WarmThroughput is not supported"
+                "lower than initial throughput for OnDemand. See: https://docs.aws.amazon.com/"
+                "amazondynamodb/latest/developerguide/on-demand-capacity-mode.html"
+                "#on-demand-capacity-mode-initial"
             ),
         ),
     ],
@@ -248,8 +250,8 @@ def test_indexes_of_a_provisioned_table_need_throughput_of_their_own():
         (
             Throughput(40_001, 1),
             (
-                "Cannot increase provisioned throughput to more than 40,000 units per global "
-                "secondary index"
+                "The requested ReadCapacityUnits, 40001, is above the per table maximum for the "
+                "account in us-east-1. Per table maximum: 40000"
             ),
         ),
         (
@@ -257,9 +259,11 @@ def test_indexes_of_a_provisioned_table_need_throughput_of_their_own():
             "Given value 1000000000001 for WriteCapacityUnits is out of bounds for index index",
         ),
     ):
-        with pytest.raises(ValidationException) as caught:
+        with pytest.raises((ValidationException, LimitExceededException)) as caught:
             provisioned(index(throughput=throughput))
         assert caught.value.message == message
+    with pytest.raises(LimitExceededException, match="ReadUnitsPerSecond, 40001"):
+        made(index(warm_throughput={"ReadUnitsPerSecond": 40_001}))
 
 
 # -- changes ----------------------------------------------------------------------------------
@@ -314,13 +318,20 @@ def test_the_request_defines_the_keys_of_an_added_index():
     )
 
 
-def test_an_attribute_keeps_its_type_whatever_the_request_defines():
+def test_an_index_does_not_redefine_an_attribute():
     redefined = (KeyAttribute("c", "N"), KeyAttribute("d", "S"))
     changed = edited(TWO, index_creates=(ADDED,), attribute_definitions=redefined)
     assert changed.attribute_definitions == attributes("abcd")
-    by_c = index("added", "c", throughput=Throughput(3, 3))
-    changed = edited(TWO, index_creates=(by_c,), attribute_definitions=redefined)
-    assert changed.global_indexes[-1].definition.key_schema.partition == attributes("c")
+    by_c = index("added", "d|c", throughput=Throughput(3, 3))
+    assert refusal(TWO, index_creates=(by_c,), attribute_definitions=redefined) == (
+        ValidationException,
+        (
+            f"{INVALID}Attributes cannot be redefined. Please check that your attribute has the "
+            "same type as previously defined. Existing schema: Schema:[SchemaElement: "
+            "key{c:S:HASH}] New schema: Schema:[SchemaElement: key{d:S:HASH}, SchemaElement: "
+            "key{c:N:RANGE}]"
+        ),
+    )
 
 
 def test_an_attribute_is_defined_once_in_a_request():

@@ -20,8 +20,8 @@ DISABLED = StreamSettings("first", "KEYS_ONLY", enabled=False)
         (
             StreamChange(enabled=True),
             (
-                "Invalid StreamViewType: Stream ViewType must not be null or empty when enabling "
-                "streams."
+                "One or more parameter values were invalid: If stream is being enabled then "
+                "UpdateViewType is required"
             ),
         ),
         (

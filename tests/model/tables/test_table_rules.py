@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import LimitExceededException, ValidationException
 from dynactor.model.indexes.index import Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.schema_rules import KeyElement, NewIndex
@@ -42,7 +42,7 @@ def table(**members: Any) -> NewTable:
 
 
 def refusal(**members: Any) -> str:
-    with pytest.raises(ValidationException) as caught:
+    with pytest.raises((ValidationException, LimitExceededException)) as caught:
         define(table(**members))
     return caught.value.message
 
@@ -80,10 +80,7 @@ def test_key_attributes_may_be_projected_too():
         ),
         (
             {"throughput": Throughput(1, 1)},
-            (
-                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when "
-                "BillingMode is PAY_PER_REQUEST"
-            ),
+            "ProvisionedThroughput cannot be specified when BillingMode is PAY_PER_REQUEST",
         ),
         (
             {"attribute_definitions": attributes("acd")},
@@ -184,20 +181,38 @@ def test_key_attributes_may_be_projected_too():
                 "throughput": Throughput(1, 1),
                 "on_demand_throughput": {"MaxReadRequestUnits": 1},
             },
-            "OnDemandThroughput can only be specified when BillingMode is PAY_PER_REQUEST",
+            (
+                "MaxReadRequestUnits for OnDemandThroughput cannot be specified when table "
+                "BillingMode is PROVISIONED."
+            ),
         ),
         (
             {"warm_throughput": {"ReadUnitsPerSecond": 11_999}},
             (
-                "Requested ReadUnitsPerSecond for WarmThroughput for table is lower than current "
-                "WarmThroughput, decreasing WarmThroughput is not supported"
+                "Requested ReadUnitsPerSecond for WarmThroughput for table is lower than initial "
+                "throughput for OnDemand. See: https://docs.aws.amazon.com/amazondynamodb/latest/"
+                "developerguide/on-demand-capacity-mode.html#on-demand-capacity-mode-initial"
             ),
         ),
         (
-            {"warm_throughput": {"WriteUnitsPerSecond": 40_001}},
+            {
+                "billing_mode": "PROVISIONED",
+                "throughput": Throughput(1, 5),
+                "warm_throughput": {"WriteUnitsPerSecond": 4},
+            },
             (
-                "Requested WriteUnitsPerSecond for WarmThroughput for table is higher than the "
-                "per-table limit of 40000"
+                "Requested WriteUnitsPerSecond for WarmThroughput for table is lower than "
+                "WriteCapacityUnits of ProvisionedThroughput"
+            ),
+        ),
+        (
+            {
+                "attribute_definitions": attributes("abcd"),
+                "local_indexes": (index(projection=None),),
+            },
+            (
+                "Some AttributeDefinitions are not used. AttributeDefinitions: [a, b, c, d], "
+                "keys used: [a, b, c]"
             ),
         ),
     ],
@@ -219,7 +234,17 @@ def test_a_bad_parameter_is_refused_by_name(members: dict[str, Any], message: st
         ),
         (
             {"billing_mode": None, "throughput": Throughput(1, 40_001)},
-            "Cannot increase provisioned throughput to more than 40,000 units per table",
+            (
+                "The requested WriteCapacityUnits, 40001, is above the per table maximum for the "
+                "account in us-east-1. Per table maximum: 40000"
+            ),
+        ),
+        (
+            {"warm_throughput": {"WriteUnitsPerSecond": 40_001}},
+            (
+                "The requested WriteUnitsPerSecond, 40001, is above the per table maximum for the "
+                "account in us-east-1. Per table maximum: 40000"
+            ),
         ),
         (
             {"attribute_definitions": attributes("a")},
@@ -294,6 +319,12 @@ def test_a_hundred_projected_attributes_are_the_most():
 )
 def test_the_first_of_two_faults_is_reported(first: dict[str, Any], second: dict[str, Any]):
     assert refusal(**first, **second) == refusal(**first)
+
+
+def test_the_error_of_a_quota_names_the_region():
+    above = table(billing_mode=None, throughput=Throughput(40_001, 1))
+    with pytest.raises(LimitExceededException, match=r"ReadCapacityUnits, 40001.* in eu-west-1"):
+        define(above, "eu-west-1")
 
 
 def test_encryption_disabled_is_not_kept():

@@ -75,6 +75,10 @@ def test_a_table_on_demand_has_no_provisioned_throughput():
         "WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
     )
     assert refusal(made(), throughput=Throughput(1, 1)) == message
+    message = (
+        "One or more parameter values were invalid: ProvisionedThroughput cannot be specified "
+        "when BillingMode is PAY_PER_REQUEST"
+    )
     both = {"billing_mode": "PAY_PER_REQUEST", "throughput": Throughput(1, 1)}
     assert refusal(made(**PROVISIONED), **both) == message
     changed = edited(made(**PROVISIONED), billing_mode="PAY_PER_REQUEST")
@@ -154,6 +158,8 @@ CREATE = {
     ),
     "attribute_definitions": (KeyAttribute("a", "S"),),
 }
+INVALID = "One or more parameter values were invalid: "
+ENABLE = StreamChange(enabled=True, view_type="NEW_IMAGE")
 ONLY = "modification must be the only operation in the request"
 
 
@@ -163,14 +169,14 @@ ONLY = "modification must be the only operation in the request"
     [
         (
             {"throughput": Throughput(7, 7)},
-            "You cannot create or delete index while updating table IOPS",
+            f"{INVALID}You cannot create or delete index while updating table IOPS",
         ),
         (
             {"stream": StreamChange(enabled=True, view_type="NEW_IMAGE")},
-            "You cannot create or delete index while changing stream status",
+            f"{INVALID}You cannot create or delete index while changing stream status",
         ),
-        ({"deletion_protection": True}, f"DeletionProtection {ONLY}"),
-        ({"table_class": "STANDARD_INFREQUENT_ACCESS"}, f"TableClass {ONLY}"),
+        ({"deletion_protection": True}, f"{INVALID}DeletionProtection {ONLY}"),
+        ({"table_class": "STANDARD_INFREQUENT_ACCESS"}, f"{INVALID}TableClass {ONLY}"),
     ],
 )
 def test_an_index_is_not_added_or_deleted_with_other_changes(
@@ -182,8 +188,8 @@ def test_an_index_is_not_added_or_deleted_with_other_changes(
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ({"deletion_protection": True}, f"DeletionProtection {ONLY}"),
-        ({"table_class": "STANDARD"}, f"TableClass {ONLY}"),
+        ({"deletion_protection": True}, f"{INVALID}DeletionProtection {ONLY}"),
+        ({"table_class": "STANDARD"}, f"{INVALID}TableClass {ONLY}"),
     ],
 )
 def test_protection_and_table_class_change_without_other_changes(
@@ -192,6 +198,43 @@ def test_protection_and_table_class_change_without_other_changes(
     table = made(**PROVISIONED)
     assert refusal(table, **members, throughput=Throughput(7, 7)) == message
     assert edited(table, **members, attribute_definitions=(KeyAttribute("a", "S"),))
+
+
+def test_the_first_change_that_needs_its_own_request_is_named():
+    members: dict[str, Any] = {
+        "warm_throughput": {"ReadUnitsPerSecond": 20_000},
+        "deletion_protection": True,
+        "table_class": "STANDARD",
+        "sse_specification": {"Enabled": True},
+    }
+    for name in ("SSE", "TableClass", "DeletionProtection"):
+        assert refusal(made(), **members) == f"{INVALID}{name} {ONLY}"
+        members.popitem()
+    members["stream"] = ENABLE
+    assert refusal(made(), **members) == f"{INVALID}WarmThroughput {ONLY}"
+
+
+def test_an_empty_structure_may_accompany_any_change():
+    nothing: dict[str, Any] = {"warm_throughput": {}, "on_demand_throughput": {}}
+    assert edited(made(), deletion_protection=True, **nothing).deletion_protection
+    changed = edited(made(), table_class="STANDARD_INFREQUENT_ACCESS", **nothing)
+    assert changed.table_class == "STANDARD_INFREQUENT_ACCESS"
+    assert changed.warm_throughput is None
+    assert refusal(made(), **nothing) == NOTHING_TO_UPDATE
+
+
+def test_a_stream_and_units_change_in_requests_of_their_own():
+    assert refusal(made(**PROVISIONED), throughput=Throughput(7, 7), stream=ENABLE) == (
+        f"{INVALID}You cannot modify stream status while updating table IOPS"
+    )
+
+
+def test_a_maximum_of_a_provisioned_table_is_refused():
+    maximum = {"MaxWriteRequestUnits": 5}
+    assert refusal(made(**PROVISIONED), on_demand_throughput=maximum) == (
+        f"{INVALID}MaxWriteRequestUnits for OnDemandThroughput cannot be specified when the "
+        "table BillingMode is PROVISIONED"
+    )
 
 
 def test_a_protected_table_is_not_deleted():

@@ -234,8 +234,8 @@ def with_keys(*names: str, defined: str) -> dict[str, Any]:
         ),
         (
             {"ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}},
-            INVALID + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when "
-            "BillingMode is PAY_PER_REQUEST",
+            INVALID + "ProvisionedThroughput cannot be specified when BillingMode is "
+            "PAY_PER_REQUEST",
         ),
         (
             {
@@ -278,6 +278,23 @@ def with_keys(*names: str, defined: str) -> dict[str, Any]:
             with_keys("pk", defined="pk sk"),
             INVALID + "Number of attributes in KeySchema does not exactly match number of "
             "attributes defined in AttributeDefinitions",
+        ),
+        (
+            {"TableClass": "COLD"},
+            (
+                "Invalid table-class parameter provided. Please try again with a valid table-class "
+                "value: [STANDARD, STANDARD_INFREQUENT_ACCESS]"
+            ),
+        ),
+        (
+            with_indexes(index() | {"KeySchema": key_schema("pk", "a") + key_schema("sk")}),
+            (
+                "1 validation error detected: Value '[KeySchemaElement(attributeName=pk, "
+                "keyType=HASH), KeySchemaElement(attributeName=a, keyType=RANGE), "
+                "KeySchemaElement(attributeName=sk, keyType=HASH)]' at "
+                "'localSecondaryIndexes.1.member.keySchema' failed to satisfy constraint: Member "
+                "must have length less than or equal to 2"
+            ),
         ),
         (with_indexes(), INVALID + "List of LocalSecondaryIndexes is empty"),
         (

@@ -13,6 +13,7 @@ from tests.support.tables.tables import table, wait_until_active
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 ours_alone = pytest.mark.ours_alone
 
+INVALID = "One or more parameter values were invalid: "
 PROVISIONED = {
     "BillingMode": "PROVISIONED",
     "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
@@ -48,11 +49,11 @@ def test_a_table_that_is_updating_has_its_old_units(wire: WireClient):
     [
         (
             {"DeletionProtectionEnabled": True},
-            "DeletionProtection modification must be the only operation in the request",
+            INVALID + "DeletionProtection modification must be the only operation in the request",
         ),
         (
             {"TableClass": "STANDARD_INFREQUENT_ACCESS"},
-            "TableClass modification must be the only operation in the request",
+            INVALID + "TableClass modification must be the only operation in the request",
         ),
     ],
 )
@@ -72,8 +73,9 @@ def test_warm_throughput_is_not_lowered(lanes: LanesClient, simple: str):
         "ValidationException",
         (
             "One or more parameter values were invalid: Requested ReadUnitsPerSecond for "
-            "WarmThroughput for table is lower than current WarmThroughput, decreasing "
-            "WarmThroughput is not supported"
+            "WarmThroughput for table is lower than initial throughput for OnDemand. See: "
+            "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
+            "on-demand-capacity-mode.html#on-demand-capacity-mode-initial"
         ),
     )
 
@@ -222,7 +224,16 @@ def test_an_invalid_update_is_refused(wire: WireClient, simple: str, members: An
 
 
 def test_an_update_without_changes_is_refused(wire: WireClient, simple: str):
-    assert wire.refused("UpdateTable", {"TableName": simple}).type == "ValidationException"
+    assert wire.refused("UpdateTable", {"TableName": simple}) == (
+        "ValidationException",
+        (
+            "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
+            "GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, "
+            "MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, "
+            "DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is "
+            "required"
+        ),
+    )
 
 
 def test_an_unknown_table_is_not_found(wire: WireClient):
