@@ -246,6 +246,10 @@ class TableNotFoundException(DynamoDBError):
     """The table does not exist; backup operations use this error, not ResourceNotFoundException."""
 
 
+class GlobalTableNotFoundException(DynamoDBError):
+    """The table is no global table of the version 2017.11.29."""
+
+
 class TableAlreadyExistsException(DynamoDBError):
     """A table with the restored table's name exists."""
 

@@ -103,6 +103,12 @@ THROUGHPUT_DECREASE_SECONDS: Final = 60 * 60
 # "Considerations when switching capacity modes").
 ON_DEMAND_SWITCHES: Final = 4
 ON_DEMAND_SWITCHES_SECONDS: Final = 24 * 60 * 60
+# Changes of a table's class in 30 days ("Table classes", "Considerations").
+TABLE_CLASS_CHANGES: Final = 2
+TABLE_CLASS_CHANGES_SECONDS: Final = 30 * 24 * 60 * 60
+# Changes of a table's encryption in 24 hours ("Encryption at rest", "Usage notes").
+SSE_CHANGES: Final = 4
+SSE_CHANGES_SECONDS: Final = 24 * 60 * 60
 BURST_SECONDS: Final = 300  # of unused units are kept ("Burst and adaptive capacity")
 PEAK_SETTLES_SECONDS: Final = 30 * 60  # until twice a peak is allowed ("On-demand capacity mode")
 TABLE_READ_UNITS: Final = 40_000  # <= per second, of one table (default quota)

@@ -40,6 +40,7 @@ from dynactor.actors.catalog.contributor_insights import (
     UpdateContributorInsights,
 )
 from dynactor.actors.catalog.control_plane import ControlPlane
+from dynactor.actors.catalog.cooldowns import Cooldowns
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.destination_phases import (
     CheckDestinations,
@@ -187,6 +188,7 @@ class DatabaseActor:
             destinations=self._destinations,
             space=self._space,
         )
+        self._cooldowns = Cooldowns(clock, is_on=settings.control_plane_cooldowns)
         self._table_backups = TableBackups(
             self._owner, environment, tables, self._space, self._tell_later
         )
@@ -245,6 +247,13 @@ class DatabaseActor:
             ),
             find=self._find,
             stored_phase=table_phases.stored_phase,
+            tell=self._tell_later,
+        )
+        self._table_update_machine = PhaseMachine(
+            "table settings",
+            table_phases.updates(self._owner, transition_seconds, self._grow),
+            find=self._find,
+            stored_phase=table_phases.stored_update,
             tell=self._tell_later,
         )
         indexes = IndexPhases(self._owner, environment, self._grow)
@@ -529,6 +538,7 @@ class DatabaseActor:
             await self._index_update_machine.resume(subject)
         await self._restores.machine.resume(_subject(table))
         await self._table_machine.resume(_subject(table))
+        await self._table_update_machine.resume(_subject(table))
 
     def _find(self, subject: Subject) -> Table | None:
         return self._tables.same(subject.table_name, subject.table_id)
@@ -540,6 +550,8 @@ class DatabaseActor:
     async def _end_phase(self, message: EndPhase) -> None:
         if message.kind == self._table_machine.kind:
             await self._table_machine.end(message)
+        elif message.kind == self._table_update_machine.kind:
+            await self._table_update_machine.end(message)
         elif message.kind == self._time_to_live_machine.kind:
             await self._time_to_live_machine.end(message)
         elif message.kind == self._index_update_machine.kind:
@@ -567,6 +579,7 @@ class DatabaseActor:
 
     def _forget_phases(self, table_id: int | None = None) -> None:
         """Forget the phases of a table, or of all tables, because their work has stopped."""
+        self._table_update_machine.forget(table_id)
         self._destinations.machine.forget(table_id)
         self._index_machine.forget(table_id)
         self._index_update_machine.forget(table_id)
@@ -691,8 +704,14 @@ class DatabaseActor:
         raise AssertionError(message)
 
     async def _update(self, message: UpdateTable) -> TableState:
+        old = self._tables.settled(message.name).definition
+        self._cooldowns.check_edit(old, message.edit)
         state = await self._table_changes.update(message)
+        self._cooldowns.note(old, message.edit)
         table = self._tables[message.name]
+        if table.definition.changing != old.changing:
+            # Earlier changes end together with the latest one.
+            await self._table_update_machine.restart(_subject(table))
         await self._begin(table)
         self._grow(table)
         return state
@@ -741,6 +760,7 @@ class DatabaseActor:
             self._imports.cancel(definition)
             return state
         check_deletable(definition)
+        self._cooldowns.check_deletion(definition)
         self._table_backups.check_deletable(table)
         state = await state_of(table)
         deleting = structs.replace(definition, status="DELETING")

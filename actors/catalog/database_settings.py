@@ -49,6 +49,8 @@ class DatabaseSettings(Struct, frozen=True):
     initial_burst_seconds: float = BURST_SECONDS
     # Number of decreases of a table's or index's throughput in a day; after that, one in each hour.
     throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
+    # Whether changes of deletion protection, policies and tags need a pause, as on AWS.
+    control_plane_cooldowns: bool = False
     # The pause of each transaction between its steps, for tests.
     transaction_delay: IndexLag = NO_LAG
     # Whether keys of some requests are counted while Contributor Insights is off.

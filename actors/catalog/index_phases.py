@@ -15,14 +15,14 @@ from msgspec import Struct, structs
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.catalog.phases import GONE, Phase
+from dynactor.actors.catalog.phases import GONE, Phase, update_phases
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.model.indexes import global_index_changes
 from dynactor.model.tables.table import GlobalIndex, IndexStatus, TableDefinition
-from dynactor.model.tables.table_rules import after_update
+from dynactor.model.tables.table_rules import after_edit
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord, ended_heads
 
@@ -81,7 +81,14 @@ class IndexPhases:
             ),
             "FILLING": Phase(("CATCHING_UP",), self._fill, leave=_end_backfill),
             "CATCHING_UP": Phase(
-                ("FOLLOWED",), self._catch_up, leave=self._activate, stored_as="FILLING"
+                ("FILLED",), self._catch_up, leave=_end_catching_up, stored_as="FILLING"
+            ),
+            # The index of an empty table is shown in its backfill for as long as other transitions.
+            "FILLED": Phase(
+                ("FOLLOWED",),
+                seconds=transition_seconds,
+                leave=self._activate,
+                stored_as="FILLING",
             ),
             "FOLLOWED": Phase(start=self._follow),
             "DELETING": Phase((GONE,), seconds=transition_seconds, leave=self._delete),
@@ -89,16 +96,13 @@ class IndexPhases:
 
     def updates(self, transition_seconds: float) -> Mapping[str, Phase[TableIndex]]:
         """The table of phases of an index's throughput."""
-        return {
-            "SETTLED": Phase(),
-            "UPDATING": Phase(("SETTLED",), seconds=transition_seconds, leave=self._end_update),
-        }
+        return update_phases(transition_seconds, self._end_update)
 
     async def _begin_backfill(self, thing: TableIndex) -> str:
         table, index = thing.table, thing.index
         filling = structs.replace(index, backfilling=True)
-        # The table was UPDATING while the index's resources were allocated, and is ACTIVE now.
-        definition = after_update(_with_index(table.definition, filling))
+        # The table was UPDATING while the index's resources were allocated.
+        definition = after_edit(_with_index(table.definition, filling))
         subscriber = key_layout.index_subscriber(definition.table_id, index.definition.index_id)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
@@ -185,6 +189,11 @@ class IndexPhases:
 async def _end_backfill(thing: TableIndex) -> str:
     del thing
     return "CATCHING_UP"
+
+
+async def _end_catching_up(thing: TableIndex) -> str:
+    del thing
+    return "FILLED"
 
 
 async def _wait_caught_up(actors: GlobalIndexActors, over: Callable[[], None]) -> None:

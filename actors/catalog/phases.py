@@ -60,6 +60,16 @@ class Phase(NamedTuple, Generic[T]):
     stored_as: str | None = None
 
 
+def update_phases(
+    seconds: float, settle: Callable[[T], Awaitable[str | None]]
+) -> Mapping[str, Phase[T]]:
+    """The phases of settings, which differ from the requested ones while UPDATING."""
+    return {
+        "SETTLED": Phase(),
+        "UPDATING": Phase(("SETTLED",), seconds=seconds, leave=settle),
+    }
+
+
 class _Entered(NamedTuple):
     """The current phase of a subject, and the number that its ``EndPhase`` must have."""
 

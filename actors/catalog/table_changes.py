@@ -31,7 +31,7 @@ from dynactor.model.capacity.partition_count import partition_count
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables import destination_rules
 from dynactor.model.tables.table import GlobalIndex, TableDefinition
-from dynactor.model.tables.table_rules import apply_edit, settled
+from dynactor.model.tables.table_rules import after_edit, apply_edit, in_use, settled
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import CatalogHead, TableRecord, new_head
 from dynactor.storage.store import Row, StoreError, Unknown
@@ -74,7 +74,10 @@ class TableChanges:
             ResourceInUseException: the name is in use.
             StoreError: nothing was changed.
         """
-        if wanted.name in self._tables or wanted.name in self._tables.elsewhere:
+        present = self._tables.get(wanted.name)
+        if present is not None and present.definition.status in ("CREATING", "DELETING"):
+            raise in_use(present.definition)
+        if present is not None or wanted.name in self._tables.elsewhere:
             raise ResourceInUseException(f"Table already exists: {wanted.name}")
         now = self._clock.now_epoch_seconds()
         on_demand = wanted.billing_mode == "PAY_PER_REQUEST"
@@ -216,7 +219,7 @@ class TableChanges:
     def _settled(self, definition: TableDefinition) -> TableDefinition:
         """The definition after an update: ACTIVE at once if there is no transition time."""
         if self._settings.table_transition_seconds:
-            return definition
+            return after_edit(definition)
         return settled(definition)
 
     def _with_index_partitions(

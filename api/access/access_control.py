@@ -69,10 +69,10 @@ class AccessControl:
         Returns the objects that the operation may use after its answer; None if it uses none.
 
         Raises:
-            ActionDeniedException: an action is denied.
+            ActionDeniedException: an action is denied, or a new resource policy would lock its
+                caller out.
             UnrecognizedClientException, ExpiredTokenException: the key is not valid any more.
-            ValidationException: the name of a table is malformed, or a new resource policy would
-                lock its caller out.
+            ValidationException: the name of a table is malformed.
         """
         grants = self.identities.grants(access_key_id, sender.headers, time.time())
         facts = RequestFacts(grants.principal, sender)
@@ -152,7 +152,8 @@ def _check_lockout(grants: Grants, ask: Ask, request: Any) -> None:
         # The operation refuses the text.
         return
     if grants.denial(_PUT_POLICY, ask.resource, ask.facts, new) is not None:
-        raise ValidationException(
+        # AWS's error; the text is our own.
+        raise ActionDeniedException(
             "The new resource-based policy will not allow you to update the policy in the future. "
             "Set ConfirmRemoveSelfResourceAccess to confirm that"
         )

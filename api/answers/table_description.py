@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.state import TableState
@@ -55,9 +56,21 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
         "WarmThroughput": _warm_throughput(
             throughput_rules.warm_of(definition),
             definition.status,
-            is_growing=TABLE_INDEX_ID in state.growing,
+            is_growing=TABLE_INDEX_ID in state.growing or "WARM_THROUGHPUT" in definition.changing,
         ),
     }
+
+
+def created_table_description(database: Database, state: TableState) -> dict[str, Any]:
+    """The TableDescription of CreateTable, which shows only a requested WarmThroughput."""
+    description = table_description(database, state)
+    if not state.definition.warm_throughput:
+        del description["WarmThroughput"]
+    for index in description.get("GlobalSecondaryIndexes", ()):
+        made = state.definition.global_index(index["IndexName"])
+        if made is None or not made.warm_throughput:
+            del index["WarmThroughput"]
+    return description
 
 
 def deleted_table_description(database: Database, state: TableState) -> dict[str, Any]:
@@ -224,15 +237,25 @@ def projection(index: IndexDefinition) -> dict[str, Any]:
 
 def encryption(database: Database, definition: TableDefinition) -> dict[str, Any]:
     """The encryption as requested. Encryption of the disk is left to the operating system."""
+    if "SSE" in definition.changing:
+        return {"SSEDescription": {"Status": "UPDATING"}}
     specification = definition.sse_specification
     if specification is None:
         return {}
-    key = specification.get("KMSMasterKeyId", "alias/aws/dynamodb")
+    key = specification.get("KMSMasterKeyId", _OWN_KEY)
     settings = database.settings
+    of_account = f"arn:aws:kms:{settings.region}:{settings.account_id}:"
     if not key.startswith("arn:"):
-        key = key if key.startswith("alias/") else f"key/{key}"
-        key = f"arn:aws:kms:{settings.region}:{settings.account_id}:{key}"
+        key = of_account + (key if key.startswith("alias/") else f"key/{key}")
+    # The service shows the key of an alias. There are no keys here, so its id is made of the alias.
+    before, alias, name = key.partition(":alias/")
+    if alias:
+        key = f"{before}:key/{uuid5(NAMESPACE_URL, f'{before}{alias}{name}')}"
     return {"SSEDescription": {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key}}
+
+
+# The key of the service that encrypts tables without a key of their own.
+_OWN_KEY: Final = "alias/aws/dynamodb"
 
 
 def time_to_live_description(database: Database, definition: TableDefinition) -> dict[str, str]:

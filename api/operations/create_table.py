@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
-from dynactor.api.answers.table_description import table_description
+from dynactor.api.answers.table_description import created_table_description
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.policy_resource import check_policy
@@ -64,7 +64,7 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
     state = await call.database.create_table(definition)
     if is_like_dynamodb_local:
         state = await call.database.describe(name)
-    return json.encode({"TableDescription": table_description(call.database, state)})
+    return json.encode({"TableDescription": created_table_description(call.database, state)})
 
 
 def new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) -> NewTable:

@@ -34,10 +34,12 @@ async def handle(call: Call[DescribeContributorInsightsInput]) -> bytes:
         index = definition.global_index(index_name)
         assert index is not None
         schema = index.definition.key_schema
-    shown["ContributorInsightsRuleList"] = contributor_insights.rule_names(
-        definition.name, schema, insights
-    )
-    shown["ContributorInsightsStatus"] = database.contributor_insights_status(insights)
+    status = database.contributor_insights_status(insights)
+    if status != "DISABLED":
+        shown["ContributorInsightsRuleList"] = contributor_insights.rule_names(
+            definition.name, schema, insights
+        )
+    shown["ContributorInsightsStatus"] = status
     if insights is not None:
         shown["LastUpdateDateTime"] = round(insights.changed_epoch_seconds, _TIME_DIGITS)
         shown["ContributorInsightsMode"] = insights.mode

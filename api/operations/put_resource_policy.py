@@ -6,7 +6,7 @@ from msgspec import json
 
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.policy_resource import check_policy, find_resource
+from dynactor.api.requests.policy_resource import check_policy, find_resource, is_of_stream
 from dynactor.model.tables.policy_rules import PolicyChange, find
 from dynactor.model.tables.table_rules import TableEdit
 
@@ -26,7 +26,7 @@ async def handle(call: Call[PutResourcePolicyInput]) -> bytes:
     ConfirmRemoveSelfResourceAccess is checked with the caller's permissions.
     """
     request = call.request
-    check_policy(request.Policy)
+    check_policy(request.Policy, is_of_stream=is_of_stream(request.ResourceArn))
     resource = find_resource(call.database, request.ResourceArn)
     change = PolicyChange(
         resource.table.name, resource.stream_label, request.Policy, request.ExpectedRevisionId

@@ -7,10 +7,12 @@ from typing import NamedTuple
 from dynactor.actors.catalog.database import Database
 from dynactor.api.requests import stream_arn
 from dynactor.api.requests.resource_arn import tagged_table_name
-from dynactor.model.access.document import PolicyError
+from dynactor.model.access.document import MissingElement, PolicyError
+from dynactor.model.access.new_resource_policy import check_new
 from dynactor.model.access.policy import parse_policy
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.policy_rules import check_size
+from dynactor.model.tables.schema_rules import INVALID
 from dynactor.model.tables.table import TableDefinition
 
 
@@ -28,7 +30,7 @@ def find_resource(database: Database, arn: str) -> PolicyResource:
         ValidationException: the text is no ARN of a table or stream.
         ResourceNotFoundException: there is no such table or stream.
     """
-    if "/stream/" in arn:
+    if is_of_stream(arn):
         stream = stream_arn.find_stream(database, arn)
         name, label = stream.table_name, stream.label
     else:
@@ -36,16 +38,28 @@ def find_resource(database: Database, arn: str) -> PolicyResource:
     return PolicyResource(database.table_in_any_state(name).definition, label)
 
 
-def check_policy(text: str) -> None:
-    """Refuse a text that is not a resource policy.
+def check_policy(text: str, *, is_of_stream: bool = False) -> None:
+    """Refuse a text that is not a resource policy for a table, or for a stream.
 
     The size is checked first, because parsing a long text would delay all other requests.
 
     Raises:
-        ValidationException: the text is too large, or not a resource policy.
+        ValidationException: the text is too large, not a resource policy, or refused on AWS.
     """
     check_size(text)
     try:
-        parse_policy(text, "resource", "resource")
+        policy = parse_policy(text, "resource", "resource")
+    except MissingElement as error:
+        raise _invalid(f"Missing required field {error.name}") from None
     except PolicyError as error:
-        raise ValidationException(f"Invalid policy document: {error}") from None
+        raise _invalid(str(error)) from None
+    check_new(policy, is_of_stream=is_of_stream)
+
+
+def _invalid(reason: str) -> ValidationException:
+    return ValidationException(f"{INVALID}Invalid policy document: {reason}")
+
+
+def is_of_stream(arn: str) -> bool:
+    """Whether an ARN names a stream."""
+    return "/stream/" in arn

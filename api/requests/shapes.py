@@ -148,6 +148,7 @@ ClientRequestToken: TypeAlias = Annotated[
 # The input decoder clamps numbers that msgspec refuses to the range of Java's int or long.
 PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1, le=INTEGER_MOST)]
 Long: TypeAlias = Annotated[int, Meta(ge=-LONG_MOST - 1, le=LONG_MOST), LongRule()]
+Integer: TypeAlias = Annotated[int, Meta(ge=-INTEGER_MOST - 1, le=INTEGER_MOST)]
 PositiveLong: TypeAlias = Annotated[int, Meta(ge=1, le=LONG_MOST), LongRule()]
 ListExportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_EXPORTS_PAGE)]
 ListImportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_IMPORTS_PAGE)]
@@ -193,6 +194,11 @@ CsvHeader: TypeAlias = Annotated[
         pattern=r"^[\x20-\x21\x23-\x2B\x2D-\x7E]*\Z",
     ),
 ]
+# The service model has patterns for these two that Python does not know.
+AutoScalingPolicyName: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=256, pattern=r"^[\x20-\x7E]+\Z")
+]
+AutoScalingRoleArn: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1600)]
 # Epoch seconds.
 Timestamp: TypeAlias = float
 ScanSegment: TypeAlias = Annotated[int, Meta(ge=0, le=SCAN_TOTAL_SEGMENTS - 1)]

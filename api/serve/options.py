@@ -285,6 +285,10 @@ class ServeOptions:
     table_transition_seconds: Annotated[float, Parameter(group=_TEST_TABLES)] = 0
     """Seconds that a table stays CREATING, UPDATING or DELETING."""
 
+    control_plane_cooldowns: Annotated[bool, Parameter(group=_TEST_TABLES)] = False
+    """Refuse a second change of a table's deletion protection or policy within 15 seconds, and of
+    its tags within 1.5 seconds, as AWS does."""
+
     partitions_per_table: Annotated[int | None, Parameter(group=_TEST_PARTITIONS)] = None
     """Number of partitions of a new table. Default: DynamoDB's own rule."""
 

@@ -142,6 +142,7 @@ async def _running_server(options: ServeOptions, umask: int) -> AsyncIterator[Ru
         throttling=options.throttling,
         initial_burst_seconds=options.initial_burst_seconds,
         throughput_decreases_per_day=options.throughput_decreases_per_day,
+        control_plane_cooldowns=options.control_plane_cooldowns,
         key_traffic=options.key_traffic,
         is_like_dynamodb_local=options.compat is not None,
         copy_messages=options.copy_messages,

@@ -23,6 +23,14 @@ class PolicyError(Exception):
         self.line = line
 
 
+class MissingElement(PolicyError):
+    """A policy or a statement lacks an element that it must have."""
+
+    def __init__(self, name: str, message: str, line: int) -> None:
+        super().__init__(message, line)
+        self.name = name
+
+
 class Node(Struct, frozen=True):
     """A JSON value and its line. A number is its text, because policies compare texts."""
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dynactor.model.access import condition_keys
 from dynactor.model.access.action_table import ACTIONS
-from dynactor.model.access.document import Node, PolicyError, parse_json
+from dynactor.model.access.document import MissingElement, Node, PolicyError, parse_json
 from dynactor.model.access.operators import BadOperand, Operator, find_operator
 from dynactor.model.access.templates import (
     EVERYTHING,
@@ -107,7 +107,7 @@ def policy_of(document: Node, name: str, kind: PolicyKind) -> Policy:
     if "Id" in members:
         _text(members["Id"], "Id")
     if "Statement" not in members:
-        raise PolicyError("the policy has no Statement", document.line)
+        raise MissingElement("Statement", "the policy has no Statement", document.line)
     found = _list(members["Statement"])
     if not found:
         raise PolicyError("the policy has no Statement", members["Statement"].line)
@@ -124,7 +124,7 @@ def _statement(node: Node, kind: PolicyKind, *, variables: bool) -> Statement:
     members = _object(node, "a statement")
     _check_elements(members, _STATEMENT_ELEMENTS, "a statement")
     if "Effect" not in members:
-        raise PolicyError("the statement has no Effect", node.line)
+        raise MissingElement("Effect", "the statement has no Effect", node.line)
     effect = _text(members["Effect"], "Effect")
     if effect not in ("Allow", "Deny"):
         raise PolicyError("Effect must be Allow or Deny", members["Effect"].line)
@@ -154,7 +154,10 @@ def _one_of(node: Node, members: dict[str, Node], name: str) -> tuple[Sequence[N
     """The values of an element or of its negation, and whether it is the negation."""
     negation = f"Not{name}"
     if (name in members) == (negation in members):
-        raise PolicyError(f"a statement needs {name} or {negation}, and not both", node.line)
+        message = f"a statement needs {name} or {negation}, and not both"
+        if name in members:
+            raise PolicyError(message, node.line)
+        raise MissingElement(name, message, node.line)
     is_negated = negation in members
     values = _list(members[negation if is_negated else name])
     if not values:
@@ -192,7 +195,7 @@ def _principals(node: Node, members: dict[str, Node], kind: PolicyKind) -> tuple
             raise PolicyError(f"a policy of kind {kind} has no Principal", node.line)
         return ()
     if "Principal" not in members:
-        raise PolicyError(f"a {kind} policy needs a Principal", node.line)
+        raise MissingElement("Principal", f"a {kind} policy needs a Principal", node.line)
     given = members["Principal"]
     if given.value == "*":
         return ("*",)

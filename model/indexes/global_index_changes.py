@@ -55,7 +55,9 @@ def updated(
         )
     indexes = []
     for index in definition.global_indexes:
-        changed = _switched(index, billing_mode) if switched else index
+        changed = index
+        if switched:
+            changed = _switched(_with_kept_warmth(index, old_billing_mode), billing_mode)
         update = by_name.get(index.definition.name)
         if update is not None:
             changed = _updated(changed, billing_mode, update, now_epoch_seconds, decreases_per_day)
@@ -73,6 +75,12 @@ def _switched(index: GlobalIndex, billing_mode: BillingMode) -> GlobalIndex:
     if billing_mode == "PROVISIONED":
         return replace(index, on_demand_throughput=None)
     return replace(index, throughput=replace(index.throughput, read_units=0, write_units=0))
+
+
+def _with_kept_warmth(index: GlobalIndex, billing_mode: BillingMode) -> GlobalIndex:
+    """An index whose units or billing mode change; its warm throughput is not lowered."""
+    kept = throughput_rules.kept_warm(billing_mode, index.throughput, index.warm_throughput)
+    return replace(index, warm_throughput=kept)
 
 
 def _updated(
@@ -95,9 +103,22 @@ def _updated(
         throughput = throughput_rules.changed(
             index.throughput, update.throughput, now_epoch_seconds, decreases_per_day
         )
-        index = replace(index, pending_throughput=throughput)
-    return with_other_throughput(
+        shown = throughput_rules.with_times_of(index.throughput, throughput, now_epoch_seconds)
+        index = replace(
+            _with_kept_warmth(index, billing_mode),
+            throughput=shown,
+            pending_throughput=throughput,
+        )
+    changed = with_other_throughput(
         index, billing_mode, throughput, update.on_demand_throughput, update.warm_throughput
+    )
+    if update.warm_throughput is None:
+        return changed
+    # Answers show the old warm throughput during the update.
+    return replace(
+        changed,
+        warm_throughput=index.warm_throughput,
+        pending_warm_throughput=changed.warm_throughput,
     )
 
 
@@ -108,6 +129,8 @@ def after_update(index: GlobalIndex) -> GlobalIndex:
         status="CREATING" if index.backfilling else "ACTIVE",
         throughput=index.pending_throughput or index.throughput,
         pending_throughput=None,
+        warm_throughput=index.pending_warm_throughput or index.warm_throughput,
+        pending_warm_throughput=None,
     )
 
 

@@ -22,39 +22,6 @@ from dynactor.model.tables.table import GlobalIndex, TableDefinition
 _IN_USE: Final = "Attempt to change a resource which is still in use: Index is being"
 
 
-def check_table_may_change(definition: TableDefinition) -> None:
-    """Refuse another throughput or billing mode of the table in phase 1 of an index (S183).
-
-    Raises:
-        ResourceInUseException: an index is allocating or releasing resources, or changing
-            throughput.
-    """
-    for index in definition.global_indexes:
-        if index.status in ("DELETING", "UPDATING"):
-            state: str = index.status
-        elif index.backfilling is False:
-            state = "CREATING, isBackfilling=false"
-        else:
-            continue
-        raise ResourceInUseException(
-            f"Can't update table while indexes are in {state} status. "
-            f"Table: {definition.name} Index: {index.definition.name}"
-        )
-
-
-def check_table_deletable(definition: TableDefinition) -> None:
-    """Refuse to delete a table while one of its indexes is not ACTIVE (S183, S186).
-
-    Raises:
-        ResourceInUseException: an index is being created, updated or deleted.
-    """
-    if any(index.status != "ACTIVE" for index in definition.global_indexes):
-        raise ResourceInUseException(
-            "Attempt to change a resource which is still in use: Cannot delete table while "
-            "indexes are being created, updated, or deleted."
-        )
-
-
 def check_phases(
     definition: TableDefinition,
     creates: Sequence[NewGlobalIndex],
@@ -72,6 +39,11 @@ def check_phases(
     if len(creates) + len(deletes) > 1:
         raise _only_one()
     for index in creates:
+        present = definition.global_index(index.name)
+        if present is not None and present.status == "DELETING":
+            raise ResourceInUseException(
+                f"{_IN_USE} deleted. Table: {definition.name} Index: {index.name}"
+            )
         if index.name in {present.name for present in definition.indexes}:
             raise ValidationException("Attempting to create an index which already exists")
         _check_alone(definition)

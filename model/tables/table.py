@@ -26,6 +26,22 @@ StreamViewType: TypeAlias = Literal["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_
 RestorePhase: TypeAlias = Literal["COPYING", "ITEMS", "INDEXES", "DONE"]
 ContributorInsightsMode: TypeAlias = Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
 
+# Changes of a table by DescribeTable's parts. A change of an index is INDEX_BACKFILL from its
+# backfill on.
+ChangeKind: TypeAlias = Literal[
+    "THROUGHPUT",
+    "STREAM",
+    "SSE",
+    "TABLE_CLASS",
+    "ON_DEMAND_THROUGHPUT",
+    "WARM_THROUGHPUT",
+    "INDEX_CREATION",
+    "INDEX_BACKFILL",
+    "INDEX_UPDATE",
+    "INDEX_DELETION",
+    "TABLE_DELETION",
+]
+
 TABLE_INDEX_ID = 0
 
 
@@ -69,6 +85,8 @@ class GlobalIndex(Struct, frozen=True):
     pending_throughput: Throughput | None = None
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
+    # The warm throughput that an update requests; see ``pending_throughput``.
+    pending_warm_throughput: dict[str, Any] | None = None
     # The last setting; None if never set.
     contributor_insights: ContributorInsights | None = None
 
@@ -187,6 +205,8 @@ class TableDefinition(Struct, frozen=True):
     attribute_definitions: tuple[KeyAttribute, ...]
     key_schema: KeySchema
     status: TableStatus = "ACTIVE"
+    # The changes of settings in progress. ``pending_`` members take effect when they end.
+    changing: tuple[ChangeKind, ...] = ()
     local_indexes: tuple[IndexDefinition, ...] = ()
     global_indexes: tuple[GlobalIndex, ...] = ()
     # The enabled stream, or the last one.
@@ -200,15 +220,20 @@ class TableDefinition(Struct, frozen=True):
     on_demand_switches: tuple[float, ...] = ()
     # 0 and 0 for an on-demand table, as DescribeTable shows it.
     throughput: Throughput = Throughput(0, 0)
-    # The throughput that an update requests. It takes effect when the table leaves UPDATING.
+    # The throughput that an update requests.
     pending_throughput: Throughput | None = None
     table_class: TableClass | None = None
     table_class_changed_epoch_seconds: float | None = None
+    # Times of the latest changes of the class and of the encryption, as many as the limits count.
+    table_class_changes: tuple[float, ...] = ()
+    sse_changes: tuple[float, ...] = ()
     deletion_protection: bool = False
     # Members that are stored and returned unchanged (with their wire names).
     sse_specification: dict[str, Any] | None = None
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
+    # The warm throughput that an update requests.
+    pending_warm_throughput: dict[str, Any] | None = None
     tags: tuple[tuple[str, str], ...] = ()
     # The resource policies of the table and of its streams.
     policies: tuple[AttachedPolicy, ...] = ()
@@ -233,6 +258,11 @@ class TableDefinition(Struct, frozen=True):
     def indexes(self) -> list[IndexDefinition]:
         """The definitions of all indexes, local ones first."""
         return [*self.local_indexes, *(index.definition for index in self.global_indexes)]
+
+    @property
+    def is_allocating(self) -> bool:
+        """Whether a global index is in its first phase, in which the table is UPDATING."""
+        return any(index.backfilling is False for index in self.global_indexes)
 
     @property
     def records_changes(self) -> bool:

@@ -19,6 +19,8 @@ from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlob
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
 from dynactor.model.tables import (
+    change_quotas,
+    changes_in_progress,
     policy_rules,
     schema_rules,
     stream_rules,
@@ -31,6 +33,7 @@ from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table import (
     AttachedPolicy,
     BillingMode,
+    ChangeKind,
     TableClass,
     TableDefinition,
     TableStatus,
@@ -280,23 +283,29 @@ def apply_edit(
 ) -> TableDefinition:
     """The definition after a change that passed ``check_edit``.
 
-    Its status is UPDATING if DynamoDB shows that state for the kind of change. Indexes with new
-    throughput are UPDATING, too. A new index is CREATING, one to be deleted DELETING. New
-    throughput is pending until ``after_update`` and ``global_index_changes.after_update``.
+    Its status is the one to answer with: UPDATING for a class or billing mode that the table has
+    already, too. ``after_edit`` gives the definition to store. Indexes with new throughput are
+    UPDATING. A new index is CREATING, one to be deleted DELETING. New throughput is pending until
+    ``after_update`` and ``global_index_changes.after_update``.
 
     Raises:
         ValidationException: the change is invalid for this table.
-        ResourceInUseException, LimitExceededException: another change is in progress, or units were
-        decreased too often today.
+        ResourceInUseException, LimitExceededException: another change is in progress, or there were
+            too many of the same kind.
         ResourceNotFoundException: the table has no such index.
     """
-    _check_state(definition, edit)
+    if definition.status == "UPDATING" and not (definition.changing or definition.is_allocating):
+        # An earlier version stored no kinds of changes. Its change ends with the next one.
+        definition = after_update(definition)
+    wanted = _kinds(definition, edit)
+    global_index_phases.check_phases(
+        definition, edit.index_creates, edit.index_updates, edit.index_deletes
+    )
+    changes_in_progress.check(definition, wanted)
     changed = _with_capacity(definition, edit, now_epoch_seconds, decreases_per_day)
     changed = global_index_changes.updated(
         changed, edit.index_updates, definition.billing_mode, now_epoch_seconds, decreases_per_day
     )
-    # The table stays ACTIVE while only the throughput of its indexes changes.
-    active_indexes = changed.global_indexes
     for index in edit.index_creates:
         changed = global_index_changes.with_created(changed, index, edit.attribute_definitions)
     for name in edit.index_deletes:
@@ -309,11 +318,20 @@ def apply_edit(
             changed,
             table_class=edit.table_class,
             table_class_changed_epoch_seconds=now_epoch_seconds,
+            table_class_changes=change_quotas.with_table_class_change(
+                definition.table_class_changes, now_epoch_seconds
+            ),
         )
     if edit.sse_specification is not None:
-        changed = replace(changed, sse_specification=_checked_sse(edit.sse_specification))
-    if changed != replace(definition, global_indexes=active_indexes):
-        changed = replace(changed, status="UPDATING")
+        changed = replace(
+            changed,
+            sse_specification=_checked_sse(edit.sse_specification),
+            sse_changes=change_quotas.with_sse_change(definition.sse_changes, now_epoch_seconds),
+        )
+    changing = tuple(kind for kind in _SETTINGS if kind in {*definition.changing, *wanted})
+    changed = replace(changed, changing=changing)
+    is_repeated = edit.billing_mode is not None or edit.table_class is not None
+    changed = replace(changed, status="UPDATING" if is_repeated else _status(changed))
     if edit.deletion_protection is not None:
         changed = replace(changed, deletion_protection=edit.deletion_protection)
     if edit.tags_to_add is not None:
@@ -326,28 +344,51 @@ def apply_edit(
     return changed
 
 
-def _check_state(definition: TableDefinition, edit: TableEdit) -> None:
-    global_index_phases.check_phases(
-        definition, edit.index_creates, edit.index_updates, edit.index_deletes
-    )
-    if edit.throughput is not None or edit.billing_mode is not None:
-        global_index_phases.check_table_may_change(definition)
-    if definition.status != "UPDATING":
-        return
-    # Tags and policies are not part of the table's configuration. While an index allocates or
-    # releases resources, the throughput of others may change (S183, S200).
-    allowed: dict[str, Any] = {
-        "tags_to_add": None,
-        "tag_keys_to_remove": None,
-        "policy": None,
+# The changes that end with ``after_update``. Indexes in creation and updates of them have phases of
+# their own.
+_SETTINGS: Final[tuple[ChangeKind, ...]] = (
+    "THROUGHPUT",
+    "STREAM",
+    "SSE",
+    "TABLE_CLASS",
+    "ON_DEMAND_THROUGHPUT",
+    "WARM_THROUGHPUT",
+    "INDEX_DELETION",
+)
+
+
+def _kinds(definition: TableDefinition, edit: TableEdit) -> set[ChangeKind]:
+    """The kinds of changes in a request; a setting that the table has already is no change."""
+    wanted: dict[ChangeKind, bool] = {
+        "THROUGHPUT": edit.throughput is not None
+        or edit.billing_mode not in (None, definition.billing_mode),
+        "STREAM": edit.stream is not None,
+        "SSE": edit.sse_specification is not None,
+        "TABLE_CLASS": edit.table_class not in (None, definition.table_class or "STANDARD")
+        or (edit.table_class is not None and "TABLE_CLASS" in definition.changing),
+        "ON_DEMAND_THROUGHPUT": _differs(
+            edit.on_demand_throughput, definition.on_demand_throughput
+        ),
+        "WARM_THROUGHPUT": _differs(
+            edit.warm_throughput,
+            definition.pending_warm_throughput or throughput_rules.warm_of(definition),
+        ),
+        "INDEX_CREATION": bool(edit.index_creates),
+        "INDEX_UPDATE": bool(edit.index_updates),
+        "INDEX_DELETION": bool(edit.index_deletes),
     }
-    if any(
-        index.backfilling is False or index.status == "DELETING"
-        for index in definition.global_indexes
-    ):
-        allowed["index_updates"] = ()
-    if replace(edit, **allowed) != TableEdit():
-        raise in_use(definition)
+    return {kind for kind, is_wanted in wanted.items() if is_wanted}
+
+
+def _differs(wanted: dict[str, Any] | None, current: dict[str, Any] | None) -> bool:
+    present = current or {}
+    return any(present.get(name) != value for name, value in (wanted or {}).items())
+
+
+def _status(definition: TableDefinition) -> TableStatus:
+    """The status of a table that is neither created nor deleted; it is ACTIVE while it warms up."""
+    is_updating = bool({*definition.changing} - {"WARM_THROUGHPUT"})
+    return "UPDATING" if is_updating or definition.is_allocating else "ACTIVE"
 
 
 def _with_capacity(
@@ -355,6 +396,11 @@ def _with_capacity(
 ) -> TableDefinition:
     billing_mode = edit.billing_mode or definition.billing_mode
     throughput = definition.throughput
+    if edit.throughput is not None or billing_mode != definition.billing_mode:
+        kept = throughput_rules.kept_warm(
+            definition.billing_mode, throughput, definition.warm_throughput
+        )
+        definition = replace(definition, warm_throughput=kept)
     if edit.throughput is not None:
         throughput_rules.check_mode_of_table(billing_mode)
         throughput_rules.check_changes(definition.throughput, edit.throughput)
@@ -364,7 +410,13 @@ def _with_capacity(
         # The example of UpdateTable in AWS's command line reference shows the new units immediately
         # if the table becomes provisioned.
         definition = (
-            replace(definition, pending_throughput=throughput)
+            replace(
+                definition,
+                throughput=throughput_rules.with_times_of(
+                    definition.throughput, throughput, now_epoch_seconds
+                ),
+                pending_throughput=throughput,
+            )
             if billing_mode == definition.billing_mode
             else replace(definition, throughput=throughput)
         )
@@ -374,16 +426,16 @@ def _with_capacity(
             if billing_mode == "PAY_PER_REQUEST"
             else replace(definition, billing_mode=billing_mode, on_demand_throughput=None)
         )
-    if edit.on_demand_throughput is not None:
+    if edit.on_demand_throughput:
         limits = throughput_rules.on_demand_limits(
             billing_mode, definition.on_demand_throughput, edit.on_demand_throughput
         )
         definition = replace(definition, on_demand_throughput=limits)
-    if edit.warm_throughput is not None:
+    if edit.warm_throughput:
         warm = throughput_rules.warm(
             billing_mode, throughput, definition.warm_throughput, edit.warm_throughput
         )
-        definition = replace(definition, warm_throughput=warm)
+        definition = replace(definition, pending_warm_throughput=warm)
     return definition
 
 
@@ -393,42 +445,59 @@ def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDe
         definition,
         billing_mode="PAY_PER_REQUEST",
         pending_on_demand_since_epoch_seconds=now_epoch_seconds,
-        on_demand_switches=throughput_rules.with_on_demand_switch(
+        on_demand_switches=change_quotas.with_on_demand_switch(
             definition.on_demand_switches, now_epoch_seconds
         ),
         throughput=replace(definition.throughput, read_units=0, write_units=0),
     )
 
 
+def after_edit(definition: TableDefinition) -> TableDefinition:
+    """The definition to store after ``apply_edit``, with the status of the changes in progress."""
+    if definition.status in ("CREATING", "DELETING"):
+        return definition
+    return replace(definition, status=_status(definition))
+
+
 def settled(definition: TableDefinition) -> TableDefinition:
     """A table after all its updates; UPDATING while an index allocates resources."""
-    definition = replace(
-        definition,
-        global_indexes=tuple(
-            global_index_changes.after_update(index) if index.status == "UPDATING" else index
-            for index in definition.global_indexes
-        ),
-    )
-    if definition.status != "UPDATING" or any(
-        index.backfilling is False for index in definition.global_indexes
-    ):
+    if definition.status in ("CREATING", "DELETING"):
         return definition
-    return after_update(definition)
+    return after_update(
+        replace(
+            definition,
+            global_indexes=tuple(
+                global_index_changes.after_update(index) if index.status == "UPDATING" else index
+                for index in definition.global_indexes
+            ),
+        )
+    )
+
+
+def activated(definition: TableDefinition) -> TableDefinition:
+    """A table after its creation."""
+    return replace(definition, status="ACTIVE")
 
 
 def after_update(definition: TableDefinition) -> TableDefinition:
-    """A table after its creation or update: ACTIVE, with the requested throughput."""
-    return replace(
+    """A table after its changes in progress: with the requested throughput.
+
+    It is ACTIVE unless an index allocates resources.
+    """
+    definition = replace(
         definition,
-        status="ACTIVE",
+        changing=(),
         throughput=definition.pending_throughput or definition.throughput,
         pending_throughput=None,
+        warm_throughput=definition.pending_warm_throughput or definition.warm_throughput,
+        pending_warm_throughput=None,
         on_demand_since_epoch_seconds=(
             definition.pending_on_demand_since_epoch_seconds
             or definition.on_demand_since_epoch_seconds
         ),
         pending_on_demand_since_epoch_seconds=None,
     )
+    return after_edit(definition)
 
 
 def check_deletable(definition: TableDefinition) -> None:
@@ -436,13 +505,11 @@ def check_deletable(definition: TableDefinition) -> None:
 
     Raises:
         ValidationException: deletion protection is on.
-        ResourceInUseException: the table or an index is not ACTIVE.
+        ResourceInUseException: the table or an index is not ACTIVE. A table that is warmed up is.
     """
     if definition.status in ("CREATING", "DELETING"):
         raise in_use(definition)
-    global_index_phases.check_table_deletable(definition)
-    if definition.status != "ACTIVE":
-        raise in_use(definition)
+    changes_in_progress.check(definition, ["TABLE_DELETION"])
     if definition.deletion_protection:
         raise ValidationException(
             "Resource cannot be deleted as it is currently protected against deletion. "

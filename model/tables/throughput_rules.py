@@ -13,8 +13,6 @@ from typing import Any
 from dynactor.model.errors import LimitExceededException, ValidationException
 from dynactor.model.limits import (
     ON_DEMAND_READ_UNITS,
-    ON_DEMAND_SWITCHES,
-    ON_DEMAND_SWITCHES_SECONDS,
     ON_DEMAND_WRITE_UNITS,
     TABLE_READ_UNITS,
     TABLE_WRITE_UNITS,
@@ -254,30 +252,6 @@ def _check_decrease(current: Throughput, now_epoch_seconds: float, per_day: int)
     )
 
 
-def with_on_demand_switch(
-    switches: tuple[float, ...], now_epoch_seconds: float
-) -> tuple[float, ...]:
-    """The times of a table's latest switches to on-demand, with the current one added.
-
-    The limit prevents clients from refilling an exhausted table by switching back and forth.
-    Source: "On-demand capacity mode", "Considerations when switching capacity modes". The message
-    is the one that AWS sent when it allowed one switch a day, with the current limit. AWS's message
-    continues with the times of the last update and of the next possible one.
-
-    Raises:
-        LimitExceededException: there were too many switches in the last 24 hours.
-    """
-    if (
-        len(switches) == ON_DEMAND_SWITCHES
-        and now_epoch_seconds - switches[0] < ON_DEMAND_SWITCHES_SECONDS
-    ):
-        raise LimitExceededException(
-            "Subscriber limit exceeded: Update to PayPerRequest mode are limited to "
-            f"{ON_DEMAND_SWITCHES} times in 1 day(s)."
-        )
-    return (*switches, now_epoch_seconds)[-ON_DEMAND_SWITCHES:]
-
-
 def decreases_today(current: Throughput, now_epoch_seconds: float) -> int:
     """The number of decreases since the day began in UTC."""
     last = current.last_decrease_epoch_seconds
@@ -398,6 +372,24 @@ def at_least_warm(
         "ReadUnitsPerSecond": max(reads, asked.get("ReadUnitsPerSecond", 0)),
         "WriteUnitsPerSecond": max(writes, asked.get("WriteUnitsPerSecond", 0)),
     }
+
+
+def kept_warm(
+    billing_mode: BillingMode, throughput: Throughput, current: dict[str, Any] | None
+) -> dict[str, Any]:
+    """The warm throughput that stays after a change of units or billing mode: the highest ever."""
+    return {**(current or {}), **at_least_warm(billing_mode, throughput, current)}
+
+
+def with_times_of(current: Throughput, pending: Throughput, now_epoch_seconds: float) -> Throughput:
+    """The current units with the times of a change in progress, which answers show at once."""
+    return Throughput(
+        current.read_units,
+        current.write_units,
+        pending.last_increase_epoch_seconds,
+        pending.last_decrease_epoch_seconds,
+        decreases_today(current, now_epoch_seconds),
+    )
 
 
 def warm_of(definition: TableDefinition) -> dict[str, int]:

@@ -23,7 +23,10 @@ GONE = "gone"
 MACHINES = {
     "Tables": ("actors/catalog/table_phases.py", "table_phases"),
     "Global indexes": ("actors/catalog/index_phases.py", "phases"),
-    "Throughput of an index": ("actors/catalog/index_phases.py", "updates"),
+    "Settings of a table, throughput of an index": (
+        "actors/catalog/phases.py",
+        "update_phases",
+    ),
     "Time to live": ("actors/catalog/time_to_live_phases.py", "phases"),
     "Kafka destinations": ("actors/catalog/destination_phases.py", "__init__"),
     "Restored tables": ("actors/backups/restore_phases.py", "__init__"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec import msgpack, structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.catalog_upgrade import upgrade
 from dynactor.actors.derived import checkpoint
 from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.model.tables.table import Restoration, StreamingDestination
+from dynactor.model.tables.table import Restoration, StreamingDestination, Throughput
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import catalog, key_layout, table_backups
 from dynactor.storage.catalog import (
@@ -67,6 +69,29 @@ async def test_partitions_of_before_heads_were_made_with_their_table_get_heads()
             for number in range(20):
                 await database.table("Thread").write(put(thread(f"{number}", "a")))
             assert (await database.describe("Thread")).item_count == 21
+
+
+async def test_an_update_that_was_stored_without_its_kind_is_completed():
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            await database.create_table(table_definition())
+        key = key_layout.table_record("Thread")
+        (stored,) = await store.latest.load([key])
+        assert stored is not None
+        record = msgpack.decode(stored)
+        del record["definition"]["changing"]
+        record["definition"] |= {
+            "status": "UPDATING",
+            "billing_mode": "PROVISIONED",
+            "throughput": msgpack.decode(msgpack.encode(Throughput(1, 1))),
+            "pending_throughput": msgpack.decode(msgpack.encode(Throughput(7, 7))),
+        }
+        await (await store.commit([Group(key, stored, msgpack.encode(record))]))
+        async with running_database(store) as database:
+            while (await database.describe("Thread")).definition.status == "UPDATING":
+                await asyncio.sleep(0)
+            definition = (await database.describe("Thread")).definition
+            assert (definition.status, definition.throughput) == ("ACTIVE", Throughput(7, 7))
 
 
 def test_a_table_record_from_before_splits_existed_is_read():

@@ -9,10 +9,11 @@ from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.model.errors import InternalServerError
-from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate
+from dynactor.model.errors import InternalServerError, ResourceInUseException
+from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.tables.table_rules import TableEdit
 from tests.support.databases.databases import running_database, table_definition
@@ -120,3 +121,114 @@ async def test_a_transition_during_which_the_actor_crashed_restarts_and_ends_onc
             assert (await shown(database)).status == "UPDATING"
             await last_second(database)
             await change_units(database, units)
+
+
+@on_stepped_time
+async def test_changes_of_two_kinds_end_together_with_the_later_one():
+    async with running_database(table_transition_seconds=SECONDS) as database:
+        await make(database)
+        await change_units(database, 6)
+        await pass_seconds(SECONDS - 1)
+        changed = await database.update_table(
+            "Thread", TableEdit(sse_specification={"Enabled": True})
+        )
+        assert changed.definition.changing == ("THROUGHPUT", "SSE")
+        await pass_seconds(SECONDS - 1)
+        table = await shown(database)
+        assert (table.status, table.throughput.read_units) == ("UPDATING", 5)
+        await last_second(database)
+        assert (await shown(database)).throughput.read_units == 6
+        assert (await shown(database)).changing == ()
+
+
+@on_stepped_time
+async def test_a_table_warms_up_while_it_is_active():
+    async with running_database(table_transition_seconds=SECONDS) as database:
+        await make(database)
+        warm = {"ReadUnitsPerSecond": 7, "WriteUnitsPerSecond": 7}
+        answer = await database.update_table("Thread", TableEdit(warm_throughput=warm))
+        for table in (answer.definition, await shown(database)):
+            assert (table.status, table.warm_throughput) == ("ACTIVE", None)
+            assert table.changing == ("WARM_THROUGHPUT",)
+        await pass_seconds(SECONDS - 1)
+        assert (await shown(database)).changing
+        await pass_seconds(1)
+        while (await shown(database)).changing:
+            await asyncio.sleep(0)
+        assert (await shown(database)).warm_throughput == warm
+
+
+@on_stepped_time
+async def test_a_class_that_the_table_has_already_ends_with_the_answer():
+    async with running_database(table_transition_seconds=SECONDS) as database:
+        await make(database)
+        answer = await database.update_table("Thread", TableEdit(table_class="STANDARD"))
+        assert answer.definition.status == "UPDATING"
+        assert (await shown(database)).status == "ACTIVE"
+
+
+@on_stepped_time
+async def test_an_added_index_of_an_empty_table_is_shown_in_each_phase():
+    async with running_database(
+        table_transition_seconds=SECONDS, index_allocation_seconds=SECONDS
+    ) as database:
+        await make(database)
+        added = NewGlobalIndex(
+            "added", (KeyElement("posts", "HASH"),), "ALL", throughput=Throughput(1, 1)
+        )
+        edit = TableEdit(
+            index_creates=(added,), attribute_definitions=(KeyAttribute("posts", "N"),)
+        )
+        await database.update_table("Thread", edit)
+        assert await phase_of_added(database) == ("UPDATING", "CREATING", False)
+        await pass_seconds(SECONDS - 1)
+        assert await phase_of_added(database) == ("UPDATING", "CREATING", False)
+        await pass_seconds(1)
+        while (await phase_of_added(database))[2] is False:
+            await asyncio.sleep(0)
+        assert await phase_of_added(database) == ("ACTIVE", "CREATING", True)
+        await pass_seconds(SECONDS - 1)
+        assert await phase_of_added(database) == ("ACTIVE", "CREATING", True)
+        await last_second(database)
+        assert await phase_of_added(database) == ("ACTIVE", "ACTIVE", None)
+
+
+async def phase_of_added(database: Database) -> tuple[str, str, bool | None]:
+    table = await shown(database)
+    index = table.global_index("added")
+    assert index is not None
+    return table.status, index.status, index.backfilling
+
+
+@on_stepped_time
+async def test_a_change_of_settings_outlasts_the_allocation_of_an_index():
+    async with running_database(
+        table_transition_seconds=SECONDS, index_allocation_seconds=SECONDS / 2
+    ) as database:
+        await make(database)
+        added = NewGlobalIndex(
+            "added", (KeyElement("posts", "HASH"),), "ALL", throughput=Throughput(1, 1)
+        )
+        edit = TableEdit(
+            index_creates=(added,), attribute_definitions=(KeyAttribute("posts", "N"),)
+        )
+        await database.update_table("Thread", edit)
+        await database.update_table("Thread", TableEdit(sse_specification={"Enabled": True}))
+        await pass_seconds(SECONDS - 1)
+        assert await phase_of_added(database) == ("UPDATING", "CREATING", True)
+        assert (await shown(database)).changing == ("SSE",)
+
+
+@on_stepped_time
+async def test_the_name_of_a_table_in_creation_or_deletion_is_in_use():
+    async with running_database(table_transition_seconds=SECONDS) as database:
+        await database.create_table(indexed())
+        with pytest.raises(ResourceInUseException, match=r"Table is being created: Thread$"):
+            await database.create_table(indexed())
+        await pass_seconds(SECONDS - 1)
+        await last_second(database)
+        with pytest.raises(ResourceInUseException, match=r"^Table already exists: Thread$"):
+            await database.create_table(indexed())
+        await database.delete_table("Thread")
+        with pytest.raises(ResourceInUseException, match=r"Table is being deleted: Thread$"):
+            await database.create_table(indexed())

@@ -15,6 +15,7 @@ from tests.support.databases.databases import running_database
 from tests.support.stores.store import memory_store
 
 ANN = f"arn:aws:iam::{ACCOUNT}:user/ann"
+INVALID = "One or more parameter values were invalid: Invalid policy document: "
 GET = {"TableName": "Notes", "Key": key("ann", "1")}
 
 
@@ -31,7 +32,15 @@ async def calling() -> AsyncIterator[tuple[Callers, Database]]:
 
 
 def document(*statements: dict[str, Any]) -> str:
-    whole = [{"Effect": "Allow", "Principal": "*", "Resource": "*", **one} for one in statements]
+    whole = [
+        {
+            "Effect": "Allow",
+            "Principal": "*" if one.get("Effect") == "Deny" else {"AWS": ANN},
+            "Resource": "*",
+            **one,
+        }
+        for one in statements
+    ]
     return json.dumps({"Version": "2012-10-17", "Statement": whole})
 
 
@@ -95,9 +104,25 @@ async def test_a_policy_has_revisions():
 async def test_a_policy_is_checked():
     async with calling() as (callers, _):
         for text, message in (
-            ("{}", "Invalid policy document: line 1: the policy has no Statement"),
+            ("{}", f"{INVALID}Missing required field Statement"),
+            (
+                json.dumps({"Statement": [{"Effect": "Allow", "Action": "*", "Principal": "*"}]}),
+                f"{INVALID}Missing required field Resource",
+            ),
+            (
+                document({"Principal": "*", "Action": "dynamodb:GetItem"}),
+                "Resource-based policy grants unbounded access",
+            ),
+            (
+                document({"Principal": {"AWS": "*"}, "Action": "dynamodb:GetItem"}),
+                "Resource-based policy grants unbounded access",
+            ),
+            (document({"Action": "dynamodb:GetRecords"}), f"{INVALID}Action dynamodb:getrecords"),
             (document({"Action": "dynamodb:Nothing"}), "is not an action of DynamoDB"),
-            (document({"Action": "*"}) + " " * 20_480, "Resource-based policy size must be less"),
+            (
+                document({"Action": "*"}) + " " * 20_480,
+                "Maximum policy size of 20480 bytes exceeded",
+            ),
         ):
             refused = await put(callers, text)
             assert refused.error == "ValidationException"
@@ -106,7 +131,7 @@ async def test_a_policy_is_checked():
         lockout = document({"Effect": "Deny", "Action": "dynamodb:PutResourcePolicy"})
         for text in ("[" * 20_481, lockout + " " * 20_480):
             refused = await put(callers, text)
-            assert "Resource-based policy size must be less" in refused.message
+            assert "Maximum policy size of 20480 bytes exceeded" in refused.message
         of_new_table = {**CREATE, "TableName": "Other", "ResourcePolicy": "[" * 20_481}
         assert (await callers.call("root", "CreateTable", of_new_table)).message == refused.message
         refused = await put(callers, READS, f"{ARN}/index/Days")
@@ -122,7 +147,7 @@ async def test_a_policy_that_locks_its_author_out_must_be_confirmed():
     async with calling() as (callers, _):
         lockout = document({"Effect": "Deny", "Action": "dynamodb:PutResourcePolicy"})
         refused = await put(callers, lockout)
-        assert refused.error == "ValidationException"
+        assert refused.error == DENIED
         assert "ConfirmRemoveSelfResourceAccess" in refused.message
         assert (await put(callers, lockout, ConfirmRemoveSelfResourceAccess=True)).status == 200
         assert (await put(callers, READS)).error == DENIED

@@ -44,6 +44,8 @@ DIFFERENCES: dict[tuple[str, str], str] = {
 CHECKED_ELSEWHERE = {
     "TableArn": "a name and an ARN have limits of their own, see TableNameRule",
     "AttributeName": "its length is in bytes, and is checked with the item or expression",
+    "AutoScalingPolicyName": "its pattern in the model, \\p{Print}+, is not one of Python",
+    "AutoScalingRoleArn": "its pattern in the model is not one of Python",
     "AttributeValue": "dynactor.model.values.attribute_value checks it",
 }
 
@@ -88,6 +90,7 @@ def _value_differences(where: str, shape: Any, hint: Hint) -> Iterator[Differenc
         "integer": int,
         "long": int,
         "boolean": bool,
+        "double": float,
         "timestamp": float,
     }[shape.type_name]
     if hint.kind is not python_type:

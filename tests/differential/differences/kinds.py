@@ -436,11 +436,14 @@ KINDS: tuple[Kind, ...] = (
         "changes.",
         any_of(
             refused_here(
-                r"You cannot create or delete index|(DeletionProtection|TableClass) modification",
+                rf"{INVALID}(You cannot |\w+ modification must)",
                 "UpdateTable",
             ),
             refused_here(rf"{INVALID}List of LocalSecondaryIndexes is empty", "CreateTable"),
-            refused_here(rf"{INVALID}Neither ReadCapacityUnits", "CreateTable UpdateTable"),
+            refused_here(
+                rf"{INVALID}(Neither ReadCapacity|ProvisionedThroughput cannot be)",
+                "CreateTable UpdateTable",
+            ),
             refused_here(rf"{INVALID}Duplicate tag keys", "CreateTable"),
         ),
     ),

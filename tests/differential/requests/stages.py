@@ -50,6 +50,7 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"Projection type must be ",
         r"Indexes must have a projection ",
         r"Member must ",
+        r"Invalid table-class parameter ",
     ),
     Stage.MIXTURE: (
         r"Can not use both expression and non-expression ",
@@ -90,14 +91,14 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         (
             r"One or more parameter values were invalid: (Some index key attributes|Table KeySchema"
             r"|List of (Local|Global)SecondaryIndexes|Duplicate|ReadCapacityUnits and"
-            r"|Neither ReadCapacityUnits|ProvisionedThroughput must be|Number of |Index KeySchema"
+            r"|Neither ReadCapacityUnits|ProvisionedThroughput (must|cannot) be|Number of "
+            r"|Index KeySchema"
             r"|ProjectionType is|Unknown ProjectionType|Tag|The tag|Only one of Global"
             r"|(AttributeDefinitions|ProvisionedThroughput) is not specified|Table is being created"
+            r"|You cannot |\w+ modification must be the only operation |If stream is being enabled"
             r")"
         ),
         r"Attribute Name is duplicated: ",
-        r"You cannot create or delete index while ",
-        r"(DeletionProtection|TableClass) modification must be the only operation ",
         r"Invalid KeySchema: ",
         r"Both the Hash Key and the Range Key ",
         r"Given value \d+ for (Read|Write)CapacityUnits ",

@@ -17,6 +17,7 @@ from dynactor.model.tables.table_rules import (
     NOTHING_TO_UPDATE,
     NewTable,
     TableEdit,
+    after_edit,
     apply_edit,
     check_deletable,
     check_edit,
@@ -46,7 +47,7 @@ def edited(
     """The result of an edit of a definition without pending changes."""
     edit = TableEdit(**members)
     check_edit(edit)
-    return apply_edit(replace(definition, status="ACTIVE"), edit, now_epoch_seconds)
+    return apply_edit(replace(definition, status="ACTIVE", changing=()), edit, now_epoch_seconds)
 
 
 def refusal(definition: TableDefinition, **members: Any) -> str:
@@ -99,7 +100,8 @@ def test_the_same_throughput_again_is_refused():
 
 def test_the_times_of_increases_and_decreases_are_stored():
     changed = edited(made(**PROVISIONED), throughput=Throughput(6, 4))
-    assert changed.throughput == Throughput(5, 5)
+    # Answers show the times at once.
+    assert changed.throughput == Throughput(5, 5, NOON, NOON, 0)
     changed = settled(changed)
     assert changed.throughput == Throughput(6, 4, NOON, NOON, 1)
     changed = edited(changed, NOON + 1, throughput=Throughput(6, 3))
@@ -121,8 +123,18 @@ def test_on_demand_maxima_are_merged_and_end_with_the_mode():
 
 def test_warm_throughput_only_rises():
     changed = edited(made(), warm_throughput={"ReadUnitsPerSecond": 20_000})
+    assert warm_of(changed)["ReadUnitsPerSecond"] == 12_000
+    changed = settled(changed)
     assert warm_of(changed) == {"ReadUnitsPerSecond": 20_000, "WriteUnitsPerSecond": 4_000}
     assert "lower than current" in refusal(changed, warm_throughput={"ReadUnitsPerSecond": 19_999})
+
+
+def test_warm_throughput_stays_at_the_highest_units():
+    raised = settled(edited(made(**PROVISIONED), throughput=Throughput(9, 3)))
+    lowered = settled(edited(raised, throughput=Throughput(1, 1)))
+    assert warm_of(lowered) == {"ReadUnitsPerSecond": 9, "WriteUnitsPerSecond": 5}
+    provisioned = settled(edited(made(), **PROVISIONED))
+    assert warm_of(provisioned) == {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 4_000}
 
 
 def test_the_class_of_a_table_changes_with_its_time():
@@ -133,7 +145,11 @@ def test_the_class_of_a_table_changes_with_its_time():
 
 def test_only_a_change_of_settings_is_an_update_in_progress():
     assert edited(made(), **PROVISIONED).status == "UPDATING"
-    assert edited(made(), billing_mode="PAY_PER_REQUEST").status == "ACTIVE"
+    again = edited(made(), billing_mode="PAY_PER_REQUEST")
+    assert (again.status, after_edit(again).status) == ("UPDATING", "ACTIVE")
+    again = edited(made(), table_class="STANDARD")
+    assert (again.status, after_edit(again).status) == ("UPDATING", "ACTIVE")
+    assert edited(made(), warm_throughput={"ReadUnitsPerSecond": 20_000}).status == "ACTIVE"
     assert edited(made(), deletion_protection=True).status == "ACTIVE"
     assert edited(made(), tags_to_add=(("a", "1"),)).status == "ACTIVE"
 
@@ -266,6 +282,28 @@ def test_a_table_becomes_on_demand_four_times_in_any_24_hours():
     with pytest.raises(LimitExceededException):
         switched(again, NOON + DAY + 3_599)
     assert switched(again, NOON + DAY + 3_600).billing_mode == "PROVISIONED"
+
+
+def test_the_class_changes_twice_in_30_days():
+    definition = made()
+    for day, name in enumerate(("STANDARD_INFREQUENT_ACCESS", "STANDARD")):
+        definition = edited(definition, NOON + day * DAY, table_class=name)
+    other: dict[str, Any] = {"table_class": "STANDARD_INFREQUENT_ACCESS"}
+    with pytest.raises(LimitExceededException) as caught:
+        edited(definition, NOON + 30 * DAY - 1, **other)
+    assert caught.value.message == ("Updates to TableClass are limited to 2 times in 30 day(s).")
+    assert edited(definition, NOON, table_class="STANDARD").table_class == "STANDARD"
+    assert edited(definition, NOON + 30 * DAY, **other).table_class == other["table_class"]
+
+
+def test_the_encryption_changes_four_times_in_24_hours():
+    definition = made()
+    for hour in range(4):
+        wanted = {"Enabled": hour % 2 == 0}
+        definition = edited(definition, NOON + hour * 3_600, sse_specification=wanted)
+    with pytest.raises(LimitExceededException, match="SSESpecification are limited to 4 times"):
+        edited(definition, NOON + DAY - 1, sse_specification={"Enabled": True})
+    assert edited(definition, NOON + DAY, sse_specification={"Enabled": True})
 
 
 def test_creating_a_table_on_demand_does_not_count_as_a_switch():

@@ -346,6 +346,23 @@ def test_an_invalid_definition_is_refused(wire: WireClient, members: Any, messag
     assert wire.refused("CreateTable", request) == ("ValidationException", message)
 
 
+@ours_alone("it shows no warm throughput")
+def test_the_answer_shows_only_a_requested_warm_throughput(wire: WireClient):
+    warm = {"ReadUnitsPerSecond": 13_000, "WriteUnitsPerSecond": 5_000}
+    for members, shows in (({}, False), ({"WarmThroughput": warm}, True)):
+        indexes = [global_index("by-a", "a", **members), global_index("by-b", "a")]
+        request = definition("pk:S", "a:S", GlobalSecondaryIndexes=indexes, **members)
+        request["KeySchema"] = key_schema("pk")
+        made = wire("CreateTable", request)["TableDescription"]
+        by_a, by_b = made["GlobalSecondaryIndexes"]
+        assert ("WarmThroughput" in made, "WarmThroughput" in by_a) == (shows, shows)
+        assert "WarmThroughput" not in by_b
+        described = wait_until_active(wire, request["TableName"])
+        assert described["WarmThroughput"]
+        assert all(each["WarmThroughput"] for each in described["GlobalSecondaryIndexes"])
+        wire("DeleteTable", {"TableName": request["TableName"]})
+
+
 @differs_from_dynamodb_local("other words")
 def test_an_attribute_defined_twice_is_refused(lanes: LanesClient):
     request = definition("pk:S") | with_keys("pk", defined="pk xyz xyz")

@@ -229,7 +229,9 @@ def test_an_index_that_is_updating_has_its_old_units_and_an_active_table(wire: W
         assert answer["TableStatus"] == "ACTIVE"
         changed = indexes(answer)["one"]
         assert changed["IndexStatus"] == "UPDATING"
-        assert changed["ProvisionedThroughput"] == {
+        throughput = changed["ProvisionedThroughput"]
+        assert throughput.pop("LastIncreaseDateTime") > 0
+        assert throughput == {
             "NumberOfDecreasesToday": 0,
             "ReadCapacityUnits": 1,
             "WriteCapacityUnits": 1,
@@ -428,7 +430,7 @@ def test_warm_throughput_of_an_index_is_not_lowered(lanes: LanesClient, provisio
         "ValidationException",
         (
             f"{INVALID}Requested ReadUnitsPerSecond for WarmThroughput for index one is lower than "
-            "current WarmThroughput, decreasing WarmThroughput is not supported"
+            "ReadCapacityUnits of ProvisionedThroughput"
         ),
     )
 
@@ -497,18 +499,8 @@ def allocating(held_in_phase_1: WireClient) -> str:
             (
                 "ResourceInUseException",
                 (
-                    "Can't update table while indexes are in CREATING, isBackfilling=false status. "
-                    "Table: allocating Index: added"
-                ),
-            ),
-        ),
-        (
-            {"DeletionProtectionEnabled": True},
-            (
-                "ResourceInUseException",
-                (
-                    "Attempt to change a resource which is still in use: Table is being updated: "
-                    "allocating"
+                    "Attempt to change a resource which is still in use: Can't change table IOPS "
+                    "when an index is being created. Table: allocating Indexes: [added]"
                 ),
             ),
         ),
@@ -525,6 +517,9 @@ def test_phase_1_refuses_these_changes(
 def test_phase_1_allows_these_changes(held_in_phase_1: WireClient, allocating: str):
     wire = held_in_phase_1
     put(wire, allocating, "1", a={"N": "1"})
+    protected = update(wire, allocating, DeletionProtectionEnabled=True)
+    assert (protected["TableStatus"], protected["DeletionProtectionEnabled"]) == ("UPDATING", True)
+    update(wire, allocating, DeletionProtectionEnabled=False)
     update(wire, allocating, **changes(change("one", 4)))
     while state(wire, allocating, "one") != ("ACTIVE", None):
         pass

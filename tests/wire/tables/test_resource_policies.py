@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.clients.clients import WireClient
 
+NOT_FOUND = "Resource-based policy not found for the provided ResourceArn: "
+
 
 @pytest.mark.differs_from_dynamodb_local("it knows no policies")
 def test_a_policy_is_attached_and_removed(wire: WireClient, simple: str):
@@ -26,7 +28,32 @@ def test_a_policy_is_attached_and_removed(wire: WireClient, simple: str):
     assert json.loads(found["Policy"]) == json.loads(text)
     assert found["RevisionId"] == revision
     refused = wire.refused("PutResourcePolicy", {**request, "ExpectedRevisionId": "NO_POLICY"})
-    assert refused.type == "PolicyNotFoundException"
+    assert refused == (
+        "PolicyNotFoundException",
+        (
+            f"{NOT_FOUND}Requested policy update expecting none to be present for table {simple}, "
+            f"but a policy exists with revision id {revision}."
+        ),
+    )
+    refused = wire.refused("DeleteResourcePolicy", {"ResourceArn": arn, "ExpectedRevisionId": "1"})
+    assert refused == (
+        "PolicyNotFoundException",
+        (
+            f"{NOT_FOUND}Requested update for policy with revision id 1, but the policy associated "
+            f"to target table {simple} has revision id {revision}."
+        ),
+    )
     assert wire("DeleteResourcePolicy", {"ResourceArn": arn}) == {"RevisionId": revision}
     refused = wire.refused("GetResourcePolicy", {"ResourceArn": arn})
     assert refused.type == "PolicyNotFoundException"
+
+
+@pytest.mark.differs_from_dynamodb_local("it knows no policies")
+def test_a_policy_of_a_missing_table_is_not_found(wire: WireClient, simple: str):
+    arn = wire("DescribeTable", {"TableName": simple})["Table"]["TableArn"]
+    missing = arn.replace(simple, "no-such-table-anywhere")
+    for operation in ("GetResourcePolicy", "DeleteResourcePolicy"):
+        assert wire.refused(operation, {"ResourceArn": missing}) == (
+            "ResourceNotFoundException",
+            "Requested resource not found: Table: no-such-table-anywhere not found",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -33,7 +34,9 @@ def test_a_table_that_is_updating_has_its_old_units(wire: WireClient):
         request = {"TableName": name, "ProvisionedThroughput": throughput}
         answer = wire("UpdateTable", request)["TableDescription"]
         assert answer["TableStatus"] == "UPDATING"
-        assert answer["ProvisionedThroughput"] == {
+        shown = answer["ProvisionedThroughput"]
+        assert shown.pop("LastIncreaseDateTime") == shown.pop("LastDecreaseDateTime")
+        assert shown == {
             "NumberOfDecreasesToday": 0,
             "ReadCapacityUnits": 5,
             "WriteCapacityUnits": 6,
@@ -169,6 +172,44 @@ def test_settings_are_described(
     outer, inner, value = shown
     with table(wire, "pk:S") as name:
         assert updated(wire, name, **members)[outer][inner] == value
+
+
+@ours_alone("it keeps none of them")
+def test_the_answer_shows_what_is_in_progress(wire: WireClient):
+    with table(wire, "pk:S") as name:
+        encrypted = {"SSESpecification": {"Enabled": True}}
+        answer = wire("UpdateTable", {"TableName": name, **encrypted})["TableDescription"]
+        assert answer["TableStatus"] == "UPDATING"
+        assert answer["SSEDescription"] == {"Status": "UPDATING"}
+        shown = wait_until_active(wire, name)["SSEDescription"]
+        assert re.search(
+            r":key/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", shown["KMSMasterKeyArn"]
+        )
+        request = {"TableName": name, "SSESpecification": {"Enabled": False}}
+        answer = wire("UpdateTable", request)["TableDescription"]
+        assert answer["SSEDescription"] == {"Status": "UPDATING"}
+        assert "SSEDescription" not in wait_until_active(wire, name)
+
+        warm = {"ReadUnitsPerSecond": 13_000, "WriteUnitsPerSecond": 4_000}
+        answer = wire("UpdateTable", {"TableName": name, "WarmThroughput": warm})
+        answer = answer["TableDescription"]
+        assert answer["TableStatus"] == "ACTIVE"
+        assert answer["WarmThroughput"] == {
+            "ReadUnitsPerSecond": 12_000,
+            "WriteUnitsPerSecond": 4_000,
+            "Status": "UPDATING",
+        }
+
+        rarely = {"TableClass": "STANDARD_INFREQUENT_ACCESS"}
+        answer = wire("UpdateTable", {"TableName": name, **rarely})["TableDescription"]
+        assert answer["TableStatus"] == "UPDATING"
+        assert answer["TableClassSummary"]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
+        wait_until_active(wire, name)
+        for members in (rarely, {"BillingMode": "PAY_PER_REQUEST"}):
+            answer = wire("UpdateTable", {"TableName": name, **members})["TableDescription"]
+            assert answer["TableStatus"] == "UPDATING"
+            described = wire("DescribeTable", {"TableName": name})["Table"]
+            assert described["TableStatus"] == "ACTIVE"
 
 
 def test_an_update_changes_no_items(wire: WireClient):

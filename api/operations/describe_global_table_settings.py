@@ -1,0 +1,20 @@
+"""DescribeGlobalTableSettings."""
+
+from __future__ import annotations
+
+from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+
+
+class DescribeGlobalTableSettingsInput(structures.Shape, frozen=True):
+    """The members of DescribeGlobalTableSettings."""
+
+    GlobalTableName: shapes.PlainTableName
+
+
+def handle(call: Call[DescribeGlobalTableSettingsInput]) -> bytes:
+    """Refuse the request, as the service does."""
+    raise global_tables.no_global_table(call.request.GlobalTableName)
+
+
+OPERATION = Operation("DescribeGlobalTableSettings", DescribeGlobalTableSettingsInput, handle)

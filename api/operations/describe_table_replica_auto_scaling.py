@@ -1,0 +1,23 @@
+"""DescribeTableReplicaAutoScaling."""
+
+from __future__ import annotations
+
+from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+
+
+class DescribeTableReplicaAutoScalingInput(structures.Shape, frozen=True):
+    """The members of DescribeTableReplicaAutoScaling."""
+
+    TableName: shapes.ControlTableName
+
+
+def handle(call: Call[DescribeTableReplicaAutoScalingInput]) -> bytes:
+    """Refuse the request, because no table has replicas."""
+    raise global_tables.no_replicas(table_name(call.request.TableName))
+
+
+OPERATION = Operation(
+    "DescribeTableReplicaAutoScaling", DescribeTableReplicaAutoScalingInput, handle
+)

@@ -1,0 +1,27 @@
+"""UpdateGlobalTable."""
+
+from __future__ import annotations
+
+from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.errors import ValidationException
+
+
+class UpdateGlobalTableInput(structures.Shape, frozen=True):
+    """The members of UpdateGlobalTable."""
+
+    GlobalTableName: shapes.PlainTableName
+    ReplicaUpdates: list[global_tables.ReplicaUpdateShape]
+
+
+def handle(call: Call[UpdateGlobalTableInput]) -> bytes:
+    """Refuse the request, as the service does."""
+    updates = call.request.ReplicaUpdates
+    if not updates:
+        raise ValidationException("One or more parameter values were invalid")
+    if any(update.Create is not None for update in updates):
+        raise global_tables.not_supported()
+    raise global_tables.no_global_table(call.request.GlobalTableName)
+
+
+OPERATION = Operation("UpdateGlobalTable", UpdateGlobalTableInput, handle)

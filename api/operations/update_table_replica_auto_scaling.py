@@ -1,0 +1,37 @@
+"""UpdateTableReplicaAutoScaling."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+
+
+class UpdateTableReplicaAutoScalingInput(structures.Shape, frozen=True):
+    """The members of UpdateTableReplicaAutoScaling."""
+
+    TableName: shapes.ControlTableName
+    GlobalSecondaryIndexUpdates: (
+        Annotated[
+            list[global_tables.GlobalSecondaryIndexAutoScalingUpdateShape], Meta(min_length=1)
+        ]
+        | None
+    ) = None
+    ProvisionedWriteCapacityAutoScalingUpdate: (
+        global_tables.AutoScalingSettingsUpdateShape | None
+    ) = None
+    ReplicaUpdates: (
+        Annotated[list[global_tables.ReplicaAutoScalingUpdateShape], Meta(min_length=1)] | None
+    ) = None
+
+
+def handle(call: Call[UpdateTableReplicaAutoScalingInput]) -> bytes:
+    """Refuse the request, because no table has replicas."""
+    raise global_tables.no_replicas(table_name(call.request.TableName))
+
+
+OPERATION = Operation("UpdateTableReplicaAutoScaling", UpdateTableReplicaAutoScalingInput, handle)

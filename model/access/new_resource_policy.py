@@ -1,0 +1,45 @@
+"""Rules for a resource policy that is attached now; attached ones are evaluated whatever they say.
+
+AWS refuses these policies (seen in October 2026). Its messages are known in part; comments mark
+what is inferred.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dynactor.model.access.policy import Policy, Statement
+from dynactor.model.errors import ValidationException
+
+_STREAM_ACTIONS: Final = frozenset(
+    f"dynamodb:{name}".lower()
+    for name in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
+)
+
+
+def check_new(policy: Policy, *, is_of_stream: bool) -> None:
+    """Refuse a policy that is open to everybody, or names actions of streams for a table.
+
+    Raises:
+        ValidationException: the policy is refused.
+    """
+    for statement in policy.statements:
+        if _is_unbounded(statement):
+            # The text after "access" is inferred.
+            raise ValidationException(
+                "Resource-based policy grants unbounded access. Name a principal or give a "
+                "condition"
+            )
+        if is_of_stream:
+            continue
+        for action in statement.actions:
+            if action.literal in _STREAM_ACTIONS:
+                # Inferred.
+                raise ValidationException(
+                    "One or more parameter values were invalid: Invalid policy document: Action "
+                    f"{action.literal} is not supported in the policy of a table"
+                )
+
+
+def _is_unbounded(statement: Statement) -> bool:
+    return statement.effect == "Allow" and "*" in statement.principals and not statement.conditions
