@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from dynactor.actors.catalog.database import Database
-from dynactor.api.requests.resource_arn import no_such_resource
+from dynactor.api.requests.resource_arn import invalid, no_such_resource
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import (
     BackupNotFoundException,
@@ -34,6 +34,7 @@ _OF_BACKUPS: Final = frozenset(
         "UpdateContinuousBackups",
     }
 )
+_OF_POLICIES: Final = frozenset({"DeleteResourcePolicy", "GetResourcePolicy", "PutResourcePolicy"})
 _STREAM_MEMBERS: Final = frozenset({"StreamArn", "ExclusiveStartStreamArn", "ShardIterator"})
 _BACKUP_MEMBERS: Final = frozenset({"BackupArn", "ExclusiveStartBackupArn"})
 _TABLE_MEMBERS: Final = ("TableName", "TableArn", "SourceTableArn", "TargetTableName")
@@ -55,7 +56,8 @@ def refuse_foreign_arns(operation: str, request: Struct, region: str) -> None:
 
     Raises:
         ResourceNotFoundException, TableNotFoundException, BackupNotFoundException,
-            ExportNotFoundException, ImportNotFoundException: the request has such an ARN.
+            ExportNotFoundException, ImportNotFoundException, ValidationException: the request has
+            such an ARN.
     """
     for member, text in _named(request):
         arn = _ARN.search(text) if ":" in text else None
@@ -106,7 +108,7 @@ def _not_found(operation: str, member: str, arn: str) -> DynamoDBError:
             f"Requested resource not found: Bulk operation: {arn} not found"
         )
     if member == "ResourceArn":
-        return no_such_resource(arn)
+        return invalid(arn) if operation in _OF_POLICIES else no_such_resource(arn)
     if operation in _OF_BACKUPS:
         return TableNotFoundException(f"Table not found: {arn}")
     return ResourceNotFoundException(_NO_TABLE)

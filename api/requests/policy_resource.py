@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dynactor.actors.catalog.database import Database
 from dynactor.api.requests import stream_arn
-from dynactor.api.requests.resource_arn import tagged_table_name
+from dynactor.api.requests.resource_arn import invalid, tagged_table_name
 from dynactor.model.access.document import MissingElement, PolicyError
 from dynactor.model.access.new_resource_policy import check_new
 from dynactor.model.access.policy import parse_policy
@@ -14,6 +14,9 @@ from dynactor.model.errors import ValidationException
 from dynactor.model.tables.policy_rules import check_size
 from dynactor.model.tables.schema_rules import INVALID
 from dynactor.model.tables.table import TableDefinition
+
+_ARN_FIELDS: Final = 6
+_PARTITION: Final = "aws"
 
 
 class PolicyResource(NamedTuple):
@@ -27,7 +30,7 @@ def find_resource(database: Database, arn: str) -> PolicyResource:
     """The table or stream with this ARN.
 
     Raises:
-        ValidationException: the text is no ARN of a table or stream.
+        ValidationException: the text is no ARN of a table or stream of this account.
         ResourceNotFoundException: there is no such table or stream.
     """
     if is_of_stream(arn):
@@ -35,6 +38,11 @@ def find_resource(database: Database, arn: str) -> PolicyResource:
         name, label = stream.table_name, stream.label
     else:
         name, label = tagged_table_name(arn), ""
+    # ``foreign_arns`` checks the region.
+    _, partition, _, _, account, _ = arn.split(":", _ARN_FIELDS - 1)
+    if partition != _PARTITION or account != database.settings.account_id:
+        # AWS refuses these with a ValidationException; the text is inferred.
+        raise invalid(arn)
     return PolicyResource(database.table_in_any_state(name).definition, label)
 
 

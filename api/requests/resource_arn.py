@@ -21,10 +21,15 @@ def tagged_table_name(resource_arn: str) -> str:
         raise ValidationException(NO_ARN)
     match = _TABLE_ARN.match(resource_arn)
     if match is None:
-        raise ValidationException(
-            f"Invalid TableArn: Invalid ResourceArn provided as input {resource_arn}"
-        )
+        raise invalid(resource_arn)
     return match[1]
+
+
+def invalid(resource_arn: str) -> ValidationException:
+    """The error of a text that is not the ARN of a table."""
+    return ValidationException(
+        f"Invalid TableArn: Invalid ResourceArn provided as input {resource_arn}"
+    )
 
 
 def no_such_resource(resource_arn: str) -> ResourceNotFoundException:

@@ -150,6 +150,10 @@ def with_other_throughput(
         ValidationException: the limits don't fit the billing mode, or a value is less than before.
     """
     name = index.definition.name
+    for member, value in (("OnDemandThroughput", on_demand), ("WarmThroughput", warm)):
+        if value == {}:
+            # AWS refuses this; the text is inferred.
+            raise ValidationException(f"{INVALID}{member} is empty for index: {name}")
     if on_demand is not None:
         limits = throughput_rules.on_demand_limits(
             billing_mode,

@@ -230,6 +230,14 @@ def test_the_name_of_a_local_index_is_refused_for_a_global_index():
     )
 
 
+@pytest.mark.parametrize("member", ["warm_throughput", "on_demand_throughput"])
+def test_an_index_has_no_empty_throughput(member: str):
+    nothing: dict[str, Any] = {member: {}}
+    assert "is empty for index: index" in refused_definition(index(**nothing))
+    change = (GlobalIndexUpdate("index", **nothing),)
+    assert refusal(made(index()), index_updates=change)[0] is ValidationException
+
+
 def test_at_most_100_attributes_are_projected_over_local_and_global_indexes():
     def projecting(count: int) -> TableDefinition:
         names = tuple(f"attribute{number}" for number in range(count))

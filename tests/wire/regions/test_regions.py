@@ -258,7 +258,6 @@ def test_operations_on_backups_know_no_table_of_another_region(both, name, opera
         ("ListTagsOfResource", {}),
         ("TagResource", {"Tags": [{"Key": "a", "Value": "b"}]}),
         ("UntagResource", {"TagKeys": ["a"]}),
-        ("GetResourcePolicy", {}),
     ],
 )
 def test_a_resource_of_another_region_is_not_found(both, name, operation, members):
@@ -267,6 +266,22 @@ def test_a_resource_of_another_region_is_not_found(both, name, operation, member
     assert refused == (
         "ResourceNotFoundException",
         f"Requested resource not found: ResourcArn: {arn} not found",
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("GetResourcePolicy", {}),
+        ("DeleteResourcePolicy", {}),
+        ("PutResourcePolicy", {"Policy": "{}"}),
+    ],
+)
+def test_a_policy_of_another_regions_resource_is_refused(both, name, operation, members):
+    arn = table_arn(name)
+    assert both[1].refused(operation, {"ResourceArn": arn, **members}) == (
+        "ValidationException",
+        f"Invalid TableArn: Invalid ResourceArn provided as input {arn}",
     )
 
 

@@ -49,6 +49,21 @@ def test_a_policy_is_attached_and_removed(wire: WireClient, simple: str):
 
 
 @pytest.mark.differs_from_dynamodb_local("it knows no policies")
+@pytest.mark.parametrize(("field", "other"), [(1, "aws-cn"), (4, "111122223333")])
+def test_a_resource_of_another_account_or_partition_is_refused(
+    wire: WireClient, simple: str, field: int, other: str
+):
+    fields = wire("DescribeTable", {"TableName": simple})["Table"]["TableArn"].split(":")
+    fields[field] = other
+    foreign = ":".join(fields)
+    for operation in ("GetResourcePolicy", "DeleteResourcePolicy"):
+        assert wire.refused(operation, {"ResourceArn": foreign}) == (
+            "ValidationException",
+            f"Invalid TableArn: Invalid ResourceArn provided as input {foreign}",
+        )
+
+
+@pytest.mark.differs_from_dynamodb_local("it knows no policies")
 def test_a_policy_of_a_missing_table_is_not_found(wire: WireClient, simple: str):
     arn = wire("DescribeTable", {"TableName": simple})["Table"]["TableArn"]
     missing = arn.replace(simple, "no-such-table-anywhere")
