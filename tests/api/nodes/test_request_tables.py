@@ -16,14 +16,18 @@ from dynactor.api.requests.hints import members_of
 AT_LEADER = {
     "CancelBulkOperation",
     "CreateBackup",
+    "CreateGlobalTable",
     "DeleteBackup",
     "DeleteTable",
     "DescribeBackup",
     "DescribeBulkOperation",
     "DescribeEndpoints",
     "DescribeExport",
+    "DescribeGlobalTable",
+    "DescribeGlobalTableSettings",
     "DescribeImport",
     "DescribeLimits",
+    "DescribeTableReplicaAutoScaling",
     "DisableKinesisStreamingDestination",
     "EnableKinesisStreamingDestination",
     "ExportTableToPointInTime",
@@ -41,7 +45,10 @@ AT_LEADER = {
     "StartBulkPutItems",
     "UpdateContinuousBackups",
     "UpdateContributorInsights",
+    "UpdateGlobalTable",
+    "UpdateGlobalTableSettings",
     "UpdateKinesisStreamingDestination",
+    "UpdateTableReplicaAutoScaling",
 }
 # Members that name no table, or something of the leader.
 NO_TABLE = {

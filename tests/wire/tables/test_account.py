@@ -167,19 +167,21 @@ def test_the_time_to_live_of_an_unknown_table_is_not_found(wire: WireClient):
 
 IMPLEMENTED = frozenset({
     "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CancelBulkOperation",
-    "CreateBackup", "CreateTable", "DeleteBackup", "DeleteItem", "DeleteResourcePolicy",
-    "DeleteTable", "DescribeBackup", "DescribeBulkOperation", "DescribeContinuousBackups",
-    "DescribeContributorInsights", "DescribeEndpoints", "DescribeExport", "DescribeImport",
+    "CreateBackup", "CreateGlobalTable", "CreateTable", "DeleteBackup", "DeleteItem",
+    "DeleteResourcePolicy", "DeleteTable", "DescribeBackup", "DescribeBulkOperation",
+    "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints",
+    "DescribeExport", "DescribeGlobalTable", "DescribeGlobalTableSettings", "DescribeImport",
     "DescribeKinesisStreamingDestination", "DescribeLimits", "DescribeTable",
-    "DescribeTimeToLive", "DisableKinesisStreamingDestination",
+    "DescribeTableReplicaAutoScaling", "DescribeTimeToLive", "DisableKinesisStreamingDestination",
     "EnableKinesisStreamingDestination", "ExecuteStatement", "ExecuteTransaction",
     "ExportTableToPointInTime", "GetItem", "GetResourcePolicy", "ImportTable", "ListBackups",
     "ListBulkOperations", "ListContributorInsights", "ListExports", "ListGlobalTables",
     "ListImports", "ListTables", "ListTagsOfResource", "PutItem", "PutResourcePolicy", "Query",
     "RestoreTableFromBackup", "RestoreTableToPointInTime", "Scan", "StartBulkPutItems",
     "TagResource", "TransactGetItems", "TransactWriteItems", "UntagResource",
-    "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateItem",
-    "UpdateKinesisStreamingDestination", "UpdateTable", "UpdateTimeToLive",
+    "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateGlobalTable",
+    "UpdateGlobalTableSettings", "UpdateItem", "UpdateKinesisStreamingDestination", "UpdateTable",
+    "UpdateTableReplicaAutoScaling", "UpdateTimeToLive",
 })  # fmt: skip
 
 
