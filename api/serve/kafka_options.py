@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -127,8 +127,6 @@ class KafkaOptions:
                 raise KafkaOptionsError(
                     f"--kafka-bootstrap-servers {server} is not understood: give host:port"
                 )
-        if self.kafka_all_tables and not self._servers:
-            raise KafkaOptionsError("--kafka-all-tables needs --kafka-bootstrap-servers")
         if self.kafka_partitions < 1 or self.kafka_replication < 1:
             raise KafkaOptionsError("--kafka-partitions and --kafka-replication are at least 1")
         if _TOPIC_PREFIX.match(self.kafka_topic_prefix) is None:
@@ -158,7 +156,10 @@ class KafkaOptions:
         self._refuse_ineffective()
 
     def _refuse_ineffective(self) -> None:
-        """Refuse a password or certificate without effect: the user expects a secure connection."""
+        """Refuse options without effect, such as a password: its user expects a secure connection.
+
+        An option with its default value can't be told from one that is not given.
+        """
         if not self._has_sasl and (self.kafka_sasl_username is not None or self._has_password):
             raise KafkaOptionsError(
                 "--kafka-sasl-username and its password are for --kafka-security-protocol "
@@ -176,6 +177,14 @@ class KafkaOptions:
                 "--kafka-debezium-schema and --kafka-debezium-images are for "
                 "--kafka-format debezium"
             )
+        given = [
+            f"--{each.name.replace('_', '-')}"
+            for each in fields(self)
+            if each.name != "kafka_bootstrap_servers" and getattr(self, each.name) != each.default
+        ]
+        if given and not self._servers:
+            verb = "needs" if len(given) == 1 else "need"
+            raise KafkaOptionsError(f"{', '.join(given)} {verb} --kafka-bootstrap-servers")
 
     def relay_settings(self, version: str, *, has_nodes: bool) -> RelaySettings:
         """The settings of relays, for a server of this version, or for a node of a cluster."""

@@ -23,6 +23,7 @@ from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.catalog.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.derived.kafka.broker_check import checking_broker
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.identities import IdentityRegistry
@@ -198,9 +199,8 @@ async def _running_server(options: ServeOptions, umask: int) -> AsyncIterator[Ru
                 )
                 watches += [] if watch is None else [watch]
             await enter(watching(watches))
-            opening = Opening(
-                database_settings, options.new_clock, _broker(options), options.separation
-            )
+            broker = _broker(options)
+            opening = Opening(database_settings, options.new_clock, broker, options.separation)
             request_log = RequestLog(logs_answers=options.log_level == "debug")
 
             def protocol_of(database: Database | None) -> AbstractAsyncContextManager[Protocol]:
@@ -246,6 +246,7 @@ async def _running_server(options: ServeOptions, umask: int) -> AsyncIterator[Ru
             if certificate is not None:
                 protocol.figures.certificate_expiry = lambda: certificate.expires_at_epoch_seconds
             endpoint = await enter(serving(protocol, http_settings, listener, certificate))
+            await enter(checking_broker(broker))
             if parts.node is not None:
                 # At once, while the requests in flight are still answered.
                 stack.callback(parts.node.hand_over)

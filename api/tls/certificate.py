@@ -81,7 +81,7 @@ class ServerCertificate:
             _log.error("certificate_expired", path=path, expired=expiry)
         else:
             days = int(left_seconds / _SECONDS_PER_DAY)
-            _log.warning("certificate_expires_soon", path=path, expires=expiry, days=days)
+            _log.warning("certificate_renewal_needed", path=path, expires=expiry, days=days)
 
     def _load(self) -> tuple[ssl.SSLContext, float]:
         certificate, key = self._certificate, self._key

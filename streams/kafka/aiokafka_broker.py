@@ -109,6 +109,11 @@ class Kafka:
         self._settings = settings
         self._client_options = _client_options(settings)
 
+    async def check(self) -> None:
+        """See ``Broker``."""
+        async with self._errors(), self._admin():
+            pass
+
     async def ensure_topic(self, topic: Topic) -> FoundTopic:
         """See ``Broker``."""
         async with self._errors(), self._admin() as admin:

@@ -114,6 +114,14 @@ class Publisher(Protocol):
 class Broker(Protocol):
     """A message broker."""
 
+    async def check(self) -> None:
+        """Connect to the broker once.
+
+        Raises:
+            Unreachable, Refused: the broker gave no answer.
+        """
+        ...
+
     async def ensure_topic(self, topic: Topic) -> FoundTopic:
         """Create a topic if it does not exist.
 

@@ -10,6 +10,7 @@ from dynactor.api.serve.kafka_options import KafkaOptions, KafkaOptionsError
 from dynactor.streams.kafka.broker import BrokerSettings
 from dynactor.streams.kafka.message import KafkaForm
 from tests.support.servers.server import running_server
+from tests.support.tables.ttl import wait_until
 
 
 def test_without_servers_there_is_no_broker():
@@ -32,6 +33,7 @@ def test_a_server_needs_a_host_and_a_port(server: str):
 
 def test_the_record_format_is_set_by_the_options():
     options = KafkaOptions(
+        kafka_bootstrap_servers=("a:1",),
         kafka_format="debezium",
         kafka_key="collection",
         kafka_tombstones=False,
@@ -52,7 +54,13 @@ def test_the_record_format_is_set_by_the_options():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"kafka_all_tables": True}, "--kafka-all-tables needs"),
+        ({"kafka_all_tables": True}, "^--kafka-all-tables needs --kafka-bootstrap-servers$"),
+        ({"kafka_topic_prefix": "shop"}, "^--kafka-topic-prefix needs --kafka-bootstrap-servers$"),
+        ({"kafka_retention_seconds": 5.0, "kafka_bootstrap_servers": (" , ",)}, "needs --kafka-b"),
+        (
+            {"kafka_delivery": "exactly-once", "kafka_partitions": 3},
+            "^--kafka-partitions, --kafka-delivery need --kafka-bootstrap-servers$",
+        ),
         ({"kafka_partitions": 0}, "at least 1"),
         ({"kafka_replication": 0}, "at least 1"),
         ({"kafka_tombstones": True, "kafka_key": "collection"}, "all items of an item collection"),
@@ -120,8 +128,10 @@ def test_a_password_is_never_shown():
     assert "secret" not in repr(options.broker_settings)
 
 
-def test_a_server_without_its_broker_starts_and_stops():
+def test_a_server_without_its_broker_says_so_at_its_start():
     with running_server("--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-all-tables") as server:
+        wait_until(lambda: "broker_not_reached" in server.log)
+        assert "127.0.0.1:1: " in server.log
         assert server.stop() == 0
         assert "Traceback" not in server.log
 

@@ -109,8 +109,8 @@ def test_a_damaged_development_certificate_is_reported(tmp_path: Path):
     ("left", "events"),
     [
         (timedelta(days=SOON_DAYS, seconds=1), []),
-        (timedelta(days=SOON_DAYS), [("certificate_expires_soon", SOON_DAYS)]),
-        (timedelta(seconds=1), [("certificate_expires_soon", 0)]),
+        (timedelta(days=SOON_DAYS), [("certificate_renewal_needed", SOON_DAYS)]),
+        (timedelta(seconds=1), [("certificate_renewal_needed", 0)]),
         (timedelta(), [("certificate_expired", None)]),
         (-timedelta(days=3), [("certificate_expired", None)]),
     ],

@@ -119,6 +119,9 @@ class NodesBroker:
         self._network = network
         self._node = node
 
+    async def check(self) -> None:
+        await self._call(self._network.broker.check)
+
     async def ensure_topic(self, topic: Topic) -> FoundTopic:
         return await self._call(self._network.broker.ensure_topic, topic)
 

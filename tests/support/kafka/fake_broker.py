@@ -115,6 +115,9 @@ class FakeBroker:
 
     # -- the port ---------------------------------------------------------------------------
 
+    async def check(self) -> None:
+        await self._admit()
+
     async def ensure_topic(self, topic: Topic) -> FoundTopic:
         await self._admit()
         is_new = topic.name not in self.topics
