@@ -168,6 +168,10 @@ def _write(
             raise DuplicateItemException(
                 "Duplicate primary key exists in table", error.receipt
             ) from None
+        except ValidationException as error:
+            if isinstance(statement, Update) and error.message == attribute_value.TOO_DEEP:
+                raise ValidationException(attribute_value.NESTING) from None
+            raise
         found = [items.encode(written.attributes)] if written.attributes else []
         return Outcome(found, written.receipt)
 

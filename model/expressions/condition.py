@@ -80,7 +80,17 @@ class Size(Struct, frozen=True, tag=True):
         return None
 
 
-Operand: TypeAlias = Attribute | Member | Constant | Size
+class Truth(Struct, frozen=True, tag=True):
+    """The outcome of a condition as a value, which PartiQL allows in comparisons."""
+
+    condition: Node
+
+    def resolve(self, item: Item) -> AttributeValue | None:
+        """The outcome as a boolean."""
+        return {"BOOL": self.condition.evaluate(item)}
+
+
+Operand: TypeAlias = Attribute | Member | Constant | Size | Truth
 
 
 class Equal(Struct, frozen=True, tag=True):
@@ -486,8 +496,9 @@ class _Binder:
             case syntax.Value():
                 return Constant(self.placeholders.value(tree))
             case syntax.Function(name, arguments):
-                # The parser allows no other function here.
-                assert name == "size"
+                if name != "size":
+                    # Only PartiQL's parser allows other functions here.
+                    return Truth(self.function(name, arguments))
                 (operand,) = self.arguments(name, arguments)
                 type_name = _static_type(operand)
                 if type_name in _SIZELESS_TYPES:
@@ -501,6 +512,8 @@ def _static_type(operand: Operand) -> str | None:
     """The type of an operand, if known without an item."""
     if isinstance(operand, Constant):
         return type_of(operand.value)
+    if isinstance(operand, Truth):
+        return "BOOL"
     return "N" if isinstance(operand, Size) else None
 
 

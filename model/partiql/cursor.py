@@ -126,7 +126,7 @@ class Cursor:
         self.depth += 1
         if self.depth > DEPTH:
             if self.tokens[self.at - 1].text in ("[", "{", "<<", ":", ","):
-                raise ValidationException(attribute_value.TOO_DEEP)
+                raise ValidationException(attribute_value.NESTING)
             raise ValidationException(TOO_MANY_OPERATORS)
 
     def leave(self) -> None:

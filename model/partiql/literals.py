@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dynactor.model.errors import ValidationException
+from dynactor.model.limits import NESTING_LEVELS
 from dynactor.model.partiql import syntax
 from dynactor.model.partiql.syntax import Expression
 from dynactor.model.partiql.tokens import Token
@@ -107,8 +108,11 @@ def type_name(expression: Expression) -> str:
             return type(expression).__name__
 
 
-def _value(expression: Expression, place: str, number_place: str) -> AttributeValue:
-    """A value; messages show one position for numbers and another one for all others."""
+def _value(expression: Expression, place: str, number_place: str, level: int = 1) -> AttributeValue:
+    """A value; ``number_place`` is its position in messages on numbers, sets and nesting.
+
+    Other messages show ``place``.
+    """
     match expression:
         case syntax.Literal({"N": text}):
             return {"N": _number(text, number_place)}
@@ -117,16 +121,18 @@ def _value(expression: Expression, place: str, number_place: str) -> AttributeVa
         case syntax.Sequence(elements, token, is_bag):
             if is_bag:
                 return _set(elements, token, number_place)
+            _check_depth(level, number_place)
             return {
                 "L": [
-                    _value(one, f"{place}.{at}", f"{number_place}[{at}]")
+                    _value(one, f"{place}.{at}", f"{number_place}[{at}]", level + 1)
                     for at, one in enumerate(elements)
                 ]
             }
         case syntax.Tuple():
+            _check_depth(level, number_place)
             return {
                 "M": {
-                    name: _value(one, f"{place}.{name}", f"{number_place}.{name}")
+                    name: _value(one, f"{place}.{name}", f"{number_place}.{name}", level + 1)
                     for name, one in named_members(expression, is_item=False)
                 }
             }
@@ -152,6 +158,12 @@ def _value(expression: Expression, place: str, number_place: str) -> AttributeVa
     )
 
 
+def _check_depth(level: int, place: str) -> None:
+    # The item itself is a level. The exact place is inferred.
+    if level >= NESTING_LEVELS:
+        raise ValidationException(f"{attribute_value.NESTING} under {place}")
+
+
 def _number(text: str, place: str) -> str:
     try:
         return number.canonical(text)
@@ -163,6 +175,7 @@ def _set(elements: tuple[Expression, ...], token: Token, place: str) -> Attribut
     if not elements:
         raise ValidationException(EMPTY_BAG + token.at)
     types = set()
+    written = []
     contents = []
     for at, element in enumerate(elements):
         scalar = _literal_type(element)
@@ -171,9 +184,15 @@ def _set(elements: tuple[Expression, ...], token: Token, place: str) -> Attribut
         assert isinstance(element, syntax.Literal)
         types.add(scalar)
         content: str = element.value[scalar]
+        written.append(content)
         contents.append(_number(content, f"{place}[{at}]") if scalar == "N" else content)
     if len(types) > 1:
         raise ValidationException(_ONLY_STRINGS_AND_NUMBERS)
+    if types == {"N"} and len(set(contents)) < len(contents):
+        raise ValidationException(
+            f"One or more parameter values were invalid: Input collection "
+            f"[{', '.join(written)}] contains duplicates! under {place}"
+        )
     return {_SETS[types.pop()]: contents}
 
 

@@ -84,9 +84,7 @@ class TreeBuilder:
             case syntax.Operation("not", operands):
                 return expressions.Not(*self._conditions(operands, _NOTHING_TO_NEGATE))
             case syntax.Operation("between", (operand, lower, upper)):
-                return expressions.Between(
-                    self.operand(operand), self.operand(lower), self.operand(upper)
-                )
+                return expressions.Between(*map(self.comparand, (operand, lower, upper)))
             case syntax.Operation("in", (operand, choices)):
                 return self._choice(operand, choices)
             case syntax.Operation("is"):
@@ -95,7 +93,7 @@ class TreeBuilder:
                 return self._tested(expression)
             case syntax.Operation(operator, (left, right)) if operator in _COMPARATORS:
                 comparator = cast("expressions.Comparator", operator)
-                return expressions.Comparison(comparator, self.operand(left), self.operand(right))
+                return expressions.Comparison(comparator, *map(self.comparand, (left, right)))
             case syntax.Operation(operator):
                 raise _unsupported_operator("Condition", operator)
             case syntax.Call(name, arguments) if _function(name) in _CONDITION_FUNCTIONS:
@@ -142,7 +140,7 @@ class TreeBuilder:
     def _choice(self, operand: Expression, choices: Expression) -> expressions.Condition:
         if not (isinstance(choices, syntax.Sequence) and choices.elements):
             raise ValidationException(_NO_SEQUENCE)
-        return expressions.In(self.operand(operand), tuple(map(self.operand, choices.elements)))
+        return expressions.In(self.comparand(operand), tuple(map(self.comparand, choices.elements)))
 
     def _type_test(self, test: syntax.Operation) -> expressions.Condition:
         operand, wanted = test.operands
@@ -163,6 +161,13 @@ class TreeBuilder:
             )
         wanted_type = syntax.Literal({"S": type_name}, wanted.token)
         return expressions.Function("attribute_type", (tested, self.value(wanted_type)))
+
+    def comparand(self, expression: Expression) -> expressions.Operand:
+        """An operand of a comparison or of IN: a function's outcome is a value, too."""
+        match expression:
+            case syntax.Call(name, arguments) if _function(name) in _CONDITION_FUNCTIONS:
+                return expressions.Function(_function(name), tuple(map(self.operand, arguments)))
+        return self.operand(expression)
 
     def operand(self, expression: Expression) -> expressions.Operand:
         """An operand of a condition."""

@@ -36,10 +36,9 @@ ORDERED_TYPES: Final = frozenset({"S", "N", "B"})
 _DOCUMENT_BYTES: Final = 3
 _ELEMENT_BYTES: Final = 1
 
-TOO_DEEP: Final = (
-    "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "
-    "beyond supported limit"
-)
+# PartiQL's message; all other operations have the longer one.
+NESTING: Final = "Nesting Levels have exceeded supported limits"
+TOO_DEEP: Final = f"{NESTING}: Attributes in the item have nested levels beyond supported limit"
 
 EMPTY_NAME: Final = "Empty attribute name"
 NAME_TOO_LARGE: Final = (

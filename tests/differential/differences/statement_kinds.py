@@ -176,6 +176,20 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
             refused_here(r"Must have at least one non-optional hash key condition", ONE),
         ),
         Kind(
+            "a function as a value",
+            "Measured on the service in 2026.",
+            refused_there(r"The function is not allowed to be used this way", ONE),
+        ),
+        Kind(
+            "numbers twice in a set, and nesting",
+            "Measured on the service in 2026.",
+            messages_match(
+                r".*contains duplicates! under root|Nesting Levels have exceeded supported limits",
+                r".*contains duplicates|Nesting Levels have exceeded supported limits",
+                ONE,
+            ),
+        ),
+        Kind(
             "a SELECT of several reads",
             "Measured on the service in 2026.",
             refused_here(

@@ -18,6 +18,7 @@ from tests.support.tables.statement_scripts import Scripted, scripted
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
+NESTING = "Nesting Levels have exceeded supported limits"
 ERRORS = scripted(Path(__file__).parent / "errors.txt")
 _PLACE_BEHIND_TABLE = re.compile(r"\$\+([0-9]+)")
 
@@ -166,19 +167,31 @@ def test_an_invalid_parameter_is_reported_before_a_fault_of_the_text(
     assert response["Error"] == {"Code": "ValidationError", "Message": message}
 
 
+@differs_from_dynamodb_local("other words")
 @pytest.mark.parametrize(("opening", "closing"), ["[]", "{}"], ids=["lists", "maps"])
 def test_documents_nest_32_levels(
     wire: WireClient, simple: str, pk: str, opening: str, closing: str
 ) -> None:
-    def insert(levels: int) -> str:
+    def nested(levels: int) -> str:
         begin = opening if opening == "[" else "{'a':"
-        value = begin * levels + "1" + closing * levels
-        return f"INSERT INTO \"{simple}\" VALUE {{'pk': '{pk}', 'v': {value}}}"
+        return begin * levels + "1" + closing * levels
 
-    wire("ExecuteStatement", {"Statement": insert(31)})
-    for levels in (32, 100):
-        refusal = wire.refused("ExecuteStatement", {"Statement": insert(levels)})
-        assert (refusal.message or "").startswith("Nesting Levels have exceeded supported limits")
+    insert = f"INSERT INTO \"{simple}\" VALUE {{'pk': '{pk}', 'v': $}}"
+    update = f"UPDATE \"{simple}\" SET v = $ WHERE pk = '{pk}'"
+    inner = ".a" if opening == "{" else "[0]"
+    for text in (insert, update):
+        wire("ExecuteStatement", {"Statement": text.replace("$", nested(31))})
+        for levels, place in ((32, " under root" + inner * 31), (100, "")):
+            faulty = {"Statement": text.replace("$", nested(levels))}
+            assert wire.refused("ExecuteStatement", faulty).message == NESTING + place
+    # The result of an update may be too deep, although its value is not.
+    grow = f"UPDATE \"{simple}\" SET v{inner} = $ WHERE pk = '{pk}'"
+    wire("ExecuteStatement", {"Statement": grow.replace("$", nested(30))})
+    faulty = {"Statement": grow.replace("$", nested(31))}
+    refusal = ("ValidationException", NESTING)
+    assert wire.refused("ExecuteStatement", faulty) == refusal
+    (response,) = wire("BatchExecuteStatement", {"Statements": [faulty]})["Responses"]
+    assert response["Error"] == {"Code": "ValidationError", "Message": NESTING}
 
 
 @pytest.mark.parametrize(
