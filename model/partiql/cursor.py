@@ -31,6 +31,10 @@ _SYMBOL_NAMES: Final = {
 }
 
 
+_OPENING: Final = frozenset({"(", "[", "{", "<<"})
+_CLOSING: Final = frozenset({")", "]", "}", ">>"})
+
+
 class Cursor:
     """Consumes one token after another; ``at`` is the position of the next one.
 
@@ -116,6 +120,17 @@ class Cursor:
         )
         self.at += len(words) * found
         return found
+
+    def skip(self) -> None:
+        """Consume the tokens before the enclosing bracket or the end: DynamoDB refuses them."""
+        opened = 0
+        while not self.is_at_end and (opened or not self.is_symbol(";")):
+            token = self.token
+            if token.kind is Kind.SYMBOL:
+                opened += (token.text in _OPENING) - (token.text in _CLOSING)
+                if opened < 0:
+                    return
+            self.take()
 
     def enter(self) -> None:
         """Enter a deeper level; ``leave`` returns from it.

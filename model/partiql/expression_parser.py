@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Final
 
 from dynactor.model.partiql import syntax
+from dynactor.model.partiql.cursor import Cursor
 from dynactor.model.partiql.syntax import Expression
 from dynactor.model.partiql.tokens import Kind, not_well_formed
-from dynactor.model.partiql.type_name_parser import TypeNameParser
 
 # The precedence of operators.
 _SET, _OR, _AND, _NEGATION, _EQUITY, _COMPARISON, _ADDITION, _MULTIPLICATION = range(8)
@@ -27,7 +27,25 @@ _NEGATED: Final = frozenset({"between", "in", "like"})
 _ZERO_DECIMAL: Final = re.compile(r"(?=.*[.eE])[0.]+(?:[eE].*)?\Z")
 
 
-class ExpressionParser(TypeNameParser):
+# The types that IS may name, by their words in a statement.
+_TYPE_NAMES: Final = {
+    **{
+        name: name
+        for name in (
+            *("bag", "blob", "boolean", "character", "clob", "date", "decimal", "double", "float"),
+            *("integer", "list", "missing", "null", "numeric", "real", "sexp", "smallint"),
+            *("string", "struct", "symbol", "time", "timestamp", "tuple"),
+        )
+    },
+    "bool": "boolean",
+    "int": "integer",
+    "char": "character",
+    "varchar": "character_varying",
+    "dec": "decimal",
+}
+
+
+class ExpressionParser(Cursor, ABC):
     """Parses expressions. Each method consumes the syntax that its docstring names, or fails.
 
     Raises everywhere:
@@ -115,6 +133,22 @@ class ExpressionParser(TypeNameParser):
             case "union" | "except" | "intersect":
                 self.accept_keyword("all")
         return (self.right_operand(tightness),)
+
+    def type_name(self) -> syntax.TypeName:
+        """The name of a type; DynamoDB supports none of those with several words or brackets."""
+        token = self.token
+        name = _TYPE_NAMES.get(token.text) if token.kind is Kind.KEYWORD else None
+        if name is None:
+            raise not_well_formed("Expected type name")
+        self.take()
+        if self.is_keyword("varying", "precision"):
+            name = f"{name}_{self.take().text}"
+        if self.accept("("):
+            self.skip()
+            self.expect(")")
+        if self.accept_words("with", "time", "zone"):
+            name = "time_with_time_zone"
+        return syntax.TypeName(name, token)
 
     def right_operand(
         self,

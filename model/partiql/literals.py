@@ -22,18 +22,13 @@ EMPTY_BAG: Final = "Empty bags are not supported"
 _ONLY_STRINGS_AND_NUMBERS: Final = (
     "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
 )
-_ION_TYPES: Final = (
-    ("INT", re.compile(r"[+-]?(?:[0-9][0-9_]*|0[xX][0-9a-fA-F_]+|0[bB][01_]+)\Z")),
-    ("DECIMAL", re.compile(r"[+-]?[0-9_]+\.?[0-9_]*(?:[dD][+-]?[0-9]+)?\Z")),
-    ("FLOAT", re.compile(r"[+-]?[0-9_]+\.?[0-9_]*[eE][+-]?[0-9]+\Z")),
-    ("TIMESTAMP", re.compile(r"[0-9]{4}(?:T|-[0-9]{2}).*\Z")),
-    ("BOOL", re.compile(r"(?:true|false)\Z")),
-    ("NULL", re.compile(r"null(?:\.[a-z]+)?\Z")),
-    ("STRING", re.compile(r'(?:"|\'\'\').*\Z', re.DOTALL)),
-    ("STRUCT", re.compile(r"\{[^{].*\Z|\{\}\Z", re.DOTALL)),
-    ("BLOB", re.compile(r"\{\{.*\Z", re.DOTALL)),
-    ("LIST", re.compile(r"\[.*\Z", re.DOTALL)),
-    ("SEXP", re.compile(r"\(.*\Z", re.DOTALL)),
+_ION_TYPE: Final = re.compile(
+    r"""(?P<TIMESTAMP>\d{4}(?:T|-\d\d)) | (?P<INT>[+-]?(?:\d[\d_]*|0[xX][\da-fA-F_]+|0[bB][01_]+)\Z)
+    | (?P<DECIMAL>[+-]?[\d_]+\.?[\d_]*(?:[dD][+-]?\d+)?\Z)
+    | (?P<FLOAT>[+-]?[\d_]+\.?[\d_]*[eE][+-]?\d+\Z) | (?P<BOOL>(?:true|false)\Z)
+    | (?P<NULL>null(?:\.[a-z]+)?\Z) | (?P<STRING>"|\'\'\') | (?P<BLOB>\{\{) | (?P<STRUCT>\{)
+    | (?P<LIST>\[) | (?P<SEXP>\()""",
+    re.VERBOSE | re.ASCII,
 )
 
 
@@ -212,5 +207,5 @@ def _literal_kind(expression: Expression) -> str | None:
 
 
 def _ion_type(text: str) -> str:
-    stripped = text.strip()
-    return next((name for name, form in _ION_TYPES if form.match(stripped)), "SYMBOL")
+    form = _ION_TYPE.match(text.strip())
+    return "SYMBOL" if form is None else str(form.lastgroup)

@@ -128,23 +128,14 @@ class OperandParser(ExpressionParser):
     def call(self, token: Token) -> Expression:
         """The arguments of a function, after its parenthesis."""
         name = token.text
-        is_aggregate = syntax.is_aggregate(token)
-        quantifier = self.token
-        is_quantified = is_aggregate and (
-            self.accept_keyword("distinct") or self.accept_keyword("all")
-        )
         arguments: list[Expression] = []
-        star = self.token
-        if self.accept("*"):
-            if name.lower() != "count":
-                raise not_well_formed(f"{name}(*) is not allowed")
-            if is_quantified:
-                raise not_well_formed(f"COUNT({quantifier.text.upper()} *) is not supported")
-            arguments.append(syntax.Star(star))
-        elif not self.is_symbol(")") or (is_quantified and name == "count"):
+        if syntax.is_aggregate(token):
+            # DynamoDB refuses it, whatever its arguments.
+            self.skip()
+        elif self.is_symbol("*"):
+            raise not_well_formed(f"{name}(*) is not allowed")
+        elif not self.is_symbol(")"):
             arguments = self.expressions()
-        elif is_aggregate:
-            raise not_well_formed("Aggregate functions are always unary")
         self.expect(")")
         self.operators += 1
         return syntax.Call(name, tuple(arguments), token)

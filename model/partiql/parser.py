@@ -1,9 +1,10 @@
 """Parses a statement's text into its tree.
 
 The grammar and its messages are those of the open source parser that DynamoDB uses,
-partiql-lang-kotlin. ``tests/model/partiql/grammar.txt`` holds the answers of version 0.3.4. The
-tree includes syntax that DynamoDB does not support, and ``dynactor.model.partiql.binding`` refuses
-it.
+partiql-lang-kotlin. ``tests/model/partiql/grammar.txt`` holds the answers of version 0.3.4.
+
+The tree includes syntax that DynamoDB does not support, and ``dynactor.model.partiql.binding``
+refuses it. Such syntax is parsed as far as its message needs. Its other tokens are skipped.
 
 Depth is bounded, so a text of brackets can't exhaust the stack. The number of operators is bounded,
 too, as in expressions.
@@ -18,7 +19,7 @@ from dynactor.model.limits import EXPRESSION_OPERATORS
 from dynactor.model.partiql import syntax
 from dynactor.model.partiql.cursor import TOO_MANY_OPERATORS
 from dynactor.model.partiql.syntax import Expression
-from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.partiql.tokens import Token, not_well_formed
 from dynactor.model.partiql.write_parser import WriteParser
 
 EXISTS_OUTSIDE_TRANSACTION: Final = "EXISTS can only be used in ExecuteTransaction write requests."
@@ -39,8 +40,8 @@ def parse(text: str) -> tuple[syntax.Statement, int]:
 class _Parser(WriteParser):
     """Parses statements.
 
-    ``top_level_words`` are the first words of parsed operands that are allowed only as a whole
-    statement: writes and the statements of other databases.
+    ``top_level_words`` are the first words of parsed writes, which are allowed only as a whole
+    statement.
     """
 
     def __init__(self, text: str) -> None:
@@ -69,7 +70,7 @@ class _Parser(WriteParser):
 
     def check_not_nested(self, expression: Expression) -> None:
         """Refuse writes within a statement."""
-        is_whole = isinstance(expression, syntax.Nested | syntax.Unsupported)
+        is_whole = isinstance(expression, syntax.Nested)
         for token in self.top_level_words:
             if not (is_whole and token is expression.token):
                 name = _NESTED_NAMES.get(token.text, token.text)
@@ -77,65 +78,20 @@ class _Parser(WriteParser):
 
     def write_operand(self, token: Token) -> Expression | None:
         """The write after this consumed keyword; None if the keyword starts no write."""
+        if token.text in ("create", "drop", "exec"):
+            created = "" if token.text == "exec" else self.token.text.title()
+            raise unsupported(f"{token.text.title()}{created}")
         at = len(self.top_level_words)
-        match token.text:
-            case "create":
-                operand: Expression | None = self.created(token)
-            case "drop":
-                operand = self.dropped(token)
-            case "exec":
-                operand = self.executed(token)
-            case _:
-                operand = super().write_operand(token)
+        operand = super().write_operand(token)
         if operand is not None:
             # The word precedes the words nested within it.
             self.top_level_words.insert(at, token)
         return operand
 
-    def created(self, token: Token) -> syntax.Unsupported:
-        """Parse the remaining tokens of a CREATE."""
-        if self.accept_keyword("table"):
-            self.expect_name("Expected identifier!")
-            return self.defined("CreateTable", token)
-        self.expect_keyword("index", "Unexpected token following CREATE")
-        self.expect_keyword("on", "Expected ON")
-        self.expect_name("Index target must be an identifier")
-        if not self.accept("("):
-            raise not_well_formed("Expected parenthesis for keys")
-        self.simple_path()
-        while self.accept(","):
-            self.simple_path()
-        self.expect(")")
-        return self.defined("CreateIndex", token)
 
-    def dropped(self, token: Token) -> syntax.Unsupported:
-        """Parse the remaining tokens of a DROP."""
-        if not self.accept_keyword("table"):
-            self.expect_keyword("index", "Unexpected token following DROP")
-            self.expect_name("Expected identifier!")
-            self.expect_keyword("on", "Expected ON")
-            self.expect_name("Table target must be an identifier")
-            return self.defined("DropIndex", token)
-        self.expect_name("Expected identifier!")
-        return self.defined("DropTable", token)
-
-    def defined(self, kind: str, token: Token) -> syntax.Unsupported:
-        """A definition of this kind, which must end the text."""
-        after = self.tokens[self.at + self.is_symbol(";")]
-        if after.kind is not Kind.END:
-            raise not_well_formed(f"Unexpected tokens after {token.text.upper()} statement!")
-        return syntax.Unsupported(kind, "", token)
-
-    def executed(self, token: Token) -> syntax.Unsupported:
-        """Parse the remaining tokens of an EXEC."""
-        if self.is_at_end:
-            raise not_well_formed("No stored procedure provided")
-        self.take()
-        if self.is_symbol("("):
-            raise not_well_formed("Unexpected LEFT_PAREN found following stored procedure call")
-        if not (self.token.kind is Kind.END or self.is_symbol(";")):
-            self.expressions()
-        return syntax.Unsupported("Exec", "", token)
+def unsupported(kind: str) -> ValidationException:
+    """The error for a statement of this kind."""
+    return ValidationException(f"Unsupported operation: {kind}")
 
 
 def _statement(expression: Expression) -> syntax.Statement:
@@ -155,7 +111,7 @@ def _statement(expression: Expression) -> syntax.Statement:
     kind = _kind(expression)
     if kind is None:
         raise ValidationException(EXISTS_OUTSIDE_TRANSACTION)
-    raise ValidationException(f"Unsupported operation: {kind}")
+    raise unsupported(kind)
 
 
 def _kind(expression: Expression) -> str | None:

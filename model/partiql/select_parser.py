@@ -12,16 +12,7 @@ from dynactor.model.partiql.syntax import Expression
 from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
 
 _NO_PROJECTION: Final = "Select projection doesn't support value or pivot keywords"
-# Words allowed before JOIN.
-_JOINS: Final = frozenset(
-    (*side, *cross)
-    for side in (
-        (),
-        *(("inner",), ("outer",), ("left",), ("right",), ("full",)),
-        *(("left", "outer"), ("right", "outer"), ("full", "outer")),
-    )
-    for cross in ((), ("cross",))
-)
+_JOINS: Final = ("join", "inner", "outer", "left", "right", "full", "cross")
 
 
 class SelectParser(KeywordParser):
@@ -36,7 +27,11 @@ class SelectParser(KeywordParser):
         if token.text not in ("select", "pivot"):
             return self.write_operand(token)
         self.enter()
-        select = self.select() if token.text == "select" else self.pivot()
+        if token.text == "select":
+            select = self.select()
+        else:
+            self.skip()
+            select = syntax.Select((), (), unsupported=(_NO_PROJECTION,))
         self.leave()
         return syntax.Subquery(select, token)
 
@@ -55,13 +50,6 @@ class SelectParser(KeywordParser):
         else:
             has_alias = self.columns(columns)
         return self.clauses(columns, has_alias=has_alias, unsupported=unsupported)
-
-    def pivot(self) -> syntax.Select:
-        """Parse the remaining tokens of a PIVOT."""
-        self.expression()
-        self.expect_keyword("at")
-        self.expression()
-        return self.clauses([], has_alias=False, unsupported=[_NO_PROJECTION])
 
     def columns(self, columns: list[Expression]) -> bool:
         """Append the parsed columns to the list; return whether one has an alias.
@@ -103,18 +91,11 @@ class SelectParser(KeywordParser):
         """The clauses after the columns of a SELECT, FROM first."""
         self.expect_keyword("from", "Expected FROM after SELECT list")
         sources = self.sources(self.clause)
-        if self.accept_keyword("let"):
-            self.let()
-            unsupported.append("Unsupported clause: LET")
+        self.unsupported_clause("let", unsupported)
         where = self.clause() if self.accept_keyword("where") else None
         order = self.order()
-        if self.accept_keyword("group"):
-            self.group()
-            unsupported.append("Unsupported clause: GROUP BY")
-        for clause in ("having", "limit"):
-            if self.accept_keyword(clause):
-                token = self.clause().token
-                unsupported.append(f"Unsupported clause: {clause.upper()}{token.at}")
+        for word in ("group", "having", "limit"):
+            self.unsupported_clause(word, unsupported)
         return syntax.Select(
             None if columns and isinstance(columns[0], syntax.Star) else tuple(columns),
             tuple(sources),
@@ -124,67 +105,20 @@ class SelectParser(KeywordParser):
             tuple(unsupported),
         )
 
-    def let(self) -> None:
-        """Parse the remaining tokens of a LET."""
-        while True:
-            self.clause()
-            self.expect_keyword("as", "Expected AS following LET expr")
-            self.expect_name("Expected identifier for AS-alias")
-            if not self.accept(","):
-                return
-
-    def group(self) -> None:
-        """Parse the remaining tokens of a GROUP."""
-        if self.token.text.lower() == "partial":
-            self.take()
-        self.expect_keyword("by", "Expected BY")
-        while True:
-            key = self.clause()
-            if isinstance(key, syntax.Literal) and not key.value.keys() & {"BOOL", "NULL"}:
-                raise not_well_formed("Literals (including ordinals) not supported in GROUP BY")
-            self.alias()
-            if not self.accept(","):
-                break
-        if self.accept_keyword("group"):
-            self.expect_keyword("as")
-            self.expect_name("Expected identifier for GROUP name")
+    def unsupported_clause(self, word: str, unsupported: list[str]) -> None:
+        """Skip a clause that DynamoDB does not have, and everything after it."""
+        if self.accept_keyword(word):
+            name = "GROUP BY" if word == "group" else word.upper()
+            place = self.token.at if word in ("having", "limit") else ""
+            unsupported.append(f"Unsupported clause: {name}{place}")
+            self.skip()
 
     def sources(self, operand: Callable[[], Expression]) -> list[syntax.Source]:
-        """Tables separated by commas and JOIN; ``operand`` parses the name of one."""
+        """A table, parsed by ``operand``. Further tables are skipped: DynamoDB reads one."""
         sources = [self.source(operand)]
-        while True:
-            if self.accept(","):
-                sources.append(self.source(operand))
-                continue
-            words = self.join_words()
-            if not words:
-                return sources
-            self.at += len(words)
-            sources += self.joined_sources(operand)
-            if "cross" not in words:
-                self.expect_keyword("on", "Expected 'ON'")
-                operand()
-
-    def join_words(self) -> tuple[str, ...]:
-        """The words of the next JOIN; empty if there is none."""
-        words: list[str] = []
-        for token in self.tokens[self.at :]:
-            if token.kind is not Kind.KEYWORD:
-                break
-            words.append(token.text)
-            if token.text == "join":
-                return tuple(words) if tuple(words[:-1]) in _JOINS else ()
-        return ()
-
-    def joined_sources(self, operand: Callable[[], Expression]) -> list[syntax.Source]:
-        """The tables after JOIN: one, or several in parentheses."""
-        if not self.is_symbol("(") or self.tokens[self.at + 1].text == "select":
-            return [self.source(operand)]
-        self.take()
-        self.enter()
-        sources = self.sources(operand)
-        self.leave()
-        self.expect(")")
+        if self.accept(",") or self.is_keyword(*_JOINS):
+            self.skip()
+            sources *= 2
         return sources
 
     def source(self, operand: Callable[[], Expression]) -> syntax.Source:
@@ -225,8 +159,3 @@ class SelectParser(KeywordParser):
             terms.append(syntax.SortTerm(expression, descending))
             if not self.accept(","):
                 return terms
-
-
-def _is_unpivoted(column: Expression) -> bool:
-    """Whether a column ends with ``.*``."""
-    return isinstance(column, syntax.Path) and isinstance(column.steps[-1], syntax.Star)

@@ -14,7 +14,6 @@ from dynactor.model.partiql.tokens import Token, not_well_formed
 _RETURNED: Final = tuple(
     (extent, image) for extent in get_args(syntax.Extent) for image in get_args(syntax.Image)
 )
-_MOST_RETURNED_STEPS: Final = 1
 
 
 class WriteParser(SelectParser):
@@ -50,22 +49,15 @@ class WriteParser(SelectParser):
             return syntax.Insert(table, items, unsupported=("Unsupported operation: InsertOp",))
         value = self.expression()
         if self.accept_keyword("at"):
-            self.expression()
+            self.skip()
             unsupported.append(f"AT is not supported in insert statements.{token.at}")
         if_not_exists = self.accept_words("if", "not", "exists")
         if self.accept_words("on", "conflict"):
-            self.on_conflict()
+            self.skip()
             unsupported.append("Unsupported clause: ON CONFLICT")
         if self.returning():
             unsupported.append("RETURNING is not supported in INSERT")
         return syntax.Insert(table, value, if_not_exists, tuple(unsupported))
-
-    def on_conflict(self) -> None:
-        """Parse the remaining tokens of an ON CONFLICT."""
-        self.expect_keyword("where", "invalid ON CONFLICT syntax")
-        self.expression()
-        for keyword in ("do", "nothing"):
-            self.expect_keyword(keyword, "invalid ON CONFLICT syntax")
 
     def update(self, token: Token) -> syntax.Update:
         """Parse the remaining tokens of an UPDATE."""
@@ -77,6 +69,8 @@ class WriteParser(SelectParser):
     def update_from(self, token: Token) -> syntax.Update:
         """Parse the remaining tokens of a statement that begins with FROM."""
         sources = self.sources(self.expression)
+        if len(sources) > 1:
+            return syntax.Update(tuple(sources), ())
         where = self.expression() if self.accept_keyword("where") else None
         return self.returned(self.operations(tuple(sources), token), where)
 
@@ -128,7 +122,7 @@ class WriteParser(SelectParser):
         while True:
             element = self.returned_image()
             if not self.accept("*"):
-                self.returned_column()
+                self.expression()
                 element = structs.replace(element, has_star=False)
             elements.append(element)
             if not self.accept(","):
@@ -142,14 +136,6 @@ class WriteParser(SelectParser):
         raise not_well_formed(
             "Expected ( MODIFIED | ALL ) ( NEW | OLD ) in each returning element."
         )
-
-    def returned_column(self) -> None:
-        """A column of RETURNING, which the grammar allows besides ``*``."""
-        column = self.expression()
-        if isinstance(column, syntax.Path) and len(column.steps) > _MOST_RETURNED_STEPS:
-            raise not_well_formed("More than two paths in RETURNING columns.")
-        if isinstance(column, syntax.Operation | syntax.Call):
-            raise not_well_formed("Unsupported syntax in RETURNING columns.")
 
 
 def _unsupported_insert(token: Token, *, is_first: bool) -> str:
