@@ -93,10 +93,8 @@ _RULES: Final[tuple[tuple[str, tuple[Kind, ...], bool], ...]] = (
 
 
 def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -> list[Any]:
-    total = traffic.total(*kinds)
-    is_sampled = traffic.answer.recording == "some" and total > WHOLE_REQUESTS
     # Leave out counts below the error, and in a sample counts of a few requests, as chance.
-    least = EVERY * _CHANCE if is_sampled else 0.0
+    least = _least(traffic, kinds)
     by_kind = [
         {_encode(each.key): each.weight for each in traffic.top([kind], KEPT_KEYS, items=items)}
         for kind in kinds
@@ -118,6 +116,34 @@ def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -
     ]
 
 
+def _least(traffic: Traffic, kinds: tuple[Kind, ...]) -> float:
+    """The count up to which a sampled key may be there by chance; 0 if all requests count."""
+    is_sampled = traffic.answer.recording == "some" and traffic.total(*kinds) > WHOLE_REQUESTS
+    return EVERY * _CHANCE if is_sampled else 0.0
+
+
+def _bound(traffic: Traffic, kinds: tuple[Kind, ...], *, items: bool) -> float:
+    """The count that no key exceeds; 0 if no request had a key."""
+    most = traffic.most_of_any(kinds, items=items)
+    return max(most, _least(traffic, kinds)) if most else 0.0
+
+
+def _nothing_text(traffic: Traffic, title: str, kinds: tuple[Kind, ...], *, items: bool) -> str:
+    """The line for a title without keys; empty if no request had a key."""
+    bound = _bound(traffic, kinds, items=items)
+    if not bound:
+        return ""
+    about = "about " if _least(traffic, kinds) else ""
+    return (
+        f"\n{title}\n  No {'item' if items else 'key'} stands out: none has more than "
+        f"{about}{figure(bound)} {_what(kinds)}\n"
+    )
+
+
+def _what(kinds: tuple[Kind, ...]) -> str:
+    return "units" if kinds == ACCESSES else "requests"
+
+
 def _report(traffic: Traffic, top: int) -> dict[str, Any]:
     answer = traffic.answer
     return {
@@ -133,10 +159,17 @@ def _report(traffic: Traffic, top: int) -> dict[str, Any]:
         "throttled_requests": traffic.total(*THROTTLES),
         "transaction_conflicts": traffic.total(*CONFLICTS),
         **{
-            title.lower().replace(" ", "_"): _rows(traffic, kinds, top, items=items)
+            _member(title): _rows(traffic, kinds, top, items=items)
             for title, kinds, items in _RULES
         },
+        "bounds": {
+            _member(title): _bound(traffic, kinds, items=items) for title, kinds, items in _RULES
+        },
     }
+
+
+def _member(title: str) -> str:
+    return title.lower().replace(" ", "_")
 
 
 def _text(traffic: Traffic, top: int) -> str:
@@ -156,8 +189,9 @@ def _text(traffic: Traffic, top: int) -> str:
     for title, kinds, items in _RULES:
         rows = _rows(traffic, kinds, top, items=items)
         if not rows:
+            text += _nothing_text(traffic, title, kinds, items=items)
             continue
-        what = "units" if kinds == ACCESSES else "requests"
+        what = _what(kinds)
         lines = [
             (
                 key_text(row["key"]),

@@ -99,6 +99,14 @@ def heaviest(summaries: Iterable[Summary], keys: int) -> list[Heavy]:
     return [Heavy(key, weight, unlisted + excess[key]) for key, weight in ordered]
 
 
+def most_of_any(summaries: Iterable[Summary]) -> float:
+    """The weight that no key of all summaries together exceeds."""
+    parts = list(summaries)
+    unlisted = sum(part.unlisted for part in parts)
+    listed = sum(len(part.keys) for part in parts)
+    return max((heavy.most for heavy in heaviest(parts, listed)), default=unlisted)
+
+
 def _by_weight(entry: tuple[bytes, float]) -> tuple[float, bytes]:
     """Heaviest first; equal weights in the order of their bytes."""
     return -entry[1], entry[0]

@@ -41,7 +41,9 @@ _NOTABLE: Final = 1.05
 _FEW_KEYS: Final = 10
 # Fewer conflicts are not reported: clients retry them.
 _LEAST_CONFLICTS: Final = 10
-_ENOUGH_ITEMS: Final = 100
+# In a smaller table or sample, few values of the key say nothing about the load to come.
+_ENOUGH_ITEMS: Final = 1_000
+_ENOUGH_SAMPLED: Final = 100
 _ITEMS_PER_KEY: Final = 20
 
 
@@ -276,7 +278,9 @@ def _cardinality(facts: Facts) -> Iterator[Finding]:
     name = facts.key_schema.partition[0].name
     count = len(facts.sample)
     distinct = len({items.encode({name: item[name]}) for item in facts.sample})
-    if count >= _ENOUGH_ITEMS and distinct * _ITEMS_PER_KEY < count and distinct < KEPT_KEYS:
+    if facts.description["ItemCount"] < _ENOUGH_ITEMS or count < _ENOUGH_SAMPLED:
+        return
+    if distinct * _ITEMS_PER_KEY < count and distinct < KEPT_KEYS:
         yield Finding(
             "hint",
             ("S141", "S157"),

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from dynactor.api.admin.insights_messages import Counted, InsightsAnswer, Minute
-from dynactor.model.advice.heavy_hitters import Summary, heaviest
+from dynactor.model.advice.heavy_hitters import Summary, heaviest, most_of_any
 from dynactor.model.advice.key_traffic import MINUTE_SECONDS, Kind
 from dynactor.model.values.value_types import Item
 
@@ -73,6 +73,17 @@ class Traffic:
     def busiest_second(self, factors: Factors) -> float:
         """The largest sum over all requests in one second."""
         return max((max(_seconds(minute, factors)) for minute in self.minutes), default=0.0)
+
+    def most_of_any(self, kinds: Iterable[Kind], *, items: bool = False) -> float:
+        """The count that no partition key or item exceeds; 0 without counted keys."""
+        kinds = tuple(kinds)
+        return most_of_any(
+            _summary(counted[kind], 1.0)
+            for minute in self.minutes
+            for counted in (minute.items if items else minute.partitions,)
+            for kind in kinds
+            if kind in counted
+        )
 
     def top(
         self, kinds: Iterable[Kind] | Factors, count: int, *, items: bool = False

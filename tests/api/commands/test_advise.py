@@ -233,6 +233,13 @@ def test_few_values_of_the_partition_key_are_reported():
     assert not about(key_findings(facts(sample=many), options()), "S157")
 
 
+def test_few_values_of_the_partition_key_of_a_small_table_are_not_reported():
+    few = [{"customer": {"S": f"{n % 3}"}, "order": {"S": f"{n}"}} for n in range(101)]
+    known = facts(sample=few, description={"ItemCount": 101})
+
+    assert not about(key_findings(known, options()), "S157")
+
+
 def test_a_table_without_traffic_is_reported():
     (none,) = key_findings(facts(), options())
 

@@ -117,6 +117,31 @@ def test_insights_of_an_unused_table_shows_no_keys(served):
     assert told.splitlines()[-1] == "No requests were counted in this time"
 
 
+def test_insights_of_even_traffic_tells_what_no_key_exceeds():
+    puts = [
+        {"PutRequest": {"Item": {"pk": {"S": f"{number:05}"}, "sk": {"S": "a"}}}}
+        for number in range(1_500)
+    ]
+    with (
+        running_server("--admin-port", "0") as server,
+        closing(WireClient(server.endpoint)) as wire,
+    ):
+        wire("CreateTable", definition("pk:S", "sk:S", name="Even"))
+        for at in range(0, len(puts), 25):
+            wire("BatchWriteItem", {"RequestItems": {"Even": puts[at : at + 25]}})
+        served = Served(server, admin_port(server))
+        _, sampled, _ = served.command("insights", "--table", "Even")
+        found = served.json("insights", "--table", "Even")
+
+    lines = sampled.splitlines()
+    for title, what in (("partition keys", "key"), ("items", "item")):
+        at = lines.index(f"Most accessed {title}")
+        assert lines[at + 1] == f"  No {what} stands out: none has more than about 96 units"
+    assert found["most_accessed_partition_keys"] == []
+    assert found["bounds"]["most_accessed_partition_keys"] == 96
+    assert found["bounds"]["most_throttled_items"] == 0
+
+
 @pytest.mark.parametrize("name", ["insights", "advise"])
 def test_a_missing_table_is_reported(served, name):
     code, told, errors = served.command(name, "--table", "Nowhere")

@@ -9,7 +9,13 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynactor.model.advice.heavy_hitters import Heavy, HeavyHitters, Summary, heaviest
+from dynactor.model.advice.heavy_hitters import (
+    Heavy,
+    HeavyHitters,
+    Summary,
+    heaviest,
+    most_of_any,
+)
 
 KEYS = st.integers(0, 200).map(lambda number: b"key %d" % number)
 STREAMS = st.lists(st.tuples(KEYS, st.integers(1, 50)), max_size=600)
@@ -95,6 +101,7 @@ def test_merged_summaries_bound_the_weights_of_all_their_streams(streams, most_k
     )
     for heavy in found:
         assert heavy.least <= true[heavy.key] <= heavy.most + 1e-9
+    assert max(true.values(), default=0) <= most_of_any(summaries) + 1e-9
 
 
 def test_a_merged_key_has_the_sum_of_its_weights():
