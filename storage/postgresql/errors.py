@@ -27,8 +27,9 @@ FAILURES: Final = (
 
 _FULL: Final = "53100"
 _READ_ONLY: Final = "25006"
+_LOCK_TIMEOUT: Final = "55P03"
 # The transaction was rolled back because of concurrent transactions.
-_ROLLED_BACK: Final = frozenset({"40001", "40P01", "55P03"})
+_ROLLED_BACK: Final = frozenset({"40001", "40P01", _LOCK_TIMEOUT})
 # Classes of SQLSTATE: connection, resources, operator intervention, system.
 _UNAVAILABLE: Final = ("08", "53", "57", "58")
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
@@ -73,6 +74,11 @@ def translate(error: Exception) -> StoreError:
     if code.startswith(_UNAVAILABLE):
         return Unavailable(text)
     return Damaged(text)
+
+
+def is_lock_timeout(error: Exception) -> bool:
+    """Whether a statement has waited too long for a lock."""
+    return _code(error) == _LOCK_TIMEOUT
 
 
 def ends_connection(error: Exception) -> bool:

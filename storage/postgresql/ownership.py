@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 import anyio
 import structlog
 
 from dynactor.storage.postgresql.address import Address
 from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, close_connection, connect
-from dynactor.storage.postgresql.errors import FAILURES
-from dynactor.storage.postgresql.sql import Statements
+from dynactor.storage.postgresql.errors import FAILURES, is_lock_timeout
+from dynactor.storage.postgresql.sql import COMMIT_SECONDS, Statements
 from dynactor.storage.store import InUse, TakenOver
 from dynactor.storage.store_figures import EngineFigures
 
@@ -31,6 +31,8 @@ _BEAT_SECONDS: Final = 1.0
 _BEATS_PER_QUIET_READ: Final = 5
 _BEATS_PER_SIZE: Final = 30
 NO_SIZES: Final = EngineFigures(0, 0, 0, 0, None)
+
+T = TypeVar("T")
 
 _log = structlog.get_logger("storage")
 
@@ -147,8 +149,35 @@ async def take_share(address: Address, connection: Any) -> tuple[Ownership, int]
 
 async def _take_over(address: Address, statements: Statements, connection: Any) -> Ownership:
     """Raise the epoch, after the commits in flight."""
-    async with connection.transaction():
-        await connection.execute(statements.wait_for_commits)
-        name = f"process {os.getpid()} on {socket.gethostname()}"
+    name = f"process {os.getpid()} on {socket.gethostname()}"
+
+    async def raise_epoch() -> int:
         epoch: int = await connection.fetchval(statements.take_over, name)
+        return epoch
+
+    epoch = await after_commits(connection, statements, raise_epoch)
     return Ownership(address, statements, connection, epoch)
+
+
+async def after_commits(
+    connection: Any, statements: Statements, change: Callable[[], Awaitable[T]]
+) -> T:
+    """Run ``change`` in a transaction that starts after all commits in flight.
+
+    Later commits wait for the transaction. So it does not wait for slow commits, but lets
+    PostgreSQL end them, and tries again. Their servers repeat them. A commit that waits for a
+    synchronous standby goes on, and later commits would wait for the standby, too.
+    """
+    while True:
+        try:
+            async with connection.transaction():
+                await connection.execute(statements.wait_for_commits)
+                return await change()
+        except FAILURES as error:
+            if not is_lock_timeout(error):
+                raise
+        ended = await connection.fetchval(statements.end_slow_commits)
+        _log.warning("slow_commits_ended", count=ended)
+        # Wait for the lock again before the other servers repeat their commits.
+        if not ended:
+            await anyio.sleep(COMMIT_SECONDS)

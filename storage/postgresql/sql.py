@@ -54,6 +54,9 @@ SESSION_SETTINGS: Final = {
     "tcp_keepalives_count": "3",
 }
 
+# Commits that take longer don't keep the other commits waiting while an epoch is raised.
+COMMIT_SECONDS: Final = 1.0
+
 # For transactions that hold locks for which other nodes wait.
 END_IDLE_TRANSACTION: Final = (
     f"SET LOCAL idle_in_transaction_session_timeout = {LOCK_SECONDS * 1_000:.0f}"
@@ -195,12 +198,23 @@ class Statements:
         self.try_lock = f"SELECT pg_try_advisory_lock('{nodes}'::regclass::oid::int, {slot})"
         self.epoch = f"SELECT epoch FROM {nodes} WHERE slot = {slot}"
         self.owner = f"SELECT name, started_at FROM {nodes} WHERE slot = {slot}"
-        # Waits for the previous owner's commits in flight. All commits wait for the lock, so
+        # Waits for the commits in flight, and lets later ones wait. So it gives up soon, and
         # PostgreSQL ends the transaction of a node that is paused or whose machine fails.
         self.wait_for_commits = (
-            f"{END_IDLE_TRANSACTION}; "
+            f"{END_IDLE_TRANSACTION}; SET LOCAL lock_timeout = {COMMIT_SECONDS * 1_000:.0f}; "
             f"SELECT pg_advisory_xact_lock('{nodes}'::regclass::oid::int, 2)"
         )
+        # Ends the sessions whose commits take longer, and returns their number. Their servers
+        # repeat these commits. See ``end_sessions`` about synchronous standbys.
+        self.end_slow_commits = (
+            "SELECT count(pg_terminate_backend(a.pid)) FROM pg_stat_activity a "
+            f"WHERE clock_timestamp() - a.xact_start > interval '{COMMIT_SECONDS} seconds' "
+            "AND a.usename = current_user AND a.wait_event IS DISTINCT FROM 'SyncRep' "
+            f"AND a.pid IN (SELECT l.pid {_lock_holders(nodes, 2)}) AND a.pid <> pg_backend_pid()"
+        )
+        # Waits until a synchronous standby has all earlier commits. PostgreSQL waits only for
+        # transactions that write something.
+        self.wait_for_standby = "SELECT pg_logical_emit_message(true, 'dynactor', '')"
         self.take_over = (
             f"UPDATE {nodes} SET epoch = epoch + 1, name = $1, started_at = now() "
             f"WHERE slot = {slot} RETURNING epoch"
@@ -298,11 +312,7 @@ class MemberStatements:
     def __init__(self, schema: str) -> None:
         quoted = _quoted(schema)
         members, nodes, heads = (f"{quoted}.{name}" for name in ("members", "nodes", "heads"))
-        owner_lock = (
-            "FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
-            f"WHERE l.locktype = 'advisory' AND l.classid = '{nodes}'::regclass::oid "
-            "AND l.objid = 1 AND l.objsubid = 2 AND l.granted AND d.datname = current_database()"
-        )
+        owner_lock = _lock_holders(nodes, LEADER_SLOT)
         # One statement ends the session of a home that is removed, because no node does so later. A
         # server that has become the owner since keeps its session.
         end_owner = (
@@ -522,6 +532,16 @@ def _own(schema: str, function: str) -> str:
             PERFORM pg_advisory_xact_lock_shared('{schema}.nodes'::regclass::oid::int, 2);
             IF NOT EXISTS (SELECT FROM {schema}.nodes n WHERE n.epoch = {function}.epoch)
             THEN RAISE EXCEPTION USING ERRCODE = '{OWNED_BY_ANOTHER}'; END IF;"""
+
+
+def _lock_holders(nodes: str, number: int) -> str:
+    """The end of a query of the sessions that hold an advisory lock of a schema."""
+    return (
+        "FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+        f"WHERE l.locktype = 'advisory' AND l.classid = '{nodes}'::regclass::oid "
+        f"AND l.objid = {number} AND l.objsubid = 2 AND l.granted "
+        "AND d.datname = current_database()"
+    )
 
 
 def _quoted(name: str) -> str:

@@ -29,7 +29,12 @@ from dynactor.storage.postgresql.discards import Discards
 from dynactor.storage.postgresql.doubts import Doubts
 from dynactor.storage.postgresql.errors import FAILURES, cannot_open
 from dynactor.storage.postgresql.locked import LockingSessions
-from dynactor.storage.postgresql.ownership import Ownership, take_ownership, take_share
+from dynactor.storage.postgresql.ownership import (
+    Ownership,
+    after_commits,
+    take_ownership,
+    take_share,
+)
 from dynactor.storage.postgresql.read_store import ReadStore
 from dynactor.storage.postgresql.reader import Reader
 from dynactor.storage.postgresql.schema import check_format, open_schema, raise_format
@@ -260,11 +265,20 @@ class _PostgresqlStore:
         statements = self._statements
 
         async def fence(connection: Any) -> None:
-            async with connection.transaction():
-                if only_ended and not await connection.fetchval(statements.try_lock_share, slot):
-                    return
-                await connection.execute(statements.wait_for_commits)
-                await connection.execute(statements.fence_share, slot, share)
+            async def is_open() -> bool:
+                """Whether a node owns the share."""
+                is_locked = only_ended and await connection.fetchval(
+                    statements.try_lock_share, slot
+                )
+                return only_ended and not is_locked
+
+            async def raise_epoch() -> None:
+                if not await is_open():
+                    await connection.execute(statements.fence_share, slot, share)
+
+            # No commit has to wait if nothing will change.
+            if not await is_open():
+                await after_commits(connection, statements, raise_epoch)
 
         await self._connections.run(fence)
         return share not in await self.share_epochs()

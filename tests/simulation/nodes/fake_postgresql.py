@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from dynactor.storage.postgresql.sql import (
     ACCEPTED,
+    COMMIT_SECONDS,
     CONFLICT,
     FENCED,
     FIRST_SHARE_SLOT,
@@ -37,6 +38,7 @@ _LATE_SECONDS: Final = 1.0
 # PostgreSQL ends a transaction that waits for locks in a circle. Here a long wait counts as one.
 DEADLOCK_SECONDS: Final = 5.0
 _DEADLOCK: Final = "40P01"
+_LOCK_TIMEOUT: Final = "55P03"
 _FAILED_TRANSACTION: Final = "25P02"
 # The longest key that is stored unchanged; the fake stores no longer ones.
 _KEY_BYTES: Final = 2_600
@@ -153,6 +155,8 @@ class Session:
         # After this time without a statement the session ends.
         self.idle_seconds: float | None = None
         self.idle_timer: asyncio.TimerHandle | None = None
+        # When its commit began, by the loop's clock.
+        self.committing_since = 0.0
         self.snapshot: _Snapshot | None = None
         self.pending: list[Commit] = []
         self.exclusive: set[bytes] = set()
@@ -229,7 +233,8 @@ class FakePostgresql:
         except _Wait:
             if waiting.timer is None:
                 loop = asyncio.get_running_loop()
-                waiting.timer = loop.call_later(DEADLOCK_SECONDS, self._give_up, waiting)
+                seconds = COMMIT_SECONDS if waiting.is_for_commits else DEADLOCK_SECONDS
+                waiting.timer = loop.call_later(seconds, self._give_up, waiting)
                 self._waiting.append(waiting)
             return False
         except Refused as error:
@@ -261,7 +266,7 @@ class FakePostgresql:
         if session.in_transaction:
             session.has_failed = True
         self._release(session)
-        waiting.done(Refused(_DEADLOCK))
+        waiting.done(Refused(_LOCK_TIMEOUT if waiting.is_for_commits else _DEADLOCK))
 
     def _arm(self, session: Session) -> None:
         if session.idle_seconds is not None and session.in_transaction:
@@ -486,6 +491,7 @@ class FakePostgresql:
             if self._barrier is not None and self._barrier is not session:
                 raise _Wait
             self._committing.append(session)
+            session.committing_since = asyncio.get_running_loop().time()
         if self.guards_commits and epoch not in self.epochs.values():
             self._finish(session)
             raise Refused(OWNED_BY_ANOTHER)
@@ -610,6 +616,20 @@ class FakePostgresql:
             asyncio.get_running_loop().call_soon(self.end, each)
         return [(each.number, True) for each in there] + [(session.number, None)]
 
+    def _end_slow_commits(self, session: Session, _: Statement) -> list[Any]:
+        slow_since = asyncio.get_running_loop().time() - COMMIT_SECONDS
+        slow = [
+            each
+            for each in self._committing
+            if each is not session and each.committing_since < slow_since
+        ]
+        for each in slow:
+            asyncio.get_running_loop().call_soon(self.end, each)
+        return [(len(slow),)]
+
+    def _wait_for_standby(self, *_: object) -> list[Any]:
+        return [()]
+
     def _sizes(self, *_: object) -> list[Any]:
         return [(0, 0)]
 
@@ -709,6 +729,11 @@ class _Waiting:
         # The keys that other sessions were inserting when a commit began to wait.
         self.waited_for: frozenset[bytes] | None = None
 
+    @property
+    def is_for_commits(self) -> bool:
+        """Whether it is a new owner's that waits for the commits in flight."""
+        return isinstance(self.parts[1], Statement) and self.parts[1].kind == "wait_for_commits"
+
 
 _Done = Callable[[list[Any] | Exception], None]
 
@@ -747,6 +772,8 @@ class FakeStatements:
             "fence_share",
             "fence_shares",
             "end_sessions",
+            "end_slow_commits",
+            "wait_for_standby",
             "sizes",
         ):
             setattr(self, kind, Statement(kind, epoch, slot))
