@@ -154,6 +154,11 @@ app.command(
     name="policy",
     help="Test IAM policies, and suggest the policy that a service needs.",
 )
+app.command(
+    "dynactor.api.commands.jobs:jobs",
+    name="jobs",
+    help="List or cancel the imports, exports and bulk operations of a server.",
+)
 # The command takes DynamoDB Local's flags and prints its help itself.
 app.command(
     "dynactor.api.serve.local_command:local",

@@ -44,8 +44,8 @@ from dynactor.actors.table.table import Table
 from dynactor.actors.table.throttle import ThrottleSettings
 from dynactor.actors.transactions.coordinator import Transactions
 from dynactor.actors.transfers.bulk_operations import CancelBulkOperation, StartBulkPutItems
-from dynactor.actors.transfers.table_exports import ExportTable
-from dynactor.actors.transfers.table_imports import ImportTable
+from dynactor.actors.transfers.table_exports import CancelExport, ExportTable
+from dynactor.actors.transfers.table_imports import CancelImport, ImportTable
 from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
 from dynactor.model.kept_failure import KeptFailure
@@ -364,6 +364,22 @@ class Database:
             LimitExceededException: too many imports are in progress.
         """
         return await self._ask(ImportTable(definition, request, grant))
+
+    async def cancel_import(self, import_id: str) -> TableImport:
+        """Delete the incomplete table of an import; returns the import as it is if it is over.
+
+        Raises:
+            ResourceNotFoundException: the import does not exist, or was forgotten.
+        """
+        return await self._ask(CancelImport(import_id))
+
+    async def cancel_export(self, export_id: str) -> TableExport:
+        """Stop an export, which ends FAILED; returns the export as it is if it is over.
+
+        Raises:
+            ResourceNotFoundException: the export does not exist, or was forgotten.
+        """
+        return await self._ask(CancelExport(export_id))
 
     async def import_upload(
         self, definition: TableDefinition, creation: dict[str, Any]

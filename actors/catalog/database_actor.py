@@ -90,8 +90,8 @@ from dynactor.actors.transfers.bulk_operations import (
     EndBulkOperation,
     StartBulkPutItems,
 )
-from dynactor.actors.transfers.table_exports import ExportTable, TableExports
-from dynactor.actors.transfers.table_imports import ImportTable, TableImports
+from dynactor.actors.transfers.table_exports import CancelExport, ExportTable, TableExports
+from dynactor.actors.transfers.table_imports import CancelImport, ImportTable, TableImports
 from dynactor.actors.transfers.uploads import Uploads
 from dynactor.model.errors import (
     DynamoDBError,
@@ -103,7 +103,8 @@ from dynactor.model.tables.table import StreamingDestination, TableDefinition
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.tables.table_rules import check_deletable
 from dynactor.model.transfers.table_export import TableExport
-from dynactor.storage import catalog, key_layout, table_backups
+from dynactor.model.transfers.table_import import TableImport
+from dynactor.storage import catalog, key_layout, table_backups, transfers
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import Catalog, TableRecord
@@ -682,6 +683,10 @@ class DatabaseActor:
                 if table is not None:
                     await self._begin(table)
                 return begun
+            case CancelImport():
+                return await self._cancel_import(message.import_id)
+            case CancelExport():
+                return await self._exports.cancel(message)
             case StartBulkPutItems():
                 return await self._bulk_operations.begin(message)
             case CancelBulkOperation():
@@ -737,6 +742,14 @@ class DatabaseActor:
         if table is not None and table.definition.records_changes:
             self._streams.attach(await table.followers.feeds())
         return export
+
+    async def _cancel_import(self, import_id: str) -> TableImport:
+        canceled = self._imports.canceled(import_id)
+        table = self._tables.same(canceled.table_name, canceled.table_id)
+        if table is not None and table.definition.restore_phase != "DONE":
+            await self._give_up_restoring(table, [transfers.import_row(canceled)])
+            self._imports.remember(canceled)
+        return canceled
 
     async def _start_replay(self, message: StartReplay) -> ReplayProgress:
         table = self._tables.settled(message.name)

@@ -29,6 +29,7 @@ from dynactor.model.errors import (
     InvalidExportTimeException,
     InvalidRestoreTimeException,
     LimitExceededException,
+    ResourceNotFoundException,
     TableNotFoundException,
     ValidationException,
 )
@@ -41,7 +42,7 @@ from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.storage import key_layout, transfers
 from dynactor.storage.buckets.open_buckets import Buckets
-from dynactor.storage.store import Row, View
+from dynactor.storage.store import Row, StoreError, View
 
 # A client names the present time a moment before its request arrives.
 _PAST_SECONDS: Final = 5.0
@@ -55,6 +56,12 @@ class ExportTable(Message[TableExport], frozen=True):
     table_name: str
     request: dict[str, Any]
     grant: BucketGrant | None = None
+
+
+class CancelExport(Message[TableExport], frozen=True):
+    """Stop an export, for an operator. It ends FAILED, because DynamoDB cancels no exports."""
+
+    export_id: str
 
 
 class TableExports:
@@ -184,6 +191,31 @@ class TableExports:
         export = self._exports[export_id] = export_of(backup)
         await self.machine.resume(_subject(export))
         return export
+
+    async def cancel(self, message: CancelExport) -> TableExport:
+        """Stop an export; returns it as it was if it is over.
+
+        Raises:
+            ResourceNotFoundException: the export does not exist, or was forgotten.
+            StoreError: the export continues.
+        """
+        export = self.find(message.export_id)
+        if export is None:
+            raise ResourceNotFoundException(f"There is no export {message.export_id}")
+        if export.status != "IN_PROGRESS":
+            return export
+        self.machine.forget(export.rows_id)
+        writing = self._writings.pop(export.export_id, None)
+        try:
+            if writing is not None:
+                await self._supervisor.stop(writing.scan)
+            else:
+                await self._backups.abandon(_backup_id(export))
+            await self._fail(export, "ExportCancelled", "An operator canceled the export")
+        except StoreError:
+            await self.machine.resume(_subject(export))
+            raise
+        return self._exports[export.export_id]
 
     async def _past(
         self, table: Table, request: dict[str, Any], now_epoch_seconds: float

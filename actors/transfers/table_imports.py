@@ -24,6 +24,7 @@ from dynactor.model.errors import (
     ImportConflictException,
     InternalServerError,
     LimitExceededException,
+    ResourceNotFoundException,
 )
 from dynactor.model.limits import IMPORTS
 from dynactor.model.tables.table import Restoration, TableDefinition
@@ -47,6 +48,12 @@ class ImportTable(Message[TableImport], frozen=True):
     definition: TableDefinition
     request: dict[str, Any]
     grant: BucketGrant | None = None
+
+
+class CancelImport(Message[TableImport], frozen=True):
+    """Delete the incomplete table of an import, for an operator."""
+
+    import_id: str
 
 
 class TableImports:
@@ -264,6 +271,25 @@ class TableImports:
             failure_message=reason,
         )
 
+    def canceled(self, import_id: str) -> TableImport:
+        """The import to store before its table is deleted, or the import as it is if it is over.
+
+        Raises:
+            ResourceNotFoundException: the import does not exist, or was forgotten.
+        """
+        found = self.find(import_id)
+        if found is None:
+            raise ResourceNotFoundException(f"There is no import {import_id}")
+        if found.status != "IN_PROGRESS":
+            return found
+        return structs.replace(
+            found,
+            status="CANCELLED",
+            ended_epoch_seconds=self._clock.now_epoch_seconds(),
+            failure_code="ImportCancelled",
+            failure_message="An operator canceled the import",
+        )
+
     def remember(self, over: TableImport) -> None:
         """Keep an import that is stored as over."""
         self._imports[over.import_id] = over
@@ -278,6 +304,8 @@ class TableImports:
                 errors=counts.errors,
                 duplicates=counts.duplicates,
             )
+        elif over.status == "CANCELLED":
+            _log.info("table_import_canceled", **places)
         else:
             _log.error(
                 "table_import_failed",

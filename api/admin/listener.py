@@ -3,8 +3,8 @@
 It listens on loopback by default. Its paths are ``/metrics`` (for Prometheus), ``/health``,
 ``/ready``, ``/nodes`` (of a cluster), ``/clock`` (the virtual clock) and ``/replays`` (to Kafka).
 There are also ``/insights`` (the use of keys), ``/access`` (policies), ``/uploads`` (files for new
-tables) and ``/backups``. Test suites use ``/reset``, ``/settings``, ``/snapshots`` and
-``/faults``. ``/`` is the console.
+tables), ``/jobs`` (imports, exports and bulk operations) and ``/backups``. Test suites use
+``/reset``, ``/settings``, ``/snapshots`` and ``/faults``. ``/`` is the console.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from dynactor.api.admin import (
     fault_routes,
     health_routes,
     insights_routes,
+    job_routes,
     nodes_routes,
     replay_routes,
     upload_routes,
@@ -41,6 +42,7 @@ from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
 from dynactor.api.admin.fault_routes import FAULTS_PATH
 from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
+from dynactor.api.admin.job_messages import JOBS_PATH
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
 from dynactor.api.admin.metrics.metrics_path import METRICS_PATH
 from dynactor.api.admin.nodes_messages import NODES_PATH
@@ -83,6 +85,7 @@ _OF_TABLES: Final[
     REPLAYS_PATH: replay_routes.answer,
     INSIGHTS_PATH: insights_routes.answer,
     UPLOADS_PATH: lambda database, request, _: upload_routes.answer(database, request),
+    JOBS_PATH: lambda database, request, _: job_routes.answer(database, request),
 }
 
 _log = structlog.get_logger(__name__)
@@ -214,9 +217,9 @@ class _Admin:
             return _text(
                 HTTPStatus.NOT_FOUND,
                 f"There are {METRICS_PATH}, {HEALTH_PATH}, {READY_PATH}, {NODES_PATH}, "
-                f"{CLOCK_PATH}, {REPLAYS_PATH}, {INSIGHTS_PATH}, {UPLOADS_PATH}, {ACCESS_PATH}, "
-                f"{BACKUPS_PATH}, {RESET_PATH}, {SETTINGS_PATH}, {SNAPSHOTS_PATH} and "
-                f"{FAULTS_PATH}, and no other paths",
+                f"{CLOCK_PATH}, {REPLAYS_PATH}, {INSIGHTS_PATH}, {UPLOADS_PATH}, {JOBS_PATH}, "
+                f"{ACCESS_PATH}, {BACKUPS_PATH}, {RESET_PATH}, {SETTINGS_PATH}, {SNAPSHOTS_PATH} "
+                f"and {FAULTS_PATH}, and no other paths",
             )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} can only be read")

@@ -90,6 +90,18 @@ COMMANDS = {
             "dynactor.model.values.value_types",
         },
     ),
+    ("jobs", "list", *NOBODY): (
+        CLIENT,
+        ADMIN_CLIENT
+        | {
+            "dynactor.api.admin.job_messages",
+            "dynactor.api.admin.region_parameters",
+            "dynactor.api.commands.caller_scope",
+            "dynactor.api.commands.jobs",
+            "dynactor.api.commands.tables_address",
+            "dynactor.api.commands.times",
+        },
+    ),
     ("replay", "--table", "t", "--from", "beginning", "--to-topic", "u", *NOBODY): (
         CLIENT,
         ADMIN_CLIENT

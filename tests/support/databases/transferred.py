@@ -132,6 +132,10 @@ class Transfers:
         path.write_bytes(data.encode() if isinstance(data, str) else data)
         return path
 
+    def written(self, name: str) -> list[Path]:
+        """The objects with this last part of their key."""
+        return list(self.directory.rglob(name))
+
     def errors(self, arn: str) -> list[dict[str, Any]]:
         """The error log of an import."""
         path = self.directory / "imports" / arn.rpartition("/")[2] / "errors.jsonl"
