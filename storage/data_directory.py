@@ -28,7 +28,7 @@ from typing import Final
 import structlog
 
 from dynactor.storage.disk_sync import sync_file
-from dynactor.storage.private_files import restrict
+from dynactor.storage.machine.private_files import restrict
 from dynactor.storage.store import CannotOpen
 
 # Raise this when older versions could not read the stored data, or would lose a part of it.

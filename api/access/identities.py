@@ -102,7 +102,7 @@ class IdentityRegistry:
 
 
 def _merged(of_role: Mapping[str, str], of_session: Mapping[str, str]) -> dict[str, str]:
-    """The tags of a session. Those of the session win, and keys are not case-sensitive."""
+    """The tags of a session, which replace those of its role. Keys are not case-sensitive."""
     given = {key.lower() for key in of_session}
     kept = {key: value for key, value in of_role.items() if key.lower() not in given}
     return {**kept, **of_session}

@@ -47,7 +47,7 @@ class MalformedRequests(logging.Filter):
             self._unlogged += 1
             return
         _log.warning(
-            "malformed_request",
+            "request_malformed",
             port=self._port,
             remote=remote,
             kind=kind,

@@ -26,7 +26,7 @@ from dynactor.actors.runtime.clock import Clock, VirtualClock
 from dynactor.api.http.protocol import Protocol
 from dynactor.model.kept_failure import KeptFailure
 from dynactor.storage.contents import Contents, TooLarge, read_contents, replace_contents
-from dynactor.storage.machine_memory import memory_bytes
+from dynactor.storage.machine.memory import memory_bytes
 from dynactor.storage.namespaces import Separation, separation_row
 from dynactor.storage.store import Row, Store, StoreError
 from dynactor.streams.kafka.broker import Broker

@@ -158,7 +158,7 @@ class KafkaOptions:
     def _refuse_ineffective(self) -> None:
         """Refuse options without effect, such as a password: its user expects a secure connection.
 
-        An option with its default value can't be told from one that is not given.
+        An option that is given with its default value counts as missing.
         """
         if not self._has_sasl and (self.kafka_sasl_username is not None or self._has_password):
             raise KafkaOptionsError(

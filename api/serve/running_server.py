@@ -53,10 +53,10 @@ from dynactor.api.tls.node_certificate import NodeCertificate
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
 from dynactor.storage.copies import refuse_unfinished_copy
 from dynactor.storage.directory_backups import Backups
-from dynactor.storage.machine_memory import memory_bytes
+from dynactor.storage.machine.memory import memory_bytes
+from dynactor.storage.machine.open_files import connections_limit
+from dynactor.storage.machine.private_files import new_files_are_private
 from dynactor.storage.namespaces import settle_separation
-from dynactor.storage.open_files import connections_limit
-from dynactor.storage.private_files import new_files_are_private
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store

@@ -25,7 +25,7 @@ from dynactor.api.serve.parent_watch import end_with_parent
 from dynactor.api.serve.running_server import RunningServer, data_location, running_server
 from dynactor.api.serve.service_manager import notify_service_manager
 from dynactor.api.tls.certificate import BadCertificate
-from dynactor.storage.open_files import open_files_limit, raise_open_files_limit
+from dynactor.storage.machine.open_files import open_files_limit, raise_open_files_limit
 from dynactor.storage.store import CannotOpen, Damaged, Full, Unavailable
 from dynactor.streams.kafka.broker import Refused
 

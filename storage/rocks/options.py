@@ -16,8 +16,8 @@ from rocksdict import (
     Options,
 )
 
-from dynactor.storage.machine_memory import memory_bytes
-from dynactor.storage.open_files import open_files_limit
+from dynactor.storage.machine.memory import memory_bytes
+from dynactor.storage.machine.open_files import open_files_limit
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB

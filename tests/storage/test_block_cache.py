@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dynactor.storage.data_directory import open_data_directory
-from dynactor.storage.machine_memory import memory_bytes
+from dynactor.storage.machine.memory import memory_bytes
 from dynactor.storage.rocks.engine import DiskEngine
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks

@@ -8,6 +8,7 @@ import structlog
 
 from dynactor.actors.derived.kafka.broker_check import checking_broker
 from dynactor.streams.kafka.broker import BrokerError, Refused, Unreachable
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.fake_broker import FakeBroker
 
 
@@ -16,7 +17,7 @@ async def test_an_absent_broker_is_logged(error: BrokerError):
     broker = FakeBroker()
     with structlog.testing.capture_logs() as logged, broker.unreachable(error):
         async with checking_broker(broker):
-            with anyio.fail_after(30):
+            with anyio.fail_after(HANG_SECONDS):
                 while not logged:
                     await anyio.lowlevel.checkpoint()
     assert logged == [{"event": "broker_not_reached", "log_level": "warning", "reason": str(error)}]

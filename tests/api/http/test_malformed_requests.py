@@ -62,7 +62,7 @@ def test_the_ports_for_clients_and_operators_log_one_short_line():
         log = server.log
     assert SECRET.decode() not in log
     assert "Traceback" not in log
-    lines = [line for line in log.splitlines() if "malformed_request" in line]
+    lines = [line for line in log.splitlines() if "request_malformed" in line]
     assert [f"port={name}" in line for name, line in zip(ports, lines, strict=True)] == [True, True]
     assert max(map(len, lines)) < 200
 
@@ -80,7 +80,7 @@ async def test_the_port_for_nodes_logs_one_short_line(caplog: pytest.LogCaptureF
                 assert b" 500 " not in await asyncio.to_thread(send, port, data)
             assert b" 403 " in await asyncio.to_thread(send, port, other, ends=False)
     assert [(line["event"], line["port"]) for line in logged if "port" in line] == [
-        ("malformed_request", "nodes")
+        ("request_malformed", "nodes")
     ]
     assert SECRET.decode() not in f"{logged}{caplog.text}"
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []

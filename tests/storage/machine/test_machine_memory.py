@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.storage.machine_memory import memory_bytes
+from dynactor.storage.machine.memory import memory_bytes
 
 GIB = 1 << 30
 

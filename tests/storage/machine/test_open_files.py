@@ -9,12 +9,12 @@ from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 
 import pytest
 
-from dynactor.storage.open_files import open_files_limit
+from dynactor.storage.machine.open_files import open_files_limit
 from tests.support.servers.server import PROJECT
 
 _RAISE = """
 import resource
-from dynactor.storage.open_files import open_files_limit, raise_open_files_limit
+from dynactor.storage.machine.open_files import open_files_limit, raise_open_files_limit
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
 before = open_files_limit()
