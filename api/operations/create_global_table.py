@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.tables import global_tables
 
 
 class CreateGlobalTableInput(structures.Shape, frozen=True):
     """The members of CreateGlobalTable."""
 
     GlobalTableName: shapes.PlainTableName
-    ReplicationGroup: list[global_tables.ReplicaShape]
+    ReplicationGroup: list[structures.ReplicaShape]
 
 
 def handle(call: Call[CreateGlobalTableInput]) -> bytes:

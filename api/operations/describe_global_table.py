@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.tables import global_tables
 
 
 class DescribeGlobalTableInput(structures.Shape, frozen=True):

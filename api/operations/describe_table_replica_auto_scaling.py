@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
+from dynactor.model.tables import global_tables
 
 
 class DescribeTableReplicaAutoScalingInput(structures.Shape, frozen=True):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.model.errors import ValidationException
+from dynactor.model.tables import global_tables
 
 
 class UpdateGlobalTableInput(structures.Shape, frozen=True):
     """The members of UpdateGlobalTable."""
 
     GlobalTableName: shapes.PlainTableName
-    ReplicaUpdates: list[global_tables.ReplicaUpdateShape]
+    ReplicaUpdates: list[structures.ReplicaUpdateShape]
 
 
 def handle(call: Call[UpdateGlobalTableInput]) -> bytes:

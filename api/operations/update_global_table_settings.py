@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.tables import global_tables
 
 
 class UpdateGlobalTableSettingsInput(structures.Shape, frozen=True):
@@ -13,10 +14,10 @@ class UpdateGlobalTableSettingsInput(structures.Shape, frozen=True):
     GlobalTableBillingMode: shapes.BillingMode | None = None
     GlobalTableProvisionedWriteCapacityUnits: shapes.PositiveLong | None = None
     GlobalTableProvisionedWriteCapacityAutoScalingSettingsUpdate: (
-        global_tables.AutoScalingSettingsUpdateShape | None
+        structures.AutoScalingSettingsUpdateShape | None
     ) = None
-    GlobalTableGlobalSecondaryIndexSettingsUpdate: global_tables.IndexSettingsUpdates | None = None
-    ReplicaSettingsUpdate: global_tables.ReplicaSettingsUpdates | None = None
+    GlobalTableGlobalSecondaryIndexSettingsUpdate: structures.IndexSettingsUpdates | None = None
+    ReplicaSettingsUpdate: structures.ReplicaSettingsUpdates | None = None
 
 
 def handle(call: Call[UpdateGlobalTableSettingsInput]) -> bytes:

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from dynactor.api.requests import global_tables, shapes, structures
+from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
+from dynactor.model.tables import global_tables
 
 
 class UpdateTableReplicaAutoScalingInput(structures.Shape, frozen=True):
@@ -16,16 +17,14 @@ class UpdateTableReplicaAutoScalingInput(structures.Shape, frozen=True):
 
     TableName: shapes.ControlTableName
     GlobalSecondaryIndexUpdates: (
-        Annotated[
-            list[global_tables.GlobalSecondaryIndexAutoScalingUpdateShape], Meta(min_length=1)
-        ]
+        Annotated[list[structures.GlobalSecondaryIndexAutoScalingUpdateShape], Meta(min_length=1)]
         | None
     ) = None
-    ProvisionedWriteCapacityAutoScalingUpdate: (
-        global_tables.AutoScalingSettingsUpdateShape | None
-    ) = None
+    ProvisionedWriteCapacityAutoScalingUpdate: structures.AutoScalingSettingsUpdateShape | None = (
+        None
+    )
     ReplicaUpdates: (
-        Annotated[list[global_tables.ReplicaAutoScalingUpdateShape], Meta(min_length=1)] | None
+        Annotated[list[structures.ReplicaAutoScalingUpdateShape], Meta(min_length=1)] | None
     ) = None
 
 

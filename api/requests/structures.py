@@ -6,7 +6,7 @@ it from members and from types of ``model/``. ``dynactor.api.requests.shapes`` h
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -16,6 +16,7 @@ from dynactor.model.limits import (
     BATCH_STATEMENTS,
     BATCH_WRITE_REQUESTS,
     CSV_HEADERS,
+    GLOBAL_INDEXES,
     KEY_ATTRIBUTE_NAME_BYTES,
     TABLE_KEY_ATTRIBUTES,
     TRANSACTION_ITEMS,
@@ -521,3 +522,126 @@ class TableCreationParametersShape(Shape, frozen=True):
     SSESpecification: SSESpecificationShape | None = None
     GlobalSecondaryIndexes: list[GlobalSecondaryIndexShape] | None = None
     VectorIndexes: list[VectorIndexShape] | None = None
+
+
+# -- global tables --------------------------------------------------------------------------------
+
+_GLOBAL_TABLE_REGIONS: Final = 50  # <= (botocore's service model)
+
+
+class ReplicaShape(Shape, frozen=True):
+    """A region of a global table."""
+
+    RegionName: str | None = None
+
+
+class CreateReplicaActionShape(Shape, frozen=True):
+    """A region to add to a global table."""
+
+    RegionName: str
+
+
+class DeleteReplicaActionShape(Shape, frozen=True):
+    """A region to remove from a global table."""
+
+    RegionName: str
+
+
+class ReplicaUpdateShape(Shape, frozen=True):
+    """One change of a global table's regions."""
+
+    Create: CreateReplicaActionShape | None = None
+    Delete: DeleteReplicaActionShape | None = None
+
+
+class TargetTrackingShape(Shape, frozen=True):
+    """The use of units at which auto scaling changes them."""
+
+    TargetValue: float
+    DisableScaleIn: bool | None = None
+    ScaleInCooldown: shapes.Integer | None = None
+    ScaleOutCooldown: shapes.Integer | None = None
+
+
+class AutoScalingPolicyUpdateShape(Shape, frozen=True):
+    """A policy of auto scaling."""
+
+    TargetTrackingScalingPolicyConfiguration: TargetTrackingShape
+    PolicyName: shapes.AutoScalingPolicyName | None = None
+
+
+class AutoScalingSettingsUpdateShape(Shape, frozen=True):
+    """The bounds and the policy of auto scaling."""
+
+    MinimumUnits: shapes.PositiveLong | None = None
+    MaximumUnits: shapes.PositiveLong | None = None
+    AutoScalingDisabled: bool | None = None
+    AutoScalingRoleArn: shapes.AutoScalingRoleArn | None = None
+    ScalingPolicyUpdate: AutoScalingPolicyUpdateShape | None = None
+
+
+class GlobalTableGlobalSecondaryIndexSettingsUpdateShape(Shape, frozen=True):
+    """Write units of an index in all regions."""
+
+    IndexName: shapes.IndexName
+    ProvisionedWriteCapacityUnits: shapes.PositiveLong | None = None
+    ProvisionedWriteCapacityAutoScalingSettingsUpdate: AutoScalingSettingsUpdateShape | None = None
+
+
+class ReplicaGlobalSecondaryIndexSettingsUpdateShape(Shape, frozen=True):
+    """Read units of an index in a region."""
+
+    IndexName: shapes.IndexName
+    ProvisionedReadCapacityUnits: shapes.PositiveLong | None = None
+    ProvisionedReadCapacityAutoScalingSettingsUpdate: AutoScalingSettingsUpdateShape | None = None
+
+
+class ReplicaSettingsUpdateShape(Shape, frozen=True):
+    """Settings of a global table in a region."""
+
+    RegionName: str
+    ReplicaProvisionedReadCapacityUnits: shapes.PositiveLong | None = None
+    ReplicaProvisionedReadCapacityAutoScalingSettingsUpdate: (
+        AutoScalingSettingsUpdateShape | None
+    ) = None
+    ReplicaGlobalSecondaryIndexSettingsUpdate: (
+        Annotated[
+            list[ReplicaGlobalSecondaryIndexSettingsUpdateShape],
+            Meta(min_length=1, max_length=GLOBAL_INDEXES),
+        ]
+        | None
+    ) = None
+    ReplicaTableClass: shapes.TableClass | None = None
+
+
+IndexSettingsUpdates: TypeAlias = Annotated[
+    list[GlobalTableGlobalSecondaryIndexSettingsUpdateShape],
+    Meta(min_length=1, max_length=GLOBAL_INDEXES),
+]
+ReplicaSettingsUpdates: TypeAlias = Annotated[
+    list[ReplicaSettingsUpdateShape], Meta(min_length=1, max_length=_GLOBAL_TABLE_REGIONS)
+]
+
+
+class GlobalSecondaryIndexAutoScalingUpdateShape(Shape, frozen=True):
+    """Auto scaling of an index's write units."""
+
+    IndexName: shapes.IndexName | None = None
+    ProvisionedWriteCapacityAutoScalingUpdate: AutoScalingSettingsUpdateShape | None = None
+
+
+class ReplicaGlobalSecondaryIndexAutoScalingUpdateShape(Shape, frozen=True):
+    """Auto scaling of an index's read units in a region."""
+
+    IndexName: shapes.IndexName | None = None
+    ProvisionedReadCapacityAutoScalingUpdate: AutoScalingSettingsUpdateShape | None = None
+
+
+class ReplicaAutoScalingUpdateShape(Shape, frozen=True):
+    """Auto scaling of a table's read units in a region."""
+
+    RegionName: str
+    ReplicaGlobalSecondaryIndexUpdates: (
+        list[ReplicaGlobalSecondaryIndexAutoScalingUpdateShape] | None
+    ) = None
+    ReplicaProvisionedReadCapacityAutoScalingUpdate: AutoScalingSettingsUpdateShape | None = None

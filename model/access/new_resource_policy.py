@@ -18,7 +18,7 @@ _STREAM_ACTIONS: Final = frozenset(
 
 
 def check_new(policy: Policy, *, is_of_stream: bool) -> None:
-    """Refuse a policy that is open to everybody, or names actions of streams for a table.
+    """Refuse a policy that allows every principal, or names stream actions for a table.
 
     Raises:
         ValidationException: the policy is refused.

@@ -34,7 +34,7 @@ def check_of_new_table(
 
     Raises:
         ValidationException: throughput and mode don't go together, or the units are out of bounds.
-        LimitExceededException: a table can't have so many units.
+        LimitExceededException: the units are above a table's maximum.
     """
     check_requested_mode(billing_mode, throughput)
     if billing_mode == "PAY_PER_REQUEST":

@@ -57,7 +57,7 @@ def _missing_table(site: Site, member: str) -> Broken:
 
 
 MEMBER_RULES: Final = (
-    Rule("enumerations", "enum value set", _is_enum, _broken_member("BOGUS")),
+    Rule("enumerations", "enum value set|Invalid table-class", _is_enum, _broken_member("BOGUS")),
     Rule("least values", "greater than or equal to 1", _has_minimum, _broken_member(0)),
     Rule(
         "lists are not empty",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import partial
@@ -26,6 +27,7 @@ class Reason(Enum):
     NO_KEY_CONDITION = "the model has no key condition beside the filter"
     NO_NEW_TABLE = "the model gives the table no key, so the operation makes none"
     MAKES_TABLE = "the model gives the table its key, so the operation makes the table"
+    NO_REPLICAS = "the operation is about replicas, which no table has"
     NARROWS = "the model does not require the member: a list of tables is narrowed by it"
 
     def is_true(self, site: Site, member: str) -> bool:
@@ -57,6 +59,8 @@ class Reason(Enum):
                 return "KeySchema" not in site.members
             case Reason.MAKES_TABLE:
                 return "KeySchema" in site.members
+            case Reason.NO_REPLICAS:
+                return re.search("GlobalTable|Replica", site.operation) is not None
             case Reason.NARROWS:
                 return site.operation.startswith("List") and member not in site.required
 

@@ -40,6 +40,8 @@ def _change(name: str, message: str, member: str, **members: Any) -> Rule:
     """A rule that an UpdateTable with these members breaks."""
 
     def broken(site: Site, _member: str) -> Broken:
+        if "GlobalTable" in site.operation or "Replica" in site.operation:
+            return Reason.NO_REPLICAS
         if site.operation != "UpdateTable":
             return Reason.MAKES_TABLE
         return {"": lambda: {"TableName": EMPTY_TABLE, **members}}
