@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.clients.clients import WireClient
 from tests.support.clients.lanes import LanesClient
-from tests.support.tables.tables import unique_name
+from tests.support.tables.tables import global_index, key_schema, table, unique_name
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
@@ -328,6 +328,22 @@ def test_count_returns_numbers_alone(wire: WireClient, composite: str, letters: 
 def test_a_table_without_sort_key_answers_one_item(wire: WireClient, simple: str, pk: str):
     wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": pk}}})
     assert query(wire, simple, pk)["Items"] == [{"pk": {"S": pk}}]
+
+
+def test_an_index_with_one_key_attribute_takes_one_condition(wire: WireClient):
+    index = global_index("by-a", "a")
+    members = {"GlobalSecondaryIndexes": [index], "KeySchema": key_schema("pk")}
+    with table(wire, "pk:S", "a:S", **members) as name:
+        request = {
+            "TableName": name,
+            "IndexName": "by-a",
+            "KeyConditionExpression": "a = :v AND b = :v",
+            "ExpressionAttributeValues": {":v": {"S": "x"}},
+        }
+        assert wire.refused("Query", request) == (
+            "ValidationException",
+            "Query key condition not supported",
+        )
 
 
 TOO_MANY = (

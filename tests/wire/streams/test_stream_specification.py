@@ -14,7 +14,10 @@ from tests.support.tables.tables import definition, table, unique_name, wait_unt
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
 VIEW_TYPES = ("KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES")
-NO_VIEW = "Invalid StreamViewType: Stream ViewType must not be null or empty when enabling streams."
+NO_VIEW = (
+    "One or more parameter values were invalid: If stream is being enabled then UpdateViewType is "
+    "required"
+)
 USELESS_VIEW = (
     "Invalid StreamViewType: Stream StreamEnabled was false but a StreamViewType was present."
 )
