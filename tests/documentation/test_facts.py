@@ -75,6 +75,8 @@ ROWS = {
     "Provisioned throughput of a table": (limits.TABLE_READ_UNITS, limits.TABLE_WRITE_UNITS),
     "Lowering throughput": (limits.THROUGHPUT_DECREASES_PER_DAY,),
     "Switching to on-demand": (limits.ON_DEMAND_SWITCHES, 24),
+    "Changing the table class": (limits.TABLE_CLASS_CHANGES, 30),
+    "Changing the encryption": (limits.SSE_CHANGES, 24),
     "Shard iterator": (limits.SHARD_ITERATOR_SECONDS // 60,),
     "GetRecords": (limits.GET_RECORDS, limits.GET_RECORDS_BYTES // MIB),
     "Tags": (limits.TAGS_PER_RESOURCE, limits.TAG_KEY_CHARACTERS, limits.TAG_VALUE_CHARACTERS),
