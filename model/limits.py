@@ -39,7 +39,7 @@ CLIENT_TOKEN_SECONDS: Final = 10 * 60  # < since its transaction ended (API refe
 LIST_TABLES_PAGE: Final = 100  # <=
 LIST_CONTRIBUTOR_INSIGHTS_PAGE: Final = 100  # <= (botocore's service model)
 LIST_EXPORTS_PAGE: Final = 25  # <= (botocore's service model)
-LIST_IMPORTS_PAGE: Final = 25  # <= (botocore's service model)
+LIST_IMPORTS: Final = (10, 25)  # default (measured), and <= (botocore's service model)
 LIST_BULK_OPERATIONS: Final = (10, 25)  # default, and <= (botocore's service model)
 LIST_BACKUPS_PAGE: Final = 100  # <= (botocore's service model)
 BACKUP_NAME_CHARACTERS: Final = (3, 255)  # both included (botocore's service model)

@@ -21,7 +21,7 @@ from dynactor.actors.runtime.cancellation import outcomes
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.error_log import ErrorLog
-from dynactor.actors.transfers.import_files import DAMAGED, ImportFile, files_of
+from dynactor.actors.transfers.import_files import DAMAGED, OTHER_COMPRESSION, ImportFile, files_of
 from dynactor.actors.transfers.source_records import SourceRecords, lines_or_ion, reporting
 from dynactor.model import limits
 from dynactor.model.capacity import capacity
@@ -178,7 +178,7 @@ class BulkPut:
                             await self._take(file.key, record, output)
             source.check(count)
         except BucketError as error:
-            if error.code != DAMAGED:
+            if error.code not in (DAMAGED, OTHER_COMPRESSION):
                 raise
             # The other objects can still be processed.
             self._fail(file.key, Fault(0, b"", error.code, error.message))

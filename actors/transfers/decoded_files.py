@@ -50,7 +50,10 @@ class FileSum(NamedTuple):
 
 
 class FileDecoding(ABC):
-    """Decodes the files of one import, one after another. ``file_sum`` is that of the last one."""
+    """Decodes the files of one import, one after another. ``file_sum`` is that of the last one.
+
+    After an error, close it before the next file.
+    """
 
     # Whether this process does the work.
     runs_here = False
@@ -113,7 +116,6 @@ class DecodingProcess(FileDecoding):
         self._job = Job(record, request)
         self._process: Process | None = None
         self._stopped = stopped
-        stopped.add_done_callback(self._kill)
 
     async def rows(
         self, bucket: Bucket, key: str, compression: Compression
@@ -122,6 +124,7 @@ class DecodingProcess(FileDecoding):
         process = self._process
         if process is None:
             process = self._process = await self._start()
+            self._stopped.add_done_callback(self._kill)
         sent = process.stdin
         assert sent is not None
         sent.write(framed(Begin(key, compression)))

@@ -13,6 +13,8 @@ from dynactor.model.limits import IMPORT_OBJECTS
 from dynactor.storage.buckets.bucket import Bucket, BucketError, read_whole
 
 DAMAGED: Final = "SourceDamaged"
+# The file is compressed in another way than the request says.
+OTHER_COMPRESSION: Final = "OtherCompression"
 INVALID: Final = "SourceInvalid"
 
 _MANIFEST_NAMES: Final = tuple(
@@ -31,12 +33,12 @@ class ImportFile(NamedTuple):
 
 
 async def files_of(bucket: Bucket, prefix: str, input_format: str) -> list[ImportFile]:
-    """The files below a prefix, in the order in which they are imported.
+    """The files below a prefix, in the order in which they are imported; maybe none.
 
     The files of a whole export are those that its manifest lists.
 
     Raises:
-        BucketError: the bucket can't be read, has no such files, or a manifest is wrong.
+        BucketError: the bucket can't be read, or a manifest is wrong.
     """
     sizes = dict(await bucket.objects(prefix))
     lists = [key for key in sizes if _name(key) == f"{manifests.FILES}.json"]
@@ -46,8 +48,6 @@ async def files_of(bucket: Bucket, prefix: str, input_format: str) -> list[Impor
         files = await _exported_files(bucket, lists[0], sizes, input_format)
     else:
         files = [ImportFile(key, size) for key, size in sizes.items() if _is_data(key)]
-    if not files:
-        raise BucketError("S3NoSuchKey", f"No object has the prefix {prefix!r}")
     if len(files) > IMPORT_OBJECTS:
         raise BucketError(INVALID, f"More than {IMPORT_OBJECTS:,} objects have the prefix")
     return files

@@ -20,10 +20,11 @@ from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.transfers.bucket_use import BucketUse
 from dynactor.actors.transfers.decoded_files import DecodingHere, DecodingProcess, FileDecoding
 from dynactor.actors.transfers.error_log import ErrorLog
-from dynactor.actors.transfers.import_files import ImportFile, files_of
+from dynactor.actors.transfers.import_files import OTHER_COMPRESSION, ImportFile, files_of
 from dynactor.actors.transfers.row_decoder import DecodedRows, duplicate
 from dynactor.actors.transfers.source_records import check_listed
 from dynactor.actors.transfers.uploads import Uploads
+from dynactor.model.transfers.records import Fault
 from dynactor.model.transfers.table_import import ImportCounts, TableImport
 from dynactor.storage import codec, key_layout
 from dynactor.storage.buckets.bucket import Bucket, BucketError
@@ -136,9 +137,17 @@ class ImportedRows(BucketUse, Inlet):
                         decoding = DecodingProcess(self._record, self._request, self._stopped)
                     elif decoding is None:
                         decoding = DecodingHere(self._record, self._request)
-                    async with aclosing(self._read_file(decoding, bucket, file)) as pages:
-                        async for page in pages:
-                            yield page
+                    try:
+                        async with aclosing(self._read_file(decoding, bucket, file)) as pages:
+                            async for page in pages:
+                                yield page
+                    except BucketError as error:
+                        if error.code != OTHER_COMPRESSION:
+                            raise
+                        # The service counts such a file as faulty items.
+                        self._errors.add(file.key, Fault(0, b"", error.code, error.message))
+                        self._add(processed_items=1, errors=1)
+                        await decoding.close()
         finally:
             if decoding is not None:
                 await decoding.close()

@@ -8,7 +8,7 @@ from contextlib import aclosing, contextmanager
 from itertools import islice
 from typing import Final
 
-from dynactor.actors.transfers.import_files import DAMAGED, ImportFile
+from dynactor.actors.transfers.import_files import DAMAGED, OTHER_COMPRESSION, ImportFile
 from dynactor.model.transfers.records import (
     BadContent,
     Bounded,
@@ -19,7 +19,13 @@ from dynactor.model.transfers.records import (
     Records,
 )
 from dynactor.storage.buckets.bucket import Bucket, BucketError
-from dynactor.storage.buckets.decompression import BadFile, Compression, ReadObject, ZstdMissing
+from dynactor.storage.buckets.decompression import (
+    BadFile,
+    Compression,
+    OtherCompression,
+    ReadObject,
+    ZstdMissing,
+)
 from dynactor.storage.buckets.ion_records import Ion, IonMissing
 
 # A thread decodes this number of records at a time.
@@ -108,6 +114,8 @@ def reporting(key: str) -> Iterator[None]:
     """
     try:
         yield
+    except OtherCompression as error:
+        raise BucketError(OTHER_COMPRESSION, f"{key}: {error}") from error
     except (BadFile, BadContent) as error:
         raise BucketError(DAMAGED, f"{key}: {error}") from error
     except IonMissing:

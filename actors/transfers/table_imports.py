@@ -5,7 +5,7 @@ Only the database's actor calls methods that change state; any caller may read.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from msgspec import structs
@@ -14,6 +14,7 @@ from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.import_rows import ImportedRows, log_key
@@ -34,6 +35,9 @@ from dynactor.storage.buckets.bucket import Bucket, BucketError, read_whole
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Row, View
+
+# The failure of an import whose table is complete but for faulty items.
+_FAULTY_ITEMS: Final = "ItemValidationError"
 
 _log = structlog.get_logger("actors")
 
@@ -73,6 +77,7 @@ class TableImports:
         self._owner = owner
         self._store = environment.store
         self._clock = environment.clock
+        self._randomness = environment.randomness
         self._tables = tables
         self._table_changes = table_changes
         self._buckets = buckets
@@ -157,7 +162,7 @@ class TableImports:
             InternalServerError: the files of an upload can't be stored.
             StoreError: nothing was changed.
         """
-        conflict = "The client token was used for an import with other parameters"
+        conflict = "Import conflict: Duplicate request detected with conflicting parameters"
         same = self._imports.with_same_token(message.request, ImportConflictException(conflict))
         if same is not None:
             return self._present(same)
@@ -166,6 +171,8 @@ class TableImports:
                 f"Subscriber limit exceeded: Only {IMPORTS} tables can be imported simultaneously"
             )
         import_id, now = self._imports.new_id()
+        if self._is_imported(message):
+            return await self._lose(message, import_id, now)
         if "S3BucketSource" not in message.request:
             try:
                 await self.uploads.begin(import_id)
@@ -206,6 +213,30 @@ class TableImports:
                 await self.forget_files(import_id)
         self._imports[import_id] = begun[-1]
         return begun[-1]
+
+    def _is_imported(self, message: ImportTable) -> bool:
+        """Whether another import fills a table of this name; an upload is refused then."""
+        table = self._tables.get(message.definition.name)
+        restoration = None if table is None else table.definition.restoration
+        if restoration is None or restoration.import_id is None:
+            return False
+        return restoration.phase != "DONE" and "S3BucketSource" in message.request
+
+    async def _lose(self, message: ImportTable, import_id: str, now: float) -> TableImport:
+        """Accept an import whose name another import uses, and let it fail, as the service does."""
+        name = message.definition.name
+        uuid = str(random_uuid(self._randomness))
+        accepted = TableImport(import_id, name, 0, uuid, message.request, now, grant=message.grant)
+        failed = structs.replace(
+            accepted,
+            status="FAILED",
+            ended_epoch_seconds=now,
+            failure_code="TableAlreadyExists",
+            failure_message=f"Table already exists: {name}",
+        )
+        await self._owner.change(puts=[transfers.import_row(failed)])
+        self.remember(failed)
+        return accepted
 
     # -- for the phases of the table ------------------------------------------------------------
 
@@ -253,10 +284,20 @@ class TableImports:
 
     def completed(self, table: Table) -> TableImport:
         """The import to store when the table becomes ACTIVE."""
-        return structs.replace(
+        completed = structs.replace(
             self._present(self._of(table)),
             status="COMPLETED",
             ended_epoch_seconds=self._clock.now_epoch_seconds(),
+        )
+        if completed.is_upload or not completed.counts.errors:
+            return completed
+        # The table is usable, but the service calls such an import failed.
+        return structs.replace(
+            completed,
+            status="FAILED",
+            failure_code=_FAULTY_ITEMS,
+            failure_message="Some of the items failed validation checks and were not imported. "
+            "Please check CloudWatch error logs for more details.",
         )
 
     def failed(self, table: Table, reason: str) -> TableImport:
@@ -296,7 +337,7 @@ class TableImports:
         self._rows.pop(over.import_id, None)
         counts = over.counts
         places = {"table": over.table_name, "import_id": over.import_id}
-        if over.status == "COMPLETED":
+        if over.status == "COMPLETED" or over.failure_code == _FAULTY_ITEMS:
             _log.info(
                 "table_imported",
                 **places,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
+from uuid import NAMESPACE_URL, uuid5
 
 from msgspec import Struct, to_builtins
 
 from dynactor.actors.catalog.database import Database
 from dynactor.api.answers.table_description import table_arn, wire_time
+from dynactor.api.requests.account_arn import check_account
 from dynactor.api.requests.shapes import NAME_CHARACTER
 from dynactor.model.errors import (
     ExportNotFoundException,
@@ -23,16 +25,21 @@ from dynactor.model.transfers.table_import import TableImport
 
 _FEWEST, _MOST = TABLE_NAME_CHARACTERS
 _ARN: Final = re.compile(
-    r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:"
+    r"arn:aws[a-z-]*:dynamodb:[^:]+:[0-9]+:"
     rf"table/({NAME_CHARACTER}{{{_FEWEST},{_MOST}}})/(export|import|bulk-operation)/([0-9a-f-]+)\Z",
     re.ASCII,
 )
+_Kind: TypeAlias = Literal["export", "import", "bulk-operation"]
+_MEMBERS: Final[dict[_Kind, str]] = {
+    "export": "ExportArn",
+    "import": "ImportArn",
+    "bulk-operation": "BulkOperationArn",
+}
 # A token is hexadecimal, in groups of 16 digits; that of an import has at least 7 of them.
 _TOKEN_BYTES: Final = 56
 # Members of a request that the description of an import or export repeats.
 _OF_IMPORT: Final = (
     "ClientToken",
-    "S3BucketSource",
     "InputFormat",
     "InputFormatOptions",
     "TableCreationParameters",
@@ -91,24 +98,26 @@ def export_arn(database: Database, export: TableExport) -> str:
 
 
 def find_export(database: Database, arn: str) -> TableExport:
-    """The export with this ARN; account and region are ignored.
+    """The export with this ARN; the region is ignored.
 
     Raises:
         ValidationException: the text is not an export's ARN.
+        ActionDeniedException: the ARN has another account.
         ExportNotFoundException: the export does not exist, or was forgotten.
     """
-    table_name, export_id = _parts_of(arn, "export")
+    table_name, export_id = _parts_of(database, arn, "export")
     export = database.exports.find(export_id)
     if export is None or export.table_name != table_name:
         raise ExportNotFoundException(f"Export not found: {arn}")
     return export
 
 
-def _parts_of(arn: str, kind: Literal["export", "import"]) -> tuple[str, str]:
-    """The table's name and the id in the ARN of an export or import."""
+def _parts_of(database: Database, arn: str, kind: _Kind) -> tuple[str, str]:
+    """The table's name and the id in the ARN of an export, import or bulk operation."""
     match = _ARN.match(arn)
     if match is None or match[2] != kind:
-        raise ValidationException(f"Invalid {kind.capitalize()}Arn")
+        raise ValidationException(f"Invalid {_MEMBERS[kind]}")
+    check_account(database, arn)
     return match[1], match[3]
 
 
@@ -163,13 +172,14 @@ def import_arn(database: Database, found: TableImport) -> str:
 
 
 def find_import(database: Database, arn: str) -> TableImport:
-    """The import with this ARN; account and region are ignored.
+    """The import with this ARN; the region is ignored.
 
     Raises:
         ValidationException: the text is not an import's ARN.
+        ActionDeniedException: the ARN has another account.
         ImportNotFoundException: the import does not exist, or was forgotten.
     """
-    table_name, import_id = _parts_of(arn, "import")
+    table_name, import_id = _parts_of(database, arn, "import")
     found = database.imports.find(import_id)
     if found is None or found.table_name != table_name:
         raise ImportNotFoundException(f"Import not found: {arn}")
@@ -182,12 +192,19 @@ def import_summary(database: Database, found: TableImport) -> dict[str, Any]:
         "ImportArn": import_arn(database, found),
         "ImportStatus": found.status,
         "TableArn": table_arn(database, found.table_name),
-        # An upload has no bucket.
-        **{name: found.request[name] for name in ("S3BucketSource",) if not found.is_upload},
+        **_bucket_source(database, found),
         "CloudWatchLogGroupArn": _log_group_arn(database),
         "InputFormat": found.request["InputFormat"],
         **_times(found),
     }
+
+
+def _bucket_source(database: Database, found: TableImport) -> dict[str, Any]:
+    """The source with the owner of its bucket; an upload has no bucket."""
+    if found.is_upload:
+        return {}
+    owner = {"S3BucketOwner": database.settings.account_id}
+    return {"S3BucketSource": owner | found.request["S3BucketSource"]}
 
 
 def import_description(database: Database, found: TableImport) -> dict[str, Any]:
@@ -198,6 +215,9 @@ def import_description(database: Database, found: TableImport) -> dict[str, Any]
         "ImportStatus": found.status,
         "TableArn": table_arn(database, found.table_name),
         "TableId": found.table_uuid,
+        **_bucket_source(database, found),
+        # AWS chooses a token, too.
+        "ClientToken": str(uuid5(NAMESPACE_URL, import_arn(database, found))),
         **{name: request[name] for name in _OF_IMPORT if name in request},
         "InputCompressionType": request.get("InputCompressionType", "NONE"),
         "ErrorCount": counts.errors,
@@ -218,17 +238,16 @@ def bulk_operation_arn(database: Database, found: BulkOperation) -> str:
 
 
 def find_bulk_operation(database: Database, arn: str) -> BulkOperation:
-    """The bulk operation with this ARN; account and region are ignored.
+    """The bulk operation with this ARN; the region is ignored.
 
     Raises:
         ValidationException: the text is not the ARN of a bulk operation.
+        ActionDeniedException: the ARN has another account.
         ResourceNotFoundException: the operation does not exist, or was forgotten.
     """
-    match = _ARN.match(arn)
-    if match is None or match[2] != "bulk-operation":
-        raise ValidationException("Invalid BulkOperationArn")
-    found = database.bulk_operations.find(match[3])
-    if found is None or found.table_name != match[1]:
+    table_name, operation_id = _parts_of(database, arn, "bulk-operation")
+    found = database.bulk_operations.find(operation_id)
+    if found is None or found.table_name != table_name:
         raise ResourceNotFoundException(
             f"Requested resource not found: Bulk operation: {arn} not found"
         )

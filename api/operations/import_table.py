@@ -38,7 +38,10 @@ async def handle(call: Call[ImportTableInput]) -> bytes:
     if request.TableCreationParameters.VectorIndexes:
         raise ValidationException("VectorIndexes are not supported yet")
     if request.InputFormatOptions is not None and request.InputFormat != "CSV":
-        raise ValidationException("InputFormatOptions can only be given for InputFormat CSV")
+        raise ValidationException(
+            "Invalid Request: Unsupported InputFormatOptions for the given input format: "
+            f"{request.InputFormat}."
+        )
     definition = define(_new_table(request.TableCreationParameters), database.settings.region)
     begun = await database.import_table(
         definition, transfers.given_members(request), call.bucket_grant

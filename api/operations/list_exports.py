@@ -9,6 +9,7 @@ from msgspec import json
 
 from dynactor.api.answers import transfers
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.account_arn import check_account
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
@@ -28,7 +29,10 @@ class ListExportsInput(structures.Shape, frozen=True):
 def handle(call: Call[ListExportsInput]) -> bytes:
     """A page of the exports, the newest first; the token is the id of the last one."""
     request, database = call.request, call.database
-    name = None if request.TableArn is None else table_name(request.TableArn)
+    name = None
+    if request.TableArn is not None:
+        name = table_name(request.TableArn)
+        check_account(database, request.TableArn)
     token = request.NextToken
     if token is not None and _TOKEN.match(token) is None:
         raise ValidationException("Invalid NextToken")

@@ -8,9 +8,10 @@ from msgspec import json
 
 from dynactor.api.answers import transfers
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.account_arn import check_account
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.limits import LIST_IMPORTS_PAGE
+from dynactor.model.limits import LIST_IMPORTS
 
 
 class ListImportsInput(structures.Shape, frozen=True):
@@ -24,14 +25,17 @@ class ListImportsInput(structures.Shape, frozen=True):
 def handle(call: Call[ListImportsInput]) -> bytes:
     """A page of the imports, the newest first; the token has the id of the last one."""
     request, database = call.request, call.database
-    name = None if request.TableArn is None else table_name(request.TableArn)
+    name = None
+    if request.TableArn is not None:
+        name = table_name(request.TableArn)
+        check_account(database, request.TableArn)
     before = None if request.NextToken is None else transfers.read_token(request.NextToken)
     found = [
         each
         for each in database.imports.imports
         if (name is None or each.table_name == name) and (before is None or each.import_id < before)
     ]
-    page = found[: request.PageSize or LIST_IMPORTS_PAGE]
+    page = found[: request.PageSize or LIST_IMPORTS[0]]
     answer: dict[str, Any] = {
         "ImportSummaryList": [transfers.import_summary(database, each) for each in page]
     }

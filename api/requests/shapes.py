@@ -31,7 +31,7 @@ from dynactor.model.limits import (
     LIST_BULK_OPERATIONS,
     LIST_CONTRIBUTOR_INSIGHTS_PAGE,
     LIST_EXPORTS_PAGE,
-    LIST_IMPORTS_PAGE,
+    LIST_IMPORTS,
     LIST_TABLES_PAGE,
     RECOVERY_DAYS,
     SCAN_TOTAL_SEGMENTS,
@@ -151,7 +151,7 @@ Long: TypeAlias = Annotated[int, Meta(ge=-LONG_MOST - 1, le=LONG_MOST), LongRule
 Integer: TypeAlias = Annotated[int, Meta(ge=-INTEGER_MOST - 1, le=INTEGER_MOST)]
 PositiveLong: TypeAlias = Annotated[int, Meta(ge=1, le=LONG_MOST), LongRule()]
 ListExportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_EXPORTS_PAGE)]
-ListImportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_IMPORTS_PAGE)]
+ListImportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_IMPORTS[1])]
 ListBulkOperationsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_BULK_OPERATIONS[1])]
 ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
 BackupsInputLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_BACKUPS_PAGE)]

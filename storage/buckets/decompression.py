@@ -28,6 +28,10 @@ class BadFile(Exception):
     """The content of a file is damaged, or not compressed as expected."""
 
 
+class OtherCompression(BadFile):
+    """The file is compressed in another way than expected."""
+
+
 class ZstdMissing(Exception):
     """The package for ZSTD is not installed."""
 
@@ -83,9 +87,9 @@ class Content:
 
     def _check_magic(self, data: bytes) -> None:
         found = compression_of(data)
-        if found not in ("NONE", self._compression):
-            raise BadFile(
-                f"the file is compressed with {found}, but InputCompressionType is "
+        if found != self._compression:
+            raise OtherCompression(
+                f"the compression of the file is {found}, but InputCompressionType is "
                 f"{self._compression}"
             )
 

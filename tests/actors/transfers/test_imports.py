@@ -7,6 +7,7 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import anyio
 import pytest
@@ -17,7 +18,6 @@ from dynactor.storage import transfers
 from tests.support.databases.databases import SetClock
 from tests.support.databases.recovered import trim
 from tests.support.databases.transferred import (
-    BUCKET,
     KEYS,
     Transfers,
     import_request,
@@ -50,9 +50,24 @@ CSV_KEYS = {
 }
 
 
+FAULTY = (
+    "FAILED",
+    "ItemValidationError",
+    (
+        "Some of the items failed validation checks and were not imported. Please check CloudWatch "
+        "error logs for more details."
+    ),
+)
+
+
 def counts(found: dict[str, Any]) -> tuple[int, int, int]:
     """The processed items, the imported items and the errors."""
     return found["ProcessedItemCount"], found["ImportedItemCount"], found["ErrorCount"]
+
+
+def ended_as(found: dict[str, Any]) -> tuple[str, str, str]:
+    """The status of a failed import, its code and its message."""
+    return found["ImportStatus"], found["FailureCode"], found["FailureMessage"]
 
 
 async def assert_no_table(call: Transfers, name: str = "Imported") -> None:
@@ -182,7 +197,8 @@ async def test_faulty_records_are_counted_and_logged_with_their_places(tmp_path:
             + lines(item(2), item(1)),
         )
         found = await call.import_()
-        assert found["ImportStatus"] == "COMPLETED"
+        assert ended_as(found) == FAULTY
+        assert (await described(call))["TableStatus"] == "ACTIVE"
         # Six errors; the last item replaces the first one.
         assert counts(found) == (9, 2, 6)
         logged = call.errors(found["ImportArn"])
@@ -309,18 +325,19 @@ async def test_a_spoiled_export_is_not_imported(
         await assert_no_table(call)
 
 
-@pytest.mark.parametrize(
-    ("bucket", "prefix", "code"),
-    [("unknown", "in/", "S3NoSuchBucket"), (BUCKET, "nothing/", "S3NoSuchKey")],
-)
-async def test_an_import_without_files_fails(
-    tmp_path: Path, bucket: str, prefix: str, code: str
-) -> None:
+async def test_an_import_from_an_unknown_bucket_fails(tmp_path: Path) -> None:
     async with transferring(tmp_path / "b") as call:
-        source = {"S3Bucket": bucket, "S3KeyPrefix": prefix}
+        source = {"S3Bucket": "unknown", "S3KeyPrefix": "in/"}
         found = await call.import_(S3BucketSource=source)
-        assert (found["ImportStatus"], found["FailureCode"]) == ("FAILED", code)
+        assert (found["ImportStatus"], found["FailureCode"]) == ("FAILED", "S3NoSuchBucket")
         await assert_no_table(call)
+
+
+async def test_an_import_without_files_makes_an_empty_table(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        found = await call.import_(prefix="nothing/")
+        assert (found["ImportStatus"], counts(found)) == ("COMPLETED", (0, 0, 0))
+        assert (await described(call))["TableStatus"] == "ACTIVE"
 
 
 async def test_a_link_out_of_the_bucket_is_not_imported(tmp_path: Path) -> None:
@@ -334,11 +351,72 @@ async def test_a_link_out_of_the_bucket_is_not_imported(tmp_path: Path) -> None:
         assert counts(found) == (1, 1, 0)
 
 
-async def test_a_wrong_compression_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "content"),
+    [
+        ("NONE", gzip.compress(lines(item(1)))),
+        ("GZIP", lines(item(1))),
+        ("ZSTD", gzip.compress(lines(item(1)))),
+    ],
+)
+async def test_files_with_another_compression_are_faulty_items(
+    tmp_path: Path, said: str, content: bytes
+) -> None:
     async with transferring(tmp_path / "b") as call:
-        call.write("in/a", gzip.compress(lines(item(1))))
+        call.write("in/a", content)
+        found = await call.import_(InputCompressionType=said)
+        assert ended_as(found) == FAULTY
+        assert counts(found) == (1, 0, 1)
+        assert (await described(call))["TableStatus"] == "ACTIVE"
+        assert await call.items("Imported") == []
+        (logged,) = call.errors(found["ImportArn"])
+        assert (logged["key"], logged["code"]) == ("in/a", "OtherCompression")
+        assert f"but InputCompressionType is {said}" in logged["message"]
+        await call("DeleteTable", TableName="Imported")
+        # The other files are imported.
+        call.write("in/b", COMPRESSIONS[said](lines(item(2))))
+        found = await call.import_(InputCompressionType=said)
+        assert ended_as(found) == FAULTY
+        assert counts(found) == (2, 1, 1)
+        assert await call.items("Imported") == [item(2)]
+
+
+async def test_the_second_of_two_imports_with_one_name_fails(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        call.write("in/a", lines(*map(item, range(50))))
+        first = await call("ImportTable", **import_request())
+        second = (await call("ImportTable", **import_request()))["ImportTableDescription"]
+        assert second["ImportStatus"] == "IN_PROGRESS"
+        arns = first["ImportTableDescription"]["ImportArn"], second["ImportArn"]
+        assert (await call.imported(arns[0]))["ImportStatus"] == "COMPLETED"
+        lost = await call.imported(arns[1])
+        assert (lost["ImportStatus"], lost["FailureCode"]) == ("FAILED", "TableAlreadyExists")
+        assert lost["ClientToken"] == second["ClientToken"]
+        assert len(await call.items("Imported")) == 50
+
+
+async def test_an_import_shows_a_client_token_and_the_owner_of_the_bucket(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        call.write("in/a", lines(item(1)))
         found = await call.import_()
-        assert "compressed with GZIP, but InputCompressionType is NONE" in found["FailureMessage"]
+        assert UUID(found["ClientToken"])
+        assert found["S3BucketSource"]["S3BucketOwner"] == found["ImportArn"].split(":")[4]
+        (listed,) = (await call("ListImports"))["ImportSummaryList"]
+        assert listed["S3BucketSource"] == found["S3BucketSource"]
+
+
+async def test_arns_of_imports_and_tables_of_another_account_are_refused(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        call.write("in/a", lines(item(1)))
+        arn = (await call.import_())["ImportArn"].replace(":000000000000:", ":123456789012:")
+        denied = ("AccessDeniedException", "Access is denied")
+        assert await call.refused("DescribeImport", ImportArn=arn) == denied
+        table_arn = arn.partition("/import/")[0]
+        for operation in ("ListImports", "ListExports"):
+            assert await call.refused(operation, TableArn=table_arn) == denied
+        other = arn.replace("arn:aws:", "arn:other:")
+        refusal = await call.refused("DescribeImport", ImportArn=other)
+        assert refusal == ("ValidationException", "Invalid ImportArn")
 
 
 async def test_a_client_token_starts_one_import(tmp_path: Path) -> None:
@@ -350,7 +428,10 @@ async def test_a_client_token_starts_one_import(tmp_path: Path) -> None:
         refusal = await call.refused(
             "ImportTable", **import_request(prefix="other/", ClientToken="t")
         )
-        assert refusal[0] == "ImportConflictException"
+        assert refusal == (
+            "ImportConflictException",
+            "Import conflict: Duplicate request detected with conflicting parameters",
+        )
 
 
 async def test_the_name_of_an_existing_table_is_refused(tmp_path: Path) -> None:
@@ -365,7 +446,13 @@ async def test_the_name_of_an_existing_table_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"InputFormatOptions": {"Csv": {"Delimiter": ";"}}}, "only be given for"),
+        (
+            {"InputFormatOptions": {"Csv": {"Delimiter": ";"}}},
+            (
+                "Invalid Request: Unsupported InputFormatOptions for the given input format: "
+                "DYNAMODB_JSON."
+            ),
+        ),
         ({"InputCompressionType": "LZ4"}, "enum value set"),
         ({"S3BucketSource": {"S3Bucket": "-a"}}, "regular expression"),
         ({"InputFormat": "CSV", "InputFormatOptions": {"Csv": {"Delimiter": "x"}}}, "expression"),

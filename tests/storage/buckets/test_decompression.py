@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from dynactor.storage.buckets.decompression import PIECE_BYTES, BadFile, Compression, ReadObject
+from dynactor.storage.buckets.decompression import (
+    PIECE_BYTES,
+    BadFile,
+    Compression,
+    OtherCompression,
+    ReadObject,
+)
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.gzip_object import GzipObject
 
@@ -50,8 +56,10 @@ async def test_truncated_and_foreign_data_is_refused(
     with pytest.raises(BadFile, match="truncated"):
         await read(bucket, data[:-1], compression)
     with pytest.raises(BadFile, match="damaged"):
+        await read(bucket, data[:4] + b"no such data" * 9, compression)
+    with pytest.raises(OtherCompression, match=f"file is NONE, but .* is {compression}"):
         await read(bucket, b"plain text, not compressed", compression)
-    with pytest.raises(BadFile, match=f"compressed with {compression}, but .* is NONE"):
+    with pytest.raises(OtherCompression, match=f"file is {compression}, but .* is NONE"):
         await read(bucket, data, "NONE")
 
 
