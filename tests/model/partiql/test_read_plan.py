@@ -64,6 +64,8 @@ ITEMS = [item("a", 1), item("a", 2), item("a", 3), item("b", 2), item("c", 2)]
         ("p = 'c' OR p = 'b'", [3, 4], True),
         ("p = 'c' AND s = 1 OR p = 'b' AND v = 1", [3], True),
         ("p = 'a' AND (s = 3 OR s < 2)", [0, 2], True),
+        ("p = 'a' AND s IN [1, v]", [0, 1, 2], True),
+        ("p = 'a' AND (s < 3 OR s > 2 AND s < 1)", [0, 1], True),
         ("p IN ['a', 'b'] AND s IN [2, 3]", [1, 2, 3], False),
         ("p IN ['a', 'b'] AND p IN ['b', 'c']", [3], False),
         ("p = 'a' AND p = 'b'", [0, 1, 2], True),

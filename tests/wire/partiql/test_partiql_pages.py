@@ -177,6 +177,11 @@ def test_a_partition_is_answered_in_pages_of_10_items_only_if_it_is_read_in_part
         text = select(composite, f"pk = '{pk}'{where}")
         answers = list(pages(wire, text, ReturnConsumedCapacity="TOTAL"))
         assert [len(answer["Items"]) for answer in answers] == sizes
+    text = select(composite, f"pk = '{pk}' AND (sk = '01' OR sk > '08')")
+    for limit in (1, 2, 3):
+        answers = list(pages(wire, text, Limit=limit))
+        found = [item["sk"]["S"] for answer in answers for item in answer["Items"]]
+        assert found == ["01", "09", "10", "11"]
     text = select(composite, f"pk = '{pk}' AND sk IN ['01', '05', '03']")
     answers = list(pages(wire, text, Limit=1, ReturnConsumedCapacity="TOTAL"))
     assert [places(answer) for answer in answers] == [[f"{pk}0{n}"[-3:]] for n in (1, 3, 5)]

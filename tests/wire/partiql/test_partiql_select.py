@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.clients.clients import WireClient
 from tests.support.clients.lanes import LanesClient
-from tests.support.tables.partiql import execute, plain, request_of, statement
+from tests.support.tables.partiql import execute, pages, plain, request_of, statement
 from tests.support.tables.songs import SONGS, songs_table
 from tests.support.tables.statement_scripts import Scripted, scripted
 from tests.support.tables.tables import global_index, table
@@ -162,6 +162,15 @@ def test_numbers_in_keys_are_equal_in_any_notation(wire: WireClient, numeric: st
     assert [int(item["sk"] * 10) for item in execute(wire, text)] == [-20, 15]
     text = f"SELECT sk FROM \"{numeric}\" WHERE pk = '{pk}' AND sk = 1000.00"
     assert len(execute(wire, text)) == 1
+
+
+@differs_from_dynamodb_local("answers with an internal failure")
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_key_of_an_index_may_have_several_items(wire: WireClient, songs: str, limit: int) -> None:
+    where = "artist = 'Acme' AND album IN ['One', 'Two']"
+    text = f'SELECT artist, song FROM "{songs}"."by-album" WHERE {where}'
+    items = [item for page in pages(wire, text, Limit=limit) for item in page["Items"]]
+    assert places([plain(item) for item in items]) == ["A:Alpha", "A:Gamma", "A:Beta"]
 
 
 @differs_from_dynamodb_local("takes names alone")
