@@ -12,6 +12,7 @@ Only the database's actor calls methods that change state.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import floor
 
 from msgspec import structs
 
@@ -147,8 +148,10 @@ def check_in_window(recovery: PointInTimeRecovery, epoch_seconds: float, clock: 
         InvalidRestoreTimeException: the time is too early, or in the future.
     """
     now = clock.now_epoch_seconds()
-    earliest = recovery.earliest_epoch_seconds(now - _PAST_SECONDS)
-    if not earliest - _ROUNDING_SECONDS < epoch_seconds < now + _ROUNDING_SECONDS:
+    # DescribeContinuousBackups shows whole seconds. A time just before the recovery was enabled has
+    # the state of that moment.
+    earliest = floor(recovery.earliest_epoch_seconds(now - _PAST_SECONDS))
+    if not earliest <= epoch_seconds < now + _ROUNDING_SECONDS:
         raise InvalidRestoreTimeException(
             "An invalid restore time was specified. RestoreDateTime must be between "
             "EarliestRestorableDateTime and LatestRestorableDateTime."

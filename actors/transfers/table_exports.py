@@ -31,7 +31,6 @@ from dynactor.model.errors import (
     LimitExceededException,
     ResourceNotFoundException,
     TableNotFoundException,
-    ValidationException,
 )
 from dynactor.model.limits import (
     EXPORTS,
@@ -159,7 +158,8 @@ class TableExports:
             return same
         table = self._tables.get(message.table_name)
         if table is None or table.definition.status in ("CREATING", "DELETING"):
-            raise TableNotFoundException(f"Table not found: {message.table_name}")
+            arn = f"{self._table_arns}{message.table_name}"
+            raise TableNotFoundException(f"Table not found: {arn}")
         # The default end of a period: the answer has it, and the next period begins there.
         export_id, now = self._exports.new_id()
         past = await self._past(table, message.request, now)
@@ -232,14 +232,16 @@ class TableExports:
         """The changes of a period in the recovery window.
 
         Raises:
-            ValidationException: the period is too short or too long.
-            InvalidExportTimeException: the period is not in the window, or ends in the future.
+            InvalidExportTimeException: the period is too short or too long, is not in the window,
+                or ends in the future.
         """
         least, most = INCREMENTAL_EXPORT_SECONDS
-        if not least <= end - begin <= most:
-            raise ValidationException(
-                "The export period must be at least 15 minutes and at most 24 hours"
-            )
+        difference = "Difference between export period from time and export period to time is"
+        if end - begin < least:
+            raise InvalidExportTimeException(f"{difference} less than 15 minutes")
+        if end - begin > most:
+            # The text is inferred from the other one.
+            raise InvalidExportTimeException(f"{difference} greater than 24 hours")
         if end > self._clock.now_epoch_seconds():
             raise InvalidExportTimeException("The specified ExportToTime is in the future")
         past = await self._in_window(table, begin, is_before=True)

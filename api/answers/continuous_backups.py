@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import floor
 from typing import Any
 
 from msgspec import json
@@ -13,8 +13,8 @@ from dynactor.model.errors import ResourceNotFoundException, TableNotFoundExcept
 from dynactor.model.tables.table import PointInTimeRecovery
 
 
-def source_table(database: Database, name: str) -> Table:
-    """The table with this name, in any state.
+def source_table(database: Database, name: str, given: str | None = None) -> Table:
+    """The table with this name, in any state. An error shows the ``given`` name or ARN.
 
     Raises:
         TableNotFoundException: the table does not exist.
@@ -22,7 +22,7 @@ def source_table(database: Database, name: str) -> Table:
     try:
         return database.table_in_any_state(name)
     except ResourceNotFoundException:
-        raise TableNotFoundException(f"Table not found: {name}") from None
+        raise TableNotFoundException(f"Table not found: {given or name}") from None
 
 
 def describe(database: Database, name: str) -> bytes:
@@ -51,6 +51,6 @@ def _description(recovery: PointInTimeRecovery | None, now: float) -> dict[str, 
     return {
         "PointInTimeRecoveryStatus": "ENABLED",
         "RecoveryPeriodInDays": recovery.period_days,
-        "EarliestRestorableDateTime": ceil(recovery.earliest_epoch_seconds(now)),
+        "EarliestRestorableDateTime": floor(recovery.earliest_epoch_seconds(now)),
         "LatestRestorableDateTime": floor(now),
     }

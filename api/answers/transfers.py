@@ -55,8 +55,8 @@ _OF_EXPORT: Final = (
     "S3Bucket",
     "S3BucketOwner",
     "S3Prefix",
-    "S3SseAlgorithm",
     "S3SseKmsKeyId",
+    "ExportType",
     "FilterSpecification",
 )
 
@@ -141,8 +141,8 @@ def export_description(database: Database, export: TableExport) -> dict[str, Any
         "TableId": export.table_uuid,
         **_export_times(export),
         **{name: request[name] for name in _OF_EXPORT if name in request},
+        "S3SseAlgorithm": request.get("S3SseAlgorithm", "AES256"),
         "ExportFormat": request.get("ExportFormat", "DYNAMODB_JSON"),
-        "ExportType": export.export_type,
     }
     if export.ended_epoch_seconds is not None:
         description["EndTime"] = wire_time(export.ended_epoch_seconds)

@@ -6,8 +6,9 @@ from msgspec import json
 
 from dynactor.api.answers import continuous_backups, transfers
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.account_arn import check_account
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.table_arn import NO_ARN, table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.transfers.item_filter import item_filter
 
@@ -32,11 +33,16 @@ class ExportTableToPointInTimeInput(structures.Shape, frozen=True):
 async def handle(call: Call[ExportTableToPointInTimeInput]) -> bytes:
     """Start an export; one of the present state needs no point-in-time recovery."""
     request, database = call.request, call.database
+    if not request.TableArn.startswith("arn:"):
+        raise ValidationException(NO_ARN)
     name = table_name(request.TableArn)
+    check_account(database, request.TableArn)
+    if request.S3SseKmsKeyId is not None and request.S3SseAlgorithm != "KMS":
+        raise ValidationException("KMS Key Id is not supported for this encryption type")
     _check_period(request)
     if request.FilterSpecification is not None:
         wanted = item_filter(transfers.given_members(request.FilterSpecification))
-        wanted.check(continuous_backups.source_table(database, name).definition)
+        wanted.check(continuous_backups.source_table(database, name, request.TableArn).definition)
     export = await database.export_table(name, transfers.given_members(request), call.bucket_grant)
     description = transfers.export_description(database, export)
     return json.encode({"ExportDescription": description})

@@ -83,7 +83,10 @@ _MEMBERS: Final[dict[str, Any]] = {
 _ASIDE: Final[dict[str, Request]] = {
     "CreateTable": definition("pk:S", name=TABLE),
     "ImportTable.TableCreationParameters": definition("pk:S", name=TABLE),
-    "ExportTableToPointInTime": {"TableArn": TABLE, "S3Bucket": "a-bucket"},
+    "ExportTableToPointInTime": {
+        "TableArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{TABLE}",
+        "S3Bucket": "a-bucket",
+    },
     "UpdateTable": {"BillingMode": "PAY_PER_REQUEST"},
     "UpdateKinesisStreamingDestination": {
         "UpdateKinesisStreamingConfiguration": {

@@ -177,7 +177,10 @@ class Bench:
         await load(self._server, "written", count, connection_count=_WRITERS)
 
     async def _export(self) -> None:
-        request = {"TableArn": "written", "S3Bucket": BUCKET}
+        request = {
+            "TableArn": "arn:aws:dynamodb:us-east-1:000000000000:table/written",
+            "S3Bucket": BUCKET,
+        }
         begun = await self._call("ExportTableToPointInTime", request)
         arn = {"ExportArn": begun["ExportDescription"]["ExportArn"]}
         found = await self._ended("DescribeExport", arn, "ExportDescription", "ExportStatus")

@@ -19,6 +19,7 @@ from tests.support.databases.databases import SetClock
 from tests.support.databases.recovered import record_times, trim
 from tests.support.databases.transferred import (
     BUCKET,
+    THREAD,
     exported_items,
     item,
     transferring,
@@ -110,7 +111,7 @@ async def test_writes_after_the_answer_are_not_exported(tmp_path: Path) -> None:
     async with transferring(tmp_path / "b") as call:
         await call.create(items=20)
         before = await call.items("Thread")
-        begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+        begun = await call("ExportTableToPointInTime", TableArn=THREAD, S3Bucket=BUCKET)
         arn = begun["ExportDescription"]["ExportArn"]
         assert begun["ExportDescription"]["ExportStatus"] == "IN_PROGRESS"
         await call("PutItem", TableName="Thread", Item=item(99))
@@ -139,7 +140,7 @@ async def test_changes_recorded_for_an_export_are_deleted_afterwards(tmp_path: P
     ):
         await call.create(items=20)
         database = call.client.database
-        begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+        begun = await call("ExportTableToPointInTime", TableArn=THREAD, S3Bucket=BUCKET)
         await call("PutItem", TableName="Thread", Item=item(99))
         assert await record_times(store, database.table("Thread"))
         store.copy.set()
@@ -174,11 +175,11 @@ async def test_a_client_token_starts_one_export(tmp_path: Path) -> None:
         await call.create()
         first = await call.export(ClientToken="t")
         again = await call(
-            "ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET, ClientToken="t"
+            "ExportTableToPointInTime", TableArn=THREAD, S3Bucket=BUCKET, ClientToken="t"
         )
         assert again["ExportDescription"] == first
         refusal = await call.refused(
-            "ExportTableToPointInTime", TableArn="Thread", S3Bucket="other", ClientToken="t"
+            "ExportTableToPointInTime", TableArn=THREAD, S3Bucket="other", ClientToken="t"
         )
         assert refusal[0] == "ExportConflictException"
 
@@ -208,7 +209,7 @@ async def test_only_the_present_of_a_table_without_recovery_can_be_exported(
     async with transferring(tmp_path / "b", clock=clock) as call:
         await call.create()
         wanted = {
-            "TableArn": "Thread",
+            "TableArn": THREAD,
             "S3Bucket": BUCKET,
             "ExportTime": clock.now_epoch_seconds() + seconds,
         }
@@ -242,7 +243,7 @@ async def test_a_table_with_recovery_is_exported_as_it_was(tmp_path: Path) -> No
         clock.step(1)
         refusal = await call.refused(
             "ExportTableToPointInTime",
-            TableArn="Thread",
+            TableArn=THREAD,
             S3Bucket=BUCKET,
             ExportTime=enabled_at - 1,
         )
@@ -251,11 +252,14 @@ async def test_a_table_with_recovery_is_exported_as_it_was(tmp_path: Path) -> No
 
 async def test_unknown_tables_and_exports_are_not_found(tmp_path: Path) -> None:
     async with transferring(tmp_path / "b") as call:
-        refusal = await call.refused("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
-        assert refusal == ("TableNotFoundException", "Table not found: Thread")
+        refusal = await call.refused("ExportTableToPointInTime", TableArn=THREAD, S3Bucket=BUCKET)
+        assert refusal == ("TableNotFoundException", f"Table not found: {THREAD}")
         arn = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread/export/1-a"
         refusal = await call.refused("DescribeExport", ExportArn=arn)
         assert refusal[0] == "ExportNotFoundException"
+        denied = arn.replace("000000000000", "123456789012")
+        refusal = await call.refused("DescribeExport", ExportArn=denied)
+        assert refusal == ("AccessDeniedException", "Access is denied")
         refusal = await call.refused("DescribeExport", ExportArn=arn.replace("export", "other_"))
         assert refusal == ("ValidationException", "Invalid ExportArn")
 
@@ -275,7 +279,7 @@ async def test_exports_are_listed_page_by_page_and_forgotten_after_90_days(tmp_p
             each["ExportArn"] for each in first["ExportSummaries"] + second["ExportSummaries"]
         ]
         assert listed == sorted(arns, reverse=True, key=lambda arn: arn.rpartition("/")[2])
-        of_thread = await call("ListExports", TableArn="Thread")
+        of_thread = await call("ListExports", TableArn=THREAD)
         assert [each["ExportArn"] for each in of_thread["ExportSummaries"]] == [arns[2], arns[0]]
         assert unknown_members("ListExports", first) == []
         described = await call("DescribeExport", ExportArn=arns[0])
@@ -294,14 +298,14 @@ async def test_exports_are_listed_page_by_page_and_forgotten_after_90_days(tmp_p
 async def test_an_export_is_no_backup_for_clients(tmp_path: Path) -> None:
     async with transferring(tmp_path / "b") as call:
         await call.create(items=2)
-        await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+        await call("ExportTableToPointInTime", TableArn=THREAD, S3Bucket=BUCKET)
         assert (await call("ListBackups"))["BackupSummaries"] == []
 
 
 async def test_an_export_continues_after_a_restart(tmp_path: Path) -> None:
     async with kept_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
         await call.create(items=5)
-        begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+        begun = await call("ExportTableToPointInTime", TableArn=THREAD, S3Bucket=BUCKET)
     async with kept_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
         found = await call.exported(begun["ExportDescription"]["ExportArn"])
         assert found["ExportStatus"] == "COMPLETED"
@@ -379,7 +383,7 @@ async def test_a_wrong_filter_is_refused(
         await call.create()
         refusal = await call.refused(
             "ExportTableToPointInTime",
-            TableArn="Thread",
+            TableArn=THREAD,
             S3Bucket=BUCKET,
             FilterSpecification=wanted,
         )
@@ -398,3 +402,46 @@ async def test_a_table_survives_ion(tmp_path: Path) -> None:
         imported = await call.import_(InputFormat="ION", InputCompressionType="GZIP")
         assert imported["ImportStatus"] == "COMPLETED", imported
         assert await call.items("Imported") == await call.items("Thread")
+
+
+@pytest.mark.parametrize(
+    ("members", "name", "message"),
+    [
+        ({"TableArn": "Thread"}, "ValidationException", "ARNs must start with 'arn:'"),
+        (
+            {"TableArn": THREAD.replace("000000000000", "123456789012")},
+            "AccessDeniedException",
+            "Access is denied",
+        ),
+        (
+            {"S3SseKmsKeyId": "a-key"},
+            "ValidationException",
+            "KMS Key Id is not supported for this encryption type",
+        ),
+        (
+            {"S3SseAlgorithm": "AES256", "S3SseKmsKeyId": "a-key"},
+            "ValidationException",
+            "KMS Key Id is not supported for this encryption type",
+        ),
+    ],
+)
+async def test_other_exports_are_refused(
+    tmp_path: Path, members: dict[str, str], name: str, message: str
+) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create()
+        request = {"TableArn": THREAD, "S3Bucket": BUCKET, **members}
+        assert await call.refused("ExportTableToPointInTime", **request) == (name, message)
+
+
+async def test_an_export_has_the_type_of_its_request_and_an_encryption(tmp_path: Path) -> None:
+    async with transferring(tmp_path / "b") as call:
+        await call.create()
+        found = await call.export()
+        assert "ExportType" not in found
+        assert found["S3SseAlgorithm"] == "AES256"
+        found = await call.export(
+            ExportType="FULL_EXPORT", S3SseAlgorithm="KMS", S3SseKmsKeyId="a-key"
+        )
+        assert found["ExportType"] == "FULL_EXPORT"
+        assert (found["S3SseAlgorithm"], found["S3SseKmsKeyId"]) == ("KMS", "a-key")

@@ -15,6 +15,7 @@ from tests.support.databases.databases import SetClock, TickingClock
 from tests.support.databases.splitting import halve
 from tests.support.databases.transferred import (
     BUCKET,
+    THREAD,
     Transfers,
     item,
     transferring,
@@ -275,7 +276,7 @@ async def test_the_next_period_begins_where_an_export_without_an_end_ends(tmp_pa
         clock.is_ticking = True
         begun = await call(
             "ExportTableToPointInTime",
-            TableArn="Thread",
+            TableArn=THREAD,
             S3Bucket=BUCKET,
             ExportType="INCREMENTAL_EXPORT",
             IncrementalExportSpecification={"ExportFromTime": begin},
@@ -289,8 +290,8 @@ async def test_the_next_period_begins_where_an_export_without_an_end_ends(tmp_pa
     ("period", "error"),
     [
         ({}, "ValidationException"),
-        ({"ExportFromTime": -_QUARTER + 1}, "ValidationException"),
-        ({"ExportFromTime": -86_401}, "ValidationException"),
+        ({"ExportFromTime": -_QUARTER + 1}, "InvalidExportTimeException"),
+        ({"ExportFromTime": -86_401}, "InvalidExportTimeException"),
         ({"ExportFromTime": -7_200}, "InvalidExportTimeException"),
         ({"ExportFromTime": -1_000, "ExportToTime": 100}, "InvalidExportTimeException"),
     ],
@@ -305,7 +306,7 @@ async def test_other_periods_are_refused(
         now = clock.now_epoch_seconds()
         refusal = await call.refused(
             "ExportTableToPointInTime",
-            TableArn="Thread",
+            TableArn=THREAD,
             S3Bucket=BUCKET,
             ExportType="INCREMENTAL_EXPORT",
             IncrementalExportSpecification={name: now + at for name, at in period.items()},
@@ -331,7 +332,7 @@ async def test_contradictory_requests_are_refused(
     async with transferring(tmp_path / "b") as call:
         await call.create()
         refusal = await call.refused(
-            "ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET, **members
+            "ExportTableToPointInTime", TableArn=THREAD, S3Bucket=BUCKET, **members
         )
         assert refusal[0] == "ValidationException"
 
@@ -342,9 +343,30 @@ async def test_a_table_without_recovery_has_no_incremental_export(tmp_path: Path
         await call.create()
         refusal = await call.refused(
             "ExportTableToPointInTime",
-            TableArn="Thread",
+            TableArn=THREAD,
             S3Bucket=BUCKET,
             ExportType="INCREMENTAL_EXPORT",
             IncrementalExportSpecification={"ExportFromTime": clock.now_epoch_seconds() - 1_000},
         )
         assert refusal[0] == "PointInTimeRecoveryUnavailableException"
+
+
+async def test_a_short_period_is_named(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with transferring(tmp_path / "b", clock=clock) as call:
+        await create_recoverable(call)
+        clock.step(3_600)
+        refusal = await call.refused(
+            "ExportTableToPointInTime",
+            TableArn=THREAD,
+            S3Bucket=BUCKET,
+            ExportType="INCREMENTAL_EXPORT",
+            IncrementalExportSpecification={
+                "ExportFromTime": clock.now_epoch_seconds() - _QUARTER + 1
+            },
+        )
+        assert refusal == (
+            "InvalidExportTimeException",
+            ("Difference between export period from time and export period to time is less than 15 "
+            "minutes"),
+        )

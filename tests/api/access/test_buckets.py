@@ -23,6 +23,7 @@ from tests.support.access.callers import ACCOUNT, DENIED, Callers, Form
 from tests.support.access.deciding import policy
 from tests.support.databases.transferred import (
     BUCKET,
+    TABLE_ARNS,
     Transfers,
     bulk_put_request,
     import_request,
@@ -76,7 +77,7 @@ class Bucket(Transfers):
 
     async def ended_export(self, **members: Any) -> dict[str, Any]:
         """An export of ann's table when it has ended."""
-        request = {"TableArn": "mine", "S3Bucket": BUCKET, **members}
+        request = {"TableArn": f"{TABLE_ARNS}mine", "S3Bucket": BUCKET, **members}
         reply = await self.callers.call("ann", "ExportTableToPointInTime", request)
         assert reply.status == 200, reply
         return await self.exported(reply.body["ExportDescription"]["ExportArn"])

@@ -21,6 +21,7 @@ from tests.support.databases.databases import running_database
 from tests.support.databases.transferred import (
     BUCKET,
     KEYS,
+    THREAD,
     Transfers,
     bulk_put_request,
     import_request,
@@ -100,7 +101,7 @@ async def test_an_export_is_canceled_in_each_phase(tmp_path: Path, phase: str) -
         async with running_database(buckets={BUCKET: f"file://{tmp_path}"}) as database:
             call = Transfers(InProcessClient(database), tmp_path)
             await call.create(items=10)
-            begun = await call("ExportTableToPointInTime", TableArn="Thread", S3Bucket=BUCKET)
+            begun = await call("ExportTableToPointInTime", TableArn=THREAD, S3Bucket=BUCKET)
             arn = begun["ExportDescription"]["ExportArn"]
             while True:
                 found = database.exports.find(id_of(arn))

@@ -20,6 +20,8 @@ from tests.support.servers.in_process import InProcessClient
 
 _DEADLINE_SECONDS: Final = 60
 BUCKET: Final = "exports"
+TABLE_ARNS: Final = "arn:aws:dynamodb:us-east-1:000000000000:table/"
+THREAD: Final = f"{TABLE_ARNS}Thread"
 KEYS: Final = {
     "AttributeDefinitions": [
         {"AttributeName": "pk", "AttributeType": "S"},
@@ -73,7 +75,7 @@ class Transfers:
 
     async def export(self, name: str = "Thread", **members: Any) -> dict[str, Any]:
         """Export a table; the description when the export has ended."""
-        request = {"TableArn": name, "S3Bucket": BUCKET, **members}
+        request = {"TableArn": f"{TABLE_ARNS}{name}", "S3Bucket": BUCKET, **members}
         begun = await self("ExportTableToPointInTime", **request)
         return await self.exported(begun["ExportDescription"]["ExportArn"])
 

@@ -114,8 +114,9 @@ def test_a_window_is_described(wire: WireClient, recoverable: str):
     found = switch(wire, recoverable, RecoveryPeriodInDays=7)
     assert found["PointInTimeRecoveryStatus"] == "ENABLED"
     assert found["RecoveryPeriodInDays"] == 7
-    # In the first second, no whole second is in the window.
-    assert found["EarliestRestorableDateTime"] <= found["LatestRestorableDateTime"] + 1
+    assert found["EarliestRestorableDateTime"] <= found["LatestRestorableDateTime"]
+    restored = restore(wire, recoverable, RestoreDateTime=found["EarliestRestorableDateTime"])
+    assert restored["TableStatus"] == "ACTIVE"
     assert switch(wire, recoverable)["RecoveryPeriodInDays"] == 35
     assert switch(wire, recoverable, enabled=False) == {"PointInTimeRecoveryStatus": "DISABLED"}
 
