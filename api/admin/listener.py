@@ -27,7 +27,6 @@ from dynactor.api.admin import (
     fault_routes,
     health_routes,
     insights_routes,
-    job_routes,
     nodes_routes,
     replay_routes,
     upload_routes,
@@ -42,7 +41,8 @@ from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
 from dynactor.api.admin.fault_routes import FAULTS_PATH
 from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
-from dynactor.api.admin.job_messages import JOBS_PATH
+from dynactor.api.admin.jobs import job_routes
+from dynactor.api.admin.jobs.job_messages import JOBS_PATH
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
 from dynactor.api.admin.metrics.metrics_path import METRICS_PATH
 from dynactor.api.admin.nodes_messages import NODES_PATH

@@ -9,7 +9,7 @@ from msgspec import json
 
 from dynactor.api.answers import transfers
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.account_arn import check_account
+from dynactor.api.requests.foreign_arns import check_account
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException

@@ -1,4 +1,4 @@
-"""Refuses ARNs of other regions as unknown if regions are separate, as AWS does."""
+"""Refuses ARNs of other accounts, and of other regions if regions are separate, as AWS does."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.api.requests.resource_arn import invalid, no_such_resource
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import (
+    ActionDeniedException,
     BackupNotFoundException,
     DynamoDBError,
     ExportNotFoundException,
@@ -20,6 +21,7 @@ from dynactor.model.errors import (
     TableNotFoundException,
 )
 
+_ACCOUNT: Final = 4
 _ARN: Final = re.compile(r"(arn:[^:]*:(?:dynamodb|kinesis):([^:]*):[^|]*)")
 _NO_TABLE: Final = "Requested resource not found"
 # Operations with another error for a missing table.
@@ -63,6 +65,17 @@ def refuse_foreign_arns(operation: str, request: Struct, region: str) -> None:
         arn = _ARN.search(text) if ":" in text else None
         if arn is not None and arn[2] not in ("", region):
             raise _not_found(operation, member, arn[1])
+
+
+def check_account(database: Database, arn: str) -> None:
+    """Refuse an ARN of another account; a text without an account passes.
+
+    Raises:
+        ActionDeniedException: the ARN has another account.
+    """
+    fields = arn.split(":")
+    if len(fields) > _ACCOUNT and fields[_ACCOUNT] != database.settings.account_id:
+        raise ActionDeniedException("Access is denied")
 
 
 def named_table(database: Database, name: str) -> str:

@@ -367,6 +367,8 @@ async def test_a_short_period_is_named(tmp_path: Path) -> None:
         )
         assert refusal == (
             "InvalidExportTimeException",
-            ("Difference between export period from time and export period to time is less than 15 "
-            "minutes"),
+            (
+                "Difference between export period from time and export period to time is less "
+                "than 15 minutes"
+            ),
         )

@@ -1,0 +1,1 @@
+"""Imports, exports and bulk operations on the admin listener."""
