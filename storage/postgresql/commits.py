@@ -100,7 +100,6 @@ class Commits:
         self._tasks = tasks
         self._connections = connections
         self._query = statements.commit
-        self._wait_for_standby = statements.wait_for_standby
         self._epoch = epoch
         self._latency = latency
         self._doubts = doubts
@@ -298,9 +297,6 @@ class Commits:
         connection.add_log_listener(hear)
         try:
             said: list[int] = await connection.fetchval(self._query, *arguments)
-            if WRITTEN_BEFORE in said:
-                # The session that wrote it may have ended before the standby had the commit.
-                await connection.fetchval(self._wait_for_standby)
             if ends_transaction:
                 is_written = all(each in (ACCEPTED, WRITTEN_BEFORE) for each in said)
                 await connection.execute("COMMIT" if is_written else "ROLLBACK")

@@ -212,9 +212,6 @@ class Statements:
             "AND a.usename = current_user AND a.wait_event IS DISTINCT FROM 'SyncRep' "
             f"AND a.pid IN (SELECT l.pid {_lock_holders(nodes, 2)}) AND a.pid <> pg_backend_pid()"
         )
-        # Waits until a synchronous standby has all earlier commits. PostgreSQL waits only for
-        # transactions that write something.
-        self.wait_for_standby = "SELECT pg_logical_emit_message(true, 'dynactor', '')"
         self.take_over = (
             f"UPDATE {nodes} SET epoch = epoch + 1, name = $1, started_at = now() "
             f"WHERE slot = {slot} RETURNING epoch"
@@ -357,6 +354,9 @@ def _commit_function(schema: str) -> str:
     A call is a set of writes that must be written as a whole; one statement has several calls.
     Each row of the arrays has the number of its call, counted from 1, and of its table. ``mask``
     has a bit for each kind of work in each table, so that unnecessary statements are skipped.
+
+    A call that was written before waits for a synchronous standby, too, because locking a row for
+    an update is written to the log.
 
     The function inserts the rows that must be absent: the index then makes other sessions that
     insert the same rows wait. If another session was first, the whole statement fails, and each

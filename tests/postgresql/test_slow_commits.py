@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -68,6 +70,16 @@ def set_standby(postgresql: Postgresql, name: str) -> None:
     postgresql.sql("SELECT pg_reload_conf()")
 
 
+@contextmanager
+def standby_away(postgresql: Postgresql) -> Iterator[None]:
+    """Let commits wait for a standby until the context ends."""
+    set_standby(postgresql, "away")
+    try:
+        yield
+    finally:
+        set_standby(postgresql, "")
+
+
 def wait_session(postgresql: Postgresql, *, after: str = "") -> str:
     """Wait until a session waits for the standby, another one than ``after``; return its number."""
     while True:
@@ -80,16 +92,15 @@ async def test_a_commit_is_acknowledged_only_once_the_standby_has_it_although_it
     own_postgresql: Postgresql,
 ) -> None:
     async with open_postgresql(own_postgresql.url()) as store:
-        set_standby(own_postgresql, "away")
-        commit = asyncio.create_task(write(store, HEAD, None, b"1"))
-        number = await asyncio.to_thread(wait_session, own_postgresql)
-        own_postgresql.sql(f"SELECT pg_terminate_backend({number})")
-        # The primary has the commit, but a standby that is promoted now would not.
-        again = asyncio.create_task(asyncio.to_thread(wait_session, own_postgresql, after=number))
-        await asyncio.wait([again, commit], return_when=asyncio.FIRST_COMPLETED)
-        assert not commit.done()
-        set_standby(own_postgresql, "")
-        await again
+        with standby_away(own_postgresql):
+            commit = asyncio.create_task(write(store, HEAD, None, b"1"))
+            number = await asyncio.to_thread(wait_session, own_postgresql)
+            own_postgresql.sql(f"SELECT pg_terminate_backend({number})")
+            # The primary has the commit, but a standby that is promoted now would not.
+            again = asyncio.to_thread(wait_session, own_postgresql, after=number)
+            waited: set[asyncio.Future[Any]] = {asyncio.create_task(again), commit}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            assert not commit.done()
         await commit
         assert await store.latest.load([HEAD]) == [b"1"]
 
@@ -98,24 +109,23 @@ async def test_a_node_that_joins_ends_no_commit_that_waits_for_the_standby(
     own_postgresql: Postgresql, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = own_postgresql.url()
-    async with open_postgresql(url, is_shared=True) as leader:
+
+    async def join() -> None:
         async with open_share(url, taken_over=ignore_loss):
             pass
-        set_standby(own_postgresql, "away")
-        commit = asyncio.create_task(write(leader, HEAD, None, b"1"))
-        number = await asyncio.to_thread(wait_session, own_postgresql)
 
-        async def join() -> None:
-            async with open_share(url, taken_over=ignore_loss):
-                pass
-
-        joining = asyncio.create_task(join())
-        shown = ""
-        while shown.count("slow_commits_ended") < 2:
-            await anyio.sleep(0.1)
-            shown += capsys.readouterr().out
-        assert own_postgresql.sql(WAITING) == number
-        assert not joining.done()
-        set_standby(own_postgresql, "")
+    async with open_postgresql(url, is_shared=True) as leader:
+        await join()
+        with standby_away(own_postgresql):
+            commit = asyncio.create_task(write(leader, HEAD, None, b"1"))
+            number = await asyncio.to_thread(wait_session, own_postgresql)
+            joining = asyncio.create_task(join())
+            shown = ""
+            with anyio.fail_after(SECONDS):
+                while shown.count("slow_commits_ended") < 2:
+                    await anyio.sleep(0.1)
+                    shown += capsys.readouterr().out
+            assert own_postgresql.sql(WAITING) == number
+            assert not joining.done()
         await joining
         await commit

@@ -627,9 +627,6 @@ class FakePostgresql:
             asyncio.get_running_loop().call_soon(self.end, each)
         return [(len(slow),)]
 
-    def _wait_for_standby(self, *_: object) -> list[Any]:
-        return [()]
-
     def _sizes(self, *_: object) -> list[Any]:
         return [(0, 0)]
 
@@ -773,7 +770,6 @@ class FakeStatements:
             "fence_shares",
             "end_sessions",
             "end_slow_commits",
-            "wait_for_standby",
             "sizes",
         ):
             setattr(self, kind, Statement(kind, epoch, slot))
