@@ -9,14 +9,17 @@ from msgspec import Struct
 
 # A member has failed when its beat stays the same for this number of the observer's renewals.
 STILL_BEATS: Final = 5
+# A node with another time would give changes a wrong time, and expire items early or late.
+WRONG_CLOCK_SECONDS: Final = 1.0
 
 
 class Member(Struct, frozen=True):
     """A node. ``incarnation`` is a new text each time that it joins.
 
     ``beat`` rises each second. ``address`` is that of its listener for other nodes. ``is_home``:
-    the node is the leader, which is the home of all tables without a claim. ``is_leaving``: it is
-    about to stop. ``share`` is the epoch that claims of the node name; 0 if it takes no tables.
+    the node is the leader, which is the home of all tables without a claim. ``is_leaving``: it
+    gives its tables away, because it stops or its clock is wrong. ``share`` is the epoch that
+    claims of the node name; 0 if it takes no tables.
     """
 
     name: str
@@ -52,7 +55,8 @@ class Beat(Struct, frozen=True):
 
     ``owned_epoch`` rises each time that another node becomes the home, and ``claims_version`` with
     each change of a claim. ``share_epoch`` is the present epoch of the node's share. It is higher
-    after the leader has taken the tables, and 0 if the node has no share.
+    after the leader has taken the tables, and 0 if the node has no share. ``ahead_seconds`` is the
+    difference of the node's clock from PostgreSQL's; None if the answer took too long to say it.
     """
 
     members: tuple[Member, ...]
@@ -60,11 +64,17 @@ class Beat(Struct, frozen=True):
     owned_epoch: int
     claims_version: int = 0
     share_epoch: int = 0
+    ahead_seconds: float | None = None
 
     @property
     def home(self) -> Member | None:
         """The home, if it is a member."""
         return next((member for member in self.members if member.is_home), None)
+
+
+def clock_ahead(before: float, theirs: float, after: float) -> float:
+    """The least difference of a clock, read before and after another one, from the other one."""
+    return before - theirs if before > theirs else min(0.0, after - theirs)
 
 
 class Observer:

@@ -10,10 +10,20 @@ import anyio
 import structlog
 
 from dynactor.api.nodes.changes import Changes
-from dynactor.model.members import STILL_BEATS, Beat, Claim, Claims, Member, Observer
+from dynactor.model.members import (
+    STILL_BEATS,
+    WRONG_CLOCK_SECONDS,
+    Beat,
+    Claim,
+    Claims,
+    Member,
+    Observer,
+)
 from dynactor.storage.store import CannotOpen, Unavailable
 
 BEAT_SECONDS: Final = 1.0
+# A wrong clock is right again at this difference.
+_RIGHT_CLOCK_SECONDS: Final = 0.9
 # The pause after each reading of the claims that was asked for.
 _CLAIMS_SECONDS: Final = 0.02
 # A member with the same name at another address may have just been killed.
@@ -79,6 +89,9 @@ class Membership:
         self._claims_version = 0
         self._asked_for_claims = anyio.Event()
         self.is_leaving = False
+        # The difference of this node's clock from PostgreSQL's, and whether it is too large.
+        self.ahead_seconds = 0.0
+        self.has_wrong_clock = False
         self._has_joined = False
 
     @property
@@ -96,6 +109,11 @@ class Membership:
     def owned_epoch(self) -> int:
         """The number of the present ownership of the database."""
         return 0 if self.beat is None else self.beat.owned_epoch
+
+    @property
+    def is_yielding(self) -> bool:
+        """Whether this node gives its tables away: it leaves, or its clock is wrong."""
+        return self.is_leaving or self.has_wrong_clock
 
     @property
     def has_successor(self) -> bool:
@@ -155,7 +173,8 @@ class Membership:
             Unavailable: PostgreSQL can't be reached.
         """
         share = self.share
-        beat = await self._table.beat(self.epoch, share, is_leaving=self.is_leaving)
+        beat = await self._table.beat(self.epoch, share, is_leaving=self.is_yielding)
+        self._note_clock(beat.ahead_seconds)
         if share and beat.share_epoch > share:
             self.ended_share = share
         if beat.claims_version != self._claims_version:
@@ -170,6 +189,21 @@ class Membership:
             if self._observer.has_failed(member) and member.incarnation != self.me.incarnation:
                 await self._remove(member)
         self._changes.notify()
+
+    def _note_clock(self, ahead_seconds: float | None) -> None:
+        if ahead_seconds is None:
+            return
+        self.ahead_seconds = ahead_seconds
+        # A clock near the limit must not let tables move each second.
+        most_seconds = _RIGHT_CLOCK_SECONDS if self.has_wrong_clock else WRONG_CLOCK_SECONDS
+        is_wrong = abs(ahead_seconds) > most_seconds
+        if is_wrong != self.has_wrong_clock:
+            self.has_wrong_clock = is_wrong
+            shown = round(ahead_seconds, 3)
+            if is_wrong:
+                _log.warning("clock_wrong", ahead_seconds=shown, advice="synchronize it with NTP")
+            else:
+                _log.info("clock_right", ahead_seconds=shown)
 
     async def load_claims(self) -> None:
         """Read the claims.

@@ -177,6 +177,7 @@ class Node:
             0 if beat is None else len(beat.members),
             self._homes_taken,
             self.forwarding.figures,
+            self.membership.ahead_seconds,
         )
 
     @property
@@ -375,7 +376,8 @@ class Node:
         if self.membership.beat is None:
             return False
         home = self.membership.home
-        if home is None or home.is_leaving:
+        # A leader whose clock is as wrong as this one's remains the leader.
+        if home is None or (home.is_leaving and not self.membership.has_wrong_clock):
             return True
         if self.membership.still_beats(home) >= SUSPECT_BEATS:
             return True
@@ -386,6 +388,9 @@ class Node:
 
     async def _may_become_home(self) -> bool:
         if not self._lacks_home():
+            return False
+        # A wrong clock is better than no home.
+        if self.membership.has_wrong_clock and self.membership.has_successor:
             return False
         try:
             is_owned = await self.membership.is_owned()
@@ -454,14 +459,18 @@ class Node:
         membership = self.membership
         with suppress(Unavailable):
             await membership.renew()
-        while not (is_lost() or membership.is_leaving):
+        # If all clocks are wrong, the leader remains, because there is no better one.
+        while not (is_lost() or (membership.is_yielding and self._may_yield())):
             await self._changes.wait(BEAT_SECONDS)
             # A renewal shows this before the store does.
             if membership.owned_epoch > home.epoch:
                 lose()
-        if membership.is_leaving:
+        if membership.is_yielding:
             with suppress(Unavailable):
                 await membership.renew()
+
+    def _may_yield(self) -> bool:
+        return self.membership.is_leaving or self.membership.has_successor
 
     async def _watch_rates(self) -> None:
         """Ask all nodes for the requests per second of their tables."""

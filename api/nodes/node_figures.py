@@ -22,3 +22,5 @@ class NodeFigures(Struct, frozen=True):
     # How many times this node has become the home since its start.
     homes_taken: int
     forwarding: ForwardingFigures
+    # The difference of the node's clock from PostgreSQL's.
+    clock_ahead_seconds: float = 0.0

@@ -78,7 +78,7 @@ class ShareKeeper:
         membership = self._membership
         while not membership.is_leaving:
             beat = membership.beat
-            if beat is None or beat.home is None:
+            if beat is None or beat.home is None or membership.has_wrong_clock:
                 await self._changes.wait(BEAT_SECONDS)
                 continue
             try:
@@ -104,7 +104,7 @@ class ShareKeeper:
             membership.share = share.epoch
             _log.info("share_opened", node=membership.me.name, epoch=share.epoch)
             try:
-                while not is_lost and not membership.is_leaving:
+                while not is_lost and not membership.is_yielding:
                     await self._follow_claims(share)
                     await self._changes.wait(BEAT_SECONDS)
                     # A renewal shows this before the store does.
@@ -146,7 +146,7 @@ class ShareKeeper:
     async def _give(self, share: OpenShare, names: Sequence[str]) -> None:
         """Give tables back to the leader, unless requests to them take too long."""
         tables = share.databases.home
-        if share.store.is_in_doubt and not self._membership.is_leaving:
+        if share.store.is_in_doubt and not self._membership.is_yielding:
             return
         with self.runner.holding(names):
             if not await self.runner.drained(names, DRAIN_SECONDS):

@@ -236,7 +236,7 @@ class Commits:
                     self._decide(call, attempt, verdict)
                 return
         refusal = Retry("other sessions insert the same rows")
-        self._decide(calls[0], attempt, _unknown(refusal) if attempt.in_doubt else refusal)
+        self._decide(calls[0], attempt, _unknown() if attempt.in_doubt else refusal)
 
     async def _verdicts(
         self, calls: Sequence[Pending], attempt: _Attempt
@@ -263,14 +263,14 @@ class Commits:
             except (Unavailable, Retry) as error:
                 if attempt.in_doubt and not lost:
                     give_up_at = loop.time() + _DOUBT_SECONDS
-                    _log.warning("commit_repeated", reason=str(error))
+                    _log.warning("commit_repeated", reason=str(error.__cause__ or error))
                 is_final = isinstance(error, Retry) and not attempt.in_doubt
                 if is_final or loop.time() >= give_up_at:
                     self._ended(error)
-                    return [_unknown(error) if attempt.in_doubt else error] * len(calls)
+                    return [_unknown() if attempt.in_doubt else error] * len(calls)
             except StoreError as error:
                 self._ended(error)
-                return [_unknown(error) if attempt.in_doubt else error] * len(calls)
+                return [_unknown() if attempt.in_doubt else error] * len(calls)
             else:
                 self._latency.observe(perf_counter_ns() - began)
                 self._ended(None)
@@ -309,7 +309,8 @@ class Commits:
                 connection.remove_log_listener(hear)
         if warnings:
             # The wait for the standby was canceled, so the standby may lack the commit.
-            raise Unknown(f"PostgreSQL warns: {warnings[0]}")
+            _log.warning("standby_not_waited_for", reason=warnings[0])
+            raise Unknown("PostgreSQL has not waited for its standby")
         return said
 
 
@@ -354,12 +355,12 @@ def _verdict(said: int, *, in_doubt: bool) -> StoreError | None:
         return None
     if in_doubt:
         # The first attempt was refused, or it was written and another owner then changed the row.
-        return Unknown("the connection to PostgreSQL broke during the commit")
+        return _unknown()
     if said == FENCED:
         return Fenced("a guard does not have its value")
     assert said == CONFLICT
     return Conflict("a head is not the expected one")
 
 
-def _unknown(error: StoreError) -> Unknown:
-    return Unknown(f"the connection to PostgreSQL broke during the commit: {error}")
+def _unknown() -> Unknown:
+    return Unknown("the connection to PostgreSQL broke during the commit")

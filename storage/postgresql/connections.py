@@ -134,7 +134,7 @@ class Connections:
             connection = await connect(self._address, self._policy)
         except (*FAILURES, TimeoutError) as error:
             self._note(reachable=False, reason=str(error))
-            raise Unavailable(f"PostgreSQL can't be reached: {error}") from error
+            raise Unavailable("PostgreSQL can't be reached") from error
         self._note(reachable=True)
         return connection
 

@@ -58,13 +58,16 @@ def translate(error: Exception) -> StoreError:
     if isinstance(error, StoreError):
         return error
     code = _code(error)
+    if code == _READ_ONLY:
+        return Lost("PostgreSQL takes no writes at this moment")
+    # The texts of the driver and of the operating system help nobody who sends requests.
+    if code is None or code.startswith(("08", "57P")):
+        return Lost("PostgreSQL: the connection was lost")
+    if code in (OWNED_BY_ANOTHER, READ_BY_ANOTHER):
+        return TakenOver("another server has taken over the database")
     text = f"PostgreSQL: {_text(error)}"
-    if code is None or code.startswith(("08", "57P")) or code == _READ_ONLY:
-        return Lost(text)
     if code == _FULL:
         return Full(text)
-    if code in (OWNED_BY_ANOTHER, READ_BY_ANOTHER):
-        return TakenOver("another server has taken over the database: restart this one")
     if code == INSERT_COLLISION:
         return InsertCollision(text)
     if code in _ROLLED_BACK:

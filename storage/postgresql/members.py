@@ -9,7 +9,7 @@ from typing import Any, Final
 import anyio
 import structlog
 
-from dynactor.model.members import Beat, Claims, Member
+from dynactor.model.members import WRONG_CLOCK_SECONDS, Beat, Claims, Member, clock_ahead
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import decode_claim
 from dynactor.storage.postgresql import sql
@@ -19,8 +19,8 @@ from dynactor.storage.postgresql.errors import FAILURES, cannot_open
 from dynactor.storage.postgresql.schema import open_members_table, open_schema
 from dynactor.storage.store import CannotOpen, Unavailable
 
-# A node with another time would give changes a wrong time, and expire items early or late.
-_CLOCK_SECONDS: Final = 1.0
+# The answer to a renewal that took longer says little about the clock.
+_SLOW_SECONDS: Final = 0.5
 _STATEMENT_SECONDS: Final = 5.0
 
 _log = structlog.get_logger("nodes")
@@ -59,6 +59,7 @@ class PostgresqlMembers:
         Raises:
             Unavailable: PostgreSQL can't be reached.
         """
+        before = time.time()
         rows = await self._rows(
             self._statements.beat,
             self._me.name,
@@ -69,6 +70,8 @@ class PostgresqlMembers:
             key_layout.CLAIMS_VERSION,
             share >> sql.SLOT_SHIFT,
         )
+        after = time.time()
+        ahead = clock_ahead(before, rows[0]["clock"], after)
         members = tuple(
             Member(*[row[name] for name in Member.__struct_fields__])
             for row in rows
@@ -81,6 +84,7 @@ class PostgresqlMembers:
             rows[0]["owned_epoch"],
             version,
             rows[0]["share_epoch"] if share else 0,
+            ahead if after - before < _SLOW_SECONDS else None,
         )
 
     async def claims(self) -> Claims:
@@ -171,8 +175,8 @@ async def _check_clock(connection: Any) -> None:
     before = time.time()
     theirs: float = await connection.fetchval(sql.CLOCK)
     after = time.time()
-    ahead = before - theirs if before > theirs else min(0.0, after - theirs)
-    if abs(ahead) > _CLOCK_SECONDS:
+    ahead = clock_ahead(before, theirs, after)
+    if abs(ahead) > WRONG_CLOCK_SECONDS:
         raise CannotOpen(
             f"The clock of this machine is {abs(ahead):.1f} s "
             f"{'ahead of' if ahead > 0 else 'behind'} that of PostgreSQL, and the nodes of a "

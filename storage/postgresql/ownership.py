@@ -89,7 +89,7 @@ class Ownership:
                     (is_locked,) = await self._ask(self._statements.try_lock)
                 (epoch,) = await self._ask(self._statements.epoch)
                 if epoch != self.epoch:
-                    lost(TakenOver("another server has taken over the database: restart this one"))
+                    lost(TakenOver("another server has taken over the database"))
                     return
                 if beats % _BEATS_PER_SIZE == 0:
                     tables, log = await self._ask(self._statements.sizes)

@@ -331,6 +331,7 @@ class MemberStatements:
             "SELECT n.epoch AS owned_epoch, EXISTS (SELECT FROM renewed) AS is_renewed, "
             f"(SELECT value FROM {heads} WHERE key = $6) AS claims_version, "
             f"(SELECT s.epoch FROM {nodes} s WHERE s.slot = $7) AS share_epoch, "
+            "extract(epoch FROM clock_timestamp())::float8 AS clock, "
             "m.name, m.incarnation, m.beat, m.address, m.version, "
             "m.epoch = n.epoch AND n.epoch > 0 AS is_home, m.is_leaving, m.share "
             f"FROM {nodes} n LEFT JOIN {members} m ON true "

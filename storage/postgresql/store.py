@@ -47,6 +47,7 @@ from dynactor.storage.store import (
     Locked,
     Store,
     StoreError,
+    TakenOver,
     Unavailable,
     View,
 )
@@ -137,7 +138,7 @@ async def _open(
 ) -> AsyncIterator[OwnedStore]:
     kept = KeptFailure()
     async with anyio.create_task_group() as tasks:
-        store = _PostgresqlStore(tasks, address, statements, ownership, taken_over)
+        store = _PostgresqlStore(tasks, address, statements, ownership, taken_over, is_node=is_node)
         # The renewals of a node's membership show a new owner sooner.
         is_quiet = (lambda: store.answers) if is_node else (lambda: False)
         tasks.start_soon(ownership.keep, store.refuse, store.note_beat, is_quiet)
@@ -213,8 +214,12 @@ class _PostgresqlStore:
         statements: Statements,
         ownership: Ownership,
         taken_over: Callable[[], None],
+        *,
+        is_node: bool,
     ) -> None:
         self._taken_over = taken_over
+        # The node takes part again by itself, as another store.
+        self._is_node = is_node
         self._tasks = tasks
         self._statements = statements
         self._ownership = ownership
@@ -360,6 +365,9 @@ class _PostgresqlStore:
         """Refuse all later calls, because another server owns the database."""
         if self._closed is None:
             self._closed = closed
+            if isinstance(closed, TakenOver):
+                advice = "send the request again" if self._is_node else "restart this one"
+                self._closed = TakenOver(f"{closed}: {advice}")
             self._taken_over()
 
     def _raise_if_closed(self) -> None:

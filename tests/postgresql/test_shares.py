@@ -37,6 +37,9 @@ async def test_a_fenced_share_writes_and_reads_nothing_but_the_leader_does(
         assert await leader.fence(share.epoch, only_ended=False)
         with pytest.raises(TakenOver, match="taken over"):
             await write(share, b"2", b"3")
+        # The node opens another share by itself.
+        with pytest.raises(TakenOver, match="taken over the database: send the request again"):
+            await write(share, b"2", b"3")
         async with open_share(url, taken_over=ignore_loss) as reading:
             assert await leader.fence(reading.epoch, only_ended=False)
             with pytest.raises(TakenOver, match="taken over"):

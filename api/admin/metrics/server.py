@@ -242,6 +242,11 @@ def _node(figures: NodeFigures) -> Iterator[Metric]:
         "Number of nodes in the cluster, as this node sees it.",
         value=figures.members,
     )
+    yield GaugeMetricFamily(
+        "dynactor_node_clock_ahead_seconds",
+        "How far this node's clock is ahead of PostgreSQL's; negative if it is behind.",
+        value=figures.clock_ahead_seconds,
+    )
     yield CounterMetricFamily(
         "dynactor_node_homes_taken",
         "How many times this node has become the leader.",

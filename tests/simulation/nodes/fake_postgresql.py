@@ -8,6 +8,7 @@ for its rows. A statement is executed in the order in which it arrives on its se
 from __future__ import annotations
 
 import asyncio
+import time
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -656,6 +657,7 @@ class FakePostgresql:
         row = self.members.get(name)
         is_renewed = row is not None and row.incarnation == incarnation
         common = {
+            "clock": time.time(),
             "owned_epoch": self.epochs[LEADER_SLOT],
             "is_renewed": is_renewed,
             "claims_version": self.values.get(version_key),

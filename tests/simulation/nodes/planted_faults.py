@@ -20,6 +20,7 @@ import anyio
 
 from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.api.nodes import forwarding
+from dynactor.api.nodes.membership import Membership
 from dynactor.storage.postgresql import commits, locked
 from dynactor.storage.postgresql import store as postgresql_store
 from dynactor.storage.postgresql.commit_call import CommitCall
@@ -54,7 +55,7 @@ def _forgets_own_batch(said: int, *, in_doubt: bool) -> StoreError | None:
 
 
 def _keeps_all(*_: object) -> None:
-    """Stand for doubts that nothing ends."""
+    """Stand for doubts that nothing ends, and for clocks that nothing compares."""
 
 
 async def _does_not_fence(*_: object, **__: object) -> bool:
@@ -126,6 +127,10 @@ FAULTS: Final = (
     PlantedFault(
         "a repeated statement does not recognize its own batch",
         lambda: patch.object(commits, "_verdict", _forgets_own_batch),
+    ),
+    PlantedFault(
+        "a node does not notice that its clock is wrong",
+        lambda: patch.object(Membership, "_note_clock", _keeps_all),
     ),
     PlantedFault(
         "a doubt never ends",

@@ -51,6 +51,8 @@ _MOST_SKEW_SECONDS: Final = 0.9
 # Commits of unknown outcome are repeated for 30 s.
 _OUTAGE_SECONDS: Final = 31.0
 _NO_OUTAGE: Final = 0.85
+_NO_WRONG_CLOCK: Final = 0.7
+_SETTLING_SECONDS: Final = 15.0
 _DAY_SECONDS: Final = 24 * 60 * 60.0
 # The first bytes of the rows of a table that only its home writes.
 _ITEM: Final = key_layout.row_prefix(0)[:1]
@@ -170,7 +172,9 @@ class _Run:
         self._logs = CommittedLogs()
         # Whether records are deleted from streams while the clients run.
         self._is_trimmed = False
-        # Whether no other faults begin, because of an outage of PostgreSQL.
+        # The node whose clock has been wrong for so long that it must not write any items.
+        self._wrong_node = ""
+        # Whether no other faults begin, because of a long one.
         self._is_quiet = False
         # The names of tables by id, from their records.
         self._names: dict[int, str] = {}
@@ -218,7 +222,7 @@ class _Run:
                 if cluster.kafka is not None:
                     of_kafka = self._faults_of_kafka(cluster.kafka, Random(self._seed + 5))
                     faults.append(tasks.create_task(of_kafka))
-                faults.append(tasks.create_task(self._outage(nodes, Random(self._seed + 6))))
+                faults.append(tasks.create_task(self._long_fault(nodes, Random(self._seed + 6))))
                 faults.append(tasks.create_task(watch_doubts(cluster)))
                 makers = [
                     tasks.create_task(TableMaker(workload, name, Random(draw.random())).run())
@@ -313,14 +317,41 @@ class _Run:
             seconds = draw.random() * 10
             await self._play(fault, number, seconds, draw)
 
+    async def _long_fault(self, nodes: int, draw: Random) -> None:
+        """Play an outage of PostgreSQL in some of the runs, and a wrong clock in others."""
+        drawn = draw.random()
+        if drawn >= _NO_OUTAGE:
+            await self._outage(nodes, draw)
+        elif drawn >= _NO_WRONG_CLOCK:
+            await self._wrong_clock(draw)
+
+    async def _wrong_clock(self, draw: Random) -> None:
+        """Let the clock of a node be wrong for some time: meanwhile it is no home of any table."""
+        await anyio.sleep(draw.random() * 20)
+        self._is_quiet = True
+        # Other faults end meanwhile.
+        await anyio.sleep(_SETTLING_SECONDS)
+        process = draw.choice(self._cluster.up())
+        usual = self._skews[process.queue]
+        self._skews[process.queue] = draw.choice((-1, 1)) * (1.2 + draw.random() * 2)
+        self._trace.add(f"{self._loop.time():.6f} wrong clock {process.name}")
+        await anyio.sleep(_SETTLING_SECONDS)
+        self._wrong_node = process.name
+        await anyio.sleep(_SETTLING_SECONDS)
+        self._wrong_node = ""
+        self._skews[process.queue] = usual
+        await anyio.sleep(_SETTLING_SECONDS)
+        membership = None if process.node is None else process.node.membership
+        if process.is_up and membership and not (membership.share or membership.epoch):
+            self._found.append(f"{process.name} takes no tables although its clock is right again")
+        self._is_quiet = False
+
     async def _outage(self, nodes: int, draw: Random) -> None:
-        """Cut all nodes off from PostgreSQL in some of the runs, until their commits give up.
+        """Cut all nodes off from PostgreSQL until their commits give up.
 
         No node can take over meanwhile, so homes remain homes with commits in doubt. Other faults
         would soon end the homes, and the doubts with them.
         """
-        if draw.random() < _NO_OUTAGE:
-            return
         network = self._cluster.network
         names = [f"n{number}" for number in range(1, nodes + 1)]
         await anyio.sleep(draw.random() * 20)
@@ -418,6 +449,9 @@ class _Run:
         if not ids:
             return
         slot = next((each for each, epoch in server.epochs.items() if epoch == commit.epoch), 0)
+        session = server.locks.get(slot)
+        if self._wrong_node and session is not None and session.node == self._wrong_node:
+            self._found.append(f"{self._wrong_node} writes items although its clock is wrong")
         for table_id in ids:
             name = self._name(table_id)
             if name is None:

@@ -25,6 +25,7 @@ NODES: Final = 3
 NODE_METRICS: Final = {
     "dynactor_forwarded_requests_total",
     "dynactor_forwarding_failures_total",
+    "dynactor_node_clock_ahead_seconds",
     "dynactor_node_homes_taken_total",
     "dynactor_node_is_home",
     "dynactor_node_members",

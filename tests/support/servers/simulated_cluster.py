@@ -71,6 +71,8 @@ class FakeDatabase:
         # By table: the epoch of the database of a node that opened it last.
         self.opened: dict[str, tuple[int, int]] = {}
         self.violations: list[str] = []
+        # By name: the error of a node's clock.
+        self.ahead_seconds: dict[str, float] = {}
 
     def members(self) -> tuple[Member, ...]:
         """The members, and which of them is the home."""
@@ -117,7 +119,12 @@ class FakeMembers:
             database.epochs[row.name] = epoch
         share_epoch = database.shares[share >> 32] if share else 0
         beat = Beat(
-            database.members(), is_member, database.epoch, database.claims_version, share_epoch
+            database.members(),
+            is_member,
+            database.epoch,
+            database.claims_version,
+            share_epoch,
+            database.ahead_seconds.get(self.me.name, 0.0),
         )
         await anyio.sleep(_MESSAGE_SECONDS)
         return beat
