@@ -29,7 +29,6 @@ from dynactor.api.admin import (
     insights_routes,
     nodes_routes,
     replay_routes,
-    upload_routes,
 )
 from dynactor.api.admin.access_messages import ACCESS_PATH
 from dynactor.api.admin.answers import fault
@@ -41,8 +40,6 @@ from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
 from dynactor.api.admin.fault_routes import FAULTS_PATH
 from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
-from dynactor.api.admin.jobs import job_routes
-from dynactor.api.admin.jobs.job_messages import JOBS_PATH
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
 from dynactor.api.admin.metrics.metrics_path import METRICS_PATH
 from dynactor.api.admin.nodes_messages import NODES_PATH
@@ -54,7 +51,9 @@ from dynactor.api.admin.reset_routes import (
     SNAPSHOTS_PATH,
     SuiteControls,
 )
-from dynactor.api.admin.upload_messages import UPLOADS_PATH
+from dynactor.api.admin.transfers import job_routes, upload_routes
+from dynactor.api.admin.transfers.job_messages import JOBS_PATH
+from dynactor.api.admin.transfers.upload_messages import UPLOADS_PATH
 from dynactor.api.console.routes import Abilities, Console, ConsoleMode
 from dynactor.api.console.sign_in import SignIn
 from dynactor.api.faults.injector import FaultInjector

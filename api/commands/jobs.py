@@ -7,7 +7,7 @@ from typing import Final, NoReturn, TypeVar
 
 from cyclopts import App
 
-from dynactor.api.admin.jobs.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
+from dynactor.api.admin.transfers.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
 from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.reach import CannotCall
 from dynactor.api.commands.tables_address import TablesAddress

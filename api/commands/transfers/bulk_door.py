@@ -11,7 +11,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from dynactor.api.admin.upload_messages import (
+from dynactor.api.admin.transfers.upload_messages import (
     END,
     ERRORS,
     PIECE_TYPE,

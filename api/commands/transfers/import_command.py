@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from cyclopts.types import PositiveFloat
 from msgspec import Struct
 
-from dynactor.api.admin.upload_messages import UploadAnswer
+from dynactor.api.admin.transfers.upload_messages import UploadAnswer
 from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.client import RequestFailed
 from dynactor.api.commands.reach import CannotCall

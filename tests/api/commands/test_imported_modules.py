@@ -94,8 +94,8 @@ COMMANDS = {
         CLIENT,
         ADMIN_CLIENT
         | {
-            "dynactor.api.admin.jobs",
-            "dynactor.api.admin.jobs.job_messages",
+            "dynactor.api.admin.transfers",
+            "dynactor.api.admin.transfers.job_messages",
             "dynactor.api.admin.region_parameters",
             "dynactor.api.commands.caller_scope",
             "dynactor.api.commands.jobs",

@@ -1,1 +1,0 @@
-"""Imports, exports and bulk operations on the admin listener."""

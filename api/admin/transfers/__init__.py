@@ -1,0 +1,1 @@
+"""Uploads, and jobs: imports, exports and bulk operations on the admin listener."""
