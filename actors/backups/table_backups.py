@@ -24,6 +24,7 @@ from dynactor.actors.backups.table_backup_copy import BackupCopy
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.long_work import Pieces
 from dynactor.actors.catalog.phases import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.tables import Tables
@@ -259,29 +260,33 @@ class TableBackups:
         """Keep a backup that was stored with the deletion of its table."""
         self._backups[backup.backup_id] = backup
 
-    async def expire(self, now_epoch_seconds: float) -> None:
+    async def expire(self, now_epoch_seconds: float) -> Pieces:
         """Delete backups that are past their time.
 
         Raises:
             StoreError: the others are still there.
         """
         for backup in list(self._backups.values()):
+            if backup.backup_id not in self._backups:
+                continue
             expires = backup.expires_epoch_seconds
             is_read = any(
                 _is_restoring(table.definition, backup) for table in self._tables.values()
             )
             if expires is not None and expires <= now_epoch_seconds and not is_read:
                 await self._delete_rows(backup)
+                yield
 
-    async def delete_unused(self, used_rows_ids: Collection[int]) -> None:
+    async def delete_unused(self, used_rows_ids: Callable[[], Collection[int]]) -> Pieces:
         """Delete the backups that clients don't see, and that nothing uses.
 
         Raises:
             StoreError: the others are still there.
         """
         for backup in list(self._backups.values()):
-            if backup.is_internal and backup.rows_id not in used_rows_ids:
+            if backup.is_internal and backup.rows_id not in used_rows_ids():
                 await self.abandon(backup.backup_id)
+                yield
 
     async def abandon(self, backup_id: TableBackupId) -> None:
         """Delete a backup that clients don't see, in any state.

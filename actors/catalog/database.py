@@ -22,7 +22,7 @@ from dynactor.actors.catalog.destination_phases import (
     EnableDestination,
     UpdateDestination,
 )
-from dynactor.actors.catalog.homes import HomeChange
+from dynactor.actors.catalog.homes import HomeChange, MoveGuard
 from dynactor.actors.catalog.replays import CancelReplay, StartReplay
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.catalog.virtual_clock import VirtualClockControl, open_clock
@@ -237,13 +237,18 @@ class Database:
         """
         await self._store.latest.load([key_layout.CATALOG_VERSION])
 
+    def guard_moves(self, guard: MoveGuard) -> None:
+        """Let the node hold back the requests to tables that move."""
+        self.actor.move_guard = guard
+
     async def change_homes(self, message: HomeChange) -> None:
-        """Close, give, take, recall or group tables: see the messages.
+        """Move, take, recall or group tables: see the messages.
 
         Raises:
             InternalServerError: the store refused a commit; the caller tries again later.
         """
-        await self._ref.ask(message, always=True)
+        # Requests to tables that move wait, so these messages come first.
+        await self._ref.ask(message, always=True, first=True)
 
     async def describe(self, name: str) -> TableState:
         """A table's definition and durable counters.

@@ -9,8 +9,7 @@ is due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,16 +49,17 @@ from dynactor.actors.catalog.destination_phases import (
     UpdateDestination,
 )
 from dynactor.actors.catalog.homes import (
-    CloseTables,
-    GiveTables,
     GroupTables,
     Homes,
+    MoveGuard,
+    MoveTables,
     RecallTables,
     Share,
     TakeTables,
 )
 from dynactor.actors.catalog.index_phases import IndexPhases, TableIndex
 from dynactor.actors.catalog.log_trimming import LogTrimmer
+from dynactor.actors.catalog.long_work import ContinueWork, LongWork, Pieces, Work, chained
 from dynactor.actors.catalog.phases import EndPhase, PhaseMachine, Subject
 from dynactor.actors.catalog.replays import CancelReplay, EndReplay, Replays, StartReplay
 from dynactor.actors.catalog.space_reclaim import EndReclaim, SpaceReclaimer
@@ -279,6 +279,9 @@ class DatabaseActor:
             stored_phase=time_to_live_phases.stored_phase,
             tell=self._tell_later,
         )
+        self._long_work = LongWork(lambda message, first: self.tell(message, first=first))
+        # Holds the requests to tables that move; None if this database shares no tables.
+        self.move_guard: MoveGuard | None = None
         # Whether an earlier run crashed, so that a change may be incomplete in memory.
         self._crashed = False
         # Whether the stored catalog may differ from memory.
@@ -288,19 +291,31 @@ class DatabaseActor:
     async def run(self) -> None:
         """Work through the mailbox until it is closed and drained."""
         self._is_behind |= self._crashed
+        await self._long_work.drop()
         await self._catch_up()
         self._crashed = True
         while batch := await self.mailbox.take(1, 1):
-            self.in_progress = batch
             for envelope in batch:
+                self.in_progress = [envelope, *self._long_work.envelopes]
                 await self._answer(envelope)
-            self.in_progress = []
+            self.in_progress = self._long_work.envelopes
+        await self._long_work.drop()
         self._crashed = False
 
     async def _answer(self, envelope: Envelope) -> None:
+        work: Work | None = Work(envelope)
+        if isinstance(envelope.message, ContinueWork):
+            work = self._long_work.take(envelope.message)
+        if work is None:
+            return
+        envelope = work.envelope
         was_in_doubt, was_current = self._owner.is_in_doubt, self._is_current
         try:
-            envelope.answer(await self._handle_past_conflicts(envelope.message))
+            reply = await self._work_past_conflicts(work)
+            if work.rest is None:
+                envelope.answer(reply)
+            else:
+                self._long_work.keep(work, first=isinstance(envelope.message, TakeTables))
         except InternalServerError as error:
             # A partition of the table has replied with the store's error.
             envelope.refuse(error)
@@ -320,29 +335,41 @@ class DatabaseActor:
             elif was_current:
                 self.tell(CatchUp())
 
-    async def _handle_past_conflicts(self, message: Message[object]) -> object:
-        """Carry out a message, and repeat it if the stored catalog differs from memory."""
-        for conflicts in count():
+    async def _work_past_conflicts(self, work: Work) -> object:
+        """Carry out a message, or do the next piece of it; return the reply.
+
+        Repeat it if the stored catalog differs from memory.
+        """
+        while True:
             try:
-                await self._catch_up()
-                return await self._handle(message)
+                if await self._catch_up():
+                    await work.drop()
+                if work.rest is None:
+                    reply = await self._handle(work.envelope.message)
+                    if not isinstance(reply, AsyncGenerator):
+                        return reply
+                    work.rest = reply
+                await work.do_piece()
             except Fenced:
                 raise
             except Conflict:
+                await work.drop()
                 # Another node may have assigned numbers only.
                 if not await self._owner.refresh_head():
                     self._is_behind = True
-                if conflicts == _MOST_CONFLICTS:
+                if work.conflicts == _MOST_CONFLICTS:
                     raise
-        raise AssertionError
+                work.conflicts += 1
+            else:
+                return None
 
     @property
     def _is_current(self) -> bool:
         """Whether memory is known to match the stored catalog."""
         return not self._is_behind and not self._owner.is_in_doubt
 
-    async def _catch_up(self) -> None:
-        """Load the catalog if it may differ from memory.
+    async def _catch_up(self) -> bool:
+        """Load the catalog if it may differ from memory; return whether it was loaded.
 
         After a commit of unknown outcome, partitions and followers may use a change that is not
         stored. So all tables restart, whatever the outcome was.
@@ -354,10 +381,13 @@ class DatabaseActor:
             # The commit of unknown outcome may still be written.
             await self._owner.settle()
             self._is_behind = True
-        if self._is_behind:
-            await self.adopt()
-            self._is_behind = False
-            _log.warning("catalog_reloaded")
+        if not self._is_behind:
+            return False
+        await self._long_work.restart()
+        await self.adopt()
+        self._is_behind = False
+        _log.warning("catalog_reloaded")
+        return True
 
     async def adopt(self, loaded: Catalog | None = None) -> None:
         """Adopt the stored catalog: at start, and whenever it may differ from memory.
@@ -417,7 +447,7 @@ class DatabaseActor:
         if topic is not None:
             self.tell(EnableDestination(name, topic))
 
-    async def _take(self, message: TakeTables) -> None:
+    async def _take(self, message: TakeTables) -> Pieces:
         """Open the tables that this database has become the home of.
 
         Raises:
@@ -429,52 +459,70 @@ class DatabaseActor:
         ended = [name for name, claim in claims.items() if claim and claim.epoch in message.ended]
         await self._homes.end(ended)
         for name in names:
-            if not self._homes.is_here(name):
-                self._homes.note(name)
-                continue
-            key = key_layout.table_record(name)
-            (stored,) = await self._store.latest.load([key])
-            if stored is None:
-                self._homes.opened(name)
-                continue
-            record = catalog.decode_record(stored)
-            self._owner.note_record(name, stored)
-            try:
-                await self._streams.load_table(self._store.latest, record.definition.table_id)
-                await self._open(record)
-            except (StoreError, DynamoDBError):
-                # The table may have started in part, so start it again.
-                self._is_behind = True
-                raise
+            if name not in self._tables:
+                await self._take_one(name)
+                yield
 
-    async def _close(self, message: CloseTables) -> None:
-        """Close tables that are about to get another home."""
-        for name in message.names:
-            table = self._tables.get(name)
-            if table is None or not self.may_move(table):
-                continue
-            await self._restores.forget(table)
-            await table.close()
-            table_id = table.definition.table_id
-            self._forget_phases(table_id)
-            self._table_machine.forget(table_id)
-            self._streams.detach(table.record.log_numbers)
-            self._streams.forget_table(table_id)
-            self._homes.closed(name)
-            del self._tables[name]
+    async def _take_one(self, name: str) -> None:
+        if not self._homes.is_here(name):
+            self._homes.note(name)
+            return
+        key = key_layout.table_record(name)
+        (stored,) = await self._store.latest.load([key])
+        if stored is None:
+            self._homes.opened(name)
+            return
+        record = catalog.decode_record(stored)
+        self._owner.note_record(name, stored)
+        try:
+            await self._streams.load_table(self._store.latest, record.definition.table_id)
+            await self._open(record)
+        except (StoreError, DynamoDBError):
+            # The table may have started in part, so start it again.
+            self._is_behind = True
+            raise
 
-    async def _give(self, message: GiveTables) -> None:
-        """Let another share run tables, unless they are open or were deleted."""
+    async def _move(self, message: MoveTables) -> None:
+        """Give tables to another share, unless they can't move now.
+
+        Requests to the tables wait only meanwhile.
+
+        Raises:
+            StoreError: the tables may be closed; ``TakeTables`` opens them again.
+        """
+        guard, epoch = self.move_guard, message.epoch
+        # Another share would run the next table that gets the name of a deleted one.
         names = [
             name
             for name in message.names
-            # A deleted table was not closed. With a claim of its name, another share would run the
-            # next table that gets the name here.
-            if name not in self._tables
-            and (self._homes.is_closed(name) or not self._settings.is_leader)
+            if (self.may_move(table) if (table := self._tables.get(name)) else epoch == 0)
         ]
-        await self._homes.reload(names)
-        await self._homes.give([name for name in names if self._homes.is_here(name)], message.epoch)
+        if guard is None or not guard.may_give(epoch):
+            return
+        async with guard.holding(names) as are_idle:
+            if not are_idle:
+                return
+            await asyncio.gather(
+                *(self._close(self._tables[name]) for name in names if name in self._tables)
+            )
+            # The other node may have ended meanwhile.
+            if guard.may_give(epoch):
+                await self._homes.reload(names)
+                await self._homes.give(list(filter(self._homes.is_here, names)), epoch)
+            for name in filter(self._homes.is_here, names):
+                await self._take_one(name)
+
+    async def _close(self, table: Table) -> None:
+        """Close a table that is about to get another home."""
+        name, table_id = table.definition.name, table.definition.table_id
+        await self._restores.forget(table)
+        await table.close()
+        self._forget_phases(table_id)
+        self._table_machine.forget(table_id)
+        self._streams.detach(table.record.log_numbers)
+        self._streams.forget_table(table_id)
+        self._homes.closed(name)
+        del self._tables[name]
 
     def may_move(self, table: Table) -> bool:
         """Whether a table may get another home now.
@@ -609,16 +657,7 @@ class DatabaseActor:
             case UpdateContributorInsights():
                 return await self._insights.update(self._tables.named(message.table_name), message)
             case KeepStreams():
-                now = self._clock.now_epoch_seconds()
-                await self._log_trimmer.keep(now)
-                if not self._settings.is_leader:
-                    return None
-                await self._table_backups.expire(now)
-                used = self._restores.used_rows_ids | self._exports.used_rows_ids
-                await self._table_backups.delete_unused(used)
-                for transfers in (self._exports, self._imports, self._bulk_operations):
-                    await transfers.forget_old()
-                return None
+                return self._keep_streams()
             case SplitPartition():
                 return await self._splits.split(self._tables.settled(message.name), message)
             case GrowTable():
@@ -646,20 +685,15 @@ class DatabaseActor:
             case UpdateDestination():
                 return await self._destinations.update(self._tables.settled(message.name), message)
             case CheckDestinations():
-                await self._check_destinations()
-                return None
+                return self._check_destinations()
         return await self._handle_homes(message)
 
     async def _handle_homes(self, message: Message[object]) -> object:
         match message:
             case TakeTables():
-                await self._take(message)
-                return None
-            case CloseTables():
-                await self._close(message)
-                return None
-            case GiveTables():
-                await self._give(message)
+                return self._take(message)
+            case MoveTables():
+                await self._move(message)
                 return None
             case RecallTables():
                 await self._homes.recall(message.names)
@@ -823,13 +857,33 @@ class DatabaseActor:
             state, definition=structs.replace(state.definition, status="DELETING")
         )
 
-    async def _check_destinations(self) -> None:
+    async def _keep_streams(self) -> Pieces:
+        """Roll shards, trim logs, and delete what is old."""
+        now = self._clock.now_epoch_seconds()
+        async for _ in chained(self._log_trimmer.keep(now)):
+            yield
+        if not self._settings.is_leader:
+            return
+        async for _ in chained(
+            self._table_backups.expire(now),
+            self._table_backups.delete_unused(
+                lambda: self._restores.used_rows_ids | self._exports.used_rows_ids
+            ),
+        ):
+            yield
+        for transfers in (self._exports, self._imports, self._bulk_operations):
+            await transfers.forget_old()
+            yield
+
+    async def _check_destinations(self) -> Pieces:
         """Cut off destinations that lag too far behind, and reclaim their disk space."""
         self._replays.check()
         now = self._clock.now_epoch_seconds()
         for table in list(self._tables.values()):
-            if await self._destinations.check(table, now):
-                await self._log_trimmer.give_back(table, now)
+            if self._tables.has(table) and await self._destinations.check(table, now):
+                async for _ in chained(self._log_trimmer.give_back(table, now)):
+                    yield
+            yield
         self._check_destinations_later()
 
     def _check_destinations_later(self) -> None:
@@ -859,11 +913,11 @@ class DatabaseActor:
             return
         asyncio.get_running_loop().call_later(seconds, self.tell, message)
 
-    def tell(self, message: Message[Any]) -> None:
+    def tell(self, message: Message[Any], *, first: bool = False) -> None:
         """Put a message into the mailbox, even if it is full, and ignore its reply."""
         if not self.mailbox.closed:
             # The actor handles errors of its own messages itself.
-            self.ref.tell(message, always=True)
+            self.ref.tell(message, always=True, first=first)
 
     async def close(self) -> None:
         """Stop all partitions, after their accepted writes are answered."""

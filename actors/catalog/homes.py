@@ -11,7 +11,8 @@ node that does not answer are taken only after PostgreSQL refuses all commits of
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, TypeAlias
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -44,16 +45,10 @@ class Share(Struct, frozen=True):
         return "" if self.is_leader else f"share {self.epoch >> _SLOT_SHIFT}"
 
 
-class CloseTables(Message[None], frozen=True):
-    """Close tables, to give them to another share. No request to them may be in progress."""
+class MoveTables(Message[None], frozen=True):
+    """Close tables, and let the share with this epoch run them; 0 is the leader's share.
 
-    names: tuple[str, ...]
-
-
-class GiveTables(Message[None], frozen=True):
-    """Let the share with this epoch run tables, which are closed; 0 is the leader's share.
-
-    If this fails, ``TakeTables`` opens them again.
+    Tables that can't move now stay here. If this fails, ``TakeTables`` opens them again.
     """
 
     names: tuple[str, ...]
@@ -82,7 +77,19 @@ class GroupTables(Message[None], frozen=True):
     names: tuple[str, ...]
 
 
-HomeChange: TypeAlias = CloseTables | GiveTables | TakeTables | RecallTables | GroupTables
+HomeChange: TypeAlias = MoveTables | TakeTables | RecallTables | GroupTables
+
+
+class MoveGuard(Protocol):
+    """The node, as the database's actor needs it to move tables."""
+
+    def may_give(self, epoch: int) -> bool:
+        """Whether the share with this epoch can run tables, and no late commit can follow."""
+        ...
+
+    def holding(self, names: Collection[str]) -> AbstractAsyncContextManager[bool]:
+        """Hold back the requests to these tables; False if earlier ones do not end soon."""
+        ...
 
 
 class Homes:
@@ -170,10 +177,6 @@ class Homes:
     def closed(self, name: str) -> None:
         """Note that no database runs a table at the moment."""
         self._tables.elsewhere[name] = MOVING
-
-    def is_closed(self, name: str) -> bool:
-        """Whether no database runs a table at the moment."""
-        return self._tables.elsewhere.get(name) == MOVING
 
     def opened(self, name: str) -> None:
         """Note that this database runs a table."""

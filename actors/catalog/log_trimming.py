@@ -6,10 +6,12 @@ Only the database's actor uses this module.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from math import inf
 from typing import Final, NamedTuple
 
+from dynactor.actors.catalog.long_work import Pieces, chained
 from dynactor.actors.catalog.space_reclaim import SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.streams import StreamRegistry
 from dynactor.actors.catalog.tables import Tables
@@ -58,43 +60,60 @@ class LogTrimmer:
         # By table id: states of tables in which nothing can be trimmed for some time.
         self._resting: dict[int, _Rest] = {}
 
-    async def keep(self, now_epoch_seconds: float) -> None:
+    async def keep(self, now_epoch_seconds: float) -> Pieces:
         """Roll old shards, forget old streams, and trim records without readers.
 
         Also retry the reclaims that failed on a full disk.
         """
         self._space.begin_again()
-        await self._streams.roll(now_epoch_seconds)
-        await self._streams.expire(now_epoch_seconds)
+        async for _ in chained(
+            self._streams.roll(now_epoch_seconds), self._streams.expire(now_epoch_seconds)
+        ):
+            yield
         tables = [
             table
             for table in self._tables.values()
             if self._streams.attached(table.record.log_numbers)
         ]
-        resting, self._resting = self._resting, {}
+        ids = {table.definition.table_id for table in tables}
+        self._resting = {key: rest for key, rest in self._resting.items() if key in ids}
         for start in range(0, len(tables), _TABLES_AT_ONCE):
             chunk = tables[start : start + _TABLES_AT_ONCE]
             # The store reads the heads of several tables together.
             feeds = await asyncio.gather(*(table.followers.feeds() for table in chunk))
+            yield
             for table, of_table in zip(chunk, feeds, strict=True):
-                table_id = table.definition.table_id
-                state = self._state(table, of_table)
-                rest = resting.get(table_id)
-                if rest is None or rest.state != state or now_epoch_seconds >= rest.until:
-                    rest = _Rest(
-                        state, now_epoch_seconds + await self._keep(table, now_epoch_seconds)
-                    )
-                self._resting[table_id] = rest
+                if self._is_due(table, of_table, now_epoch_seconds):
+                    async for _ in chained(self._keep(table, of_table, now_epoch_seconds)):
+                        yield
+
+    def _is_due(self, table: Table, feeds: Sequence[ChangeFeed], now_epoch_seconds: float) -> bool:
+        """Whether there may be something to trim."""
+        rest = self._resting.get(table.definition.table_id)
+        return (
+            rest is None
+            or rest.state != self._state(table, feeds)
+            or now_epoch_seconds >= rest.until
+        )
 
     def _state(self, table: Table, feeds: Sequence[ChangeFeed]) -> _State:
         """The state that decides, besides the time, whether there is something to trim."""
         tails = tuple(feed.tail for feed in feeds)
         return _State(table.record, tails, self._streams.shows(table.record.log_numbers))
 
-    async def _keep(self, table: Table, now_epoch_seconds: float) -> float:
-        """Trim the logs of a table; return the seconds for which nothing more can be trimmed."""
+    async def _keep(
+        self, table: Table, feeds: Sequence[ChangeFeed], now_epoch_seconds: float
+    ) -> Pieces:
+        """Trim the logs of a table, and note for how long nothing more can be trimmed."""
+        state = self._state(table, feeds)
         numbers = table.record.log_numbers
-        seconds = await self._trim(table, now_epoch_seconds)
+        seconds = inf
+        async with aclosing(self._trim(table, now_epoch_seconds)) as trimmed:
+            async for of_log in trimmed:
+                seconds = min(seconds, of_log)
+                yield
+        if not self._tables.has(table):
+            return
         # The trim above has deleted the records that were written for the last follower. Changes
         # listed by key are deleted later.
         if (
@@ -103,21 +122,22 @@ class LogTrimmer:
             and seconds == inf
         ):
             self._streams.detach(numbers)
-        return seconds
+        self._resting[table.definition.table_id] = _Rest(state, now_epoch_seconds + seconds)
 
-    async def give_back(self, table: Table, now_epoch_seconds: float) -> None:
+    async def give_back(self, table: Table, now_epoch_seconds: float) -> Pieces:
         """Trim the logs of a table, and reclaim their disk space."""
-        await self._trim(table, now_epoch_seconds, gives_back=True)
+        async with aclosing(self._trim(table, now_epoch_seconds, gives_back=True)) as trimmed:
+            async for _ in trimmed:
+                yield
 
     async def _trim(
         self, table: Table, now_epoch_seconds: float, *, gives_back: bool = False
-    ) -> float:
-        """Trim the logs of a table.
+    ) -> AsyncGenerator[float, None]:
+        """Trim the logs of a table, one after another.
 
-        Returns:
-            The seconds for which nothing more can be trimmed, unless the table changes.
+        Yields:
+            The seconds for which nothing more of a log can be trimmed, unless the table changes.
         """
-        rest_seconds = inf
         recovery = table.definition.point_in_time_recovery
         oldest = None
         until_window_moves = 0.0
@@ -131,7 +151,17 @@ class LogTrimmer:
             oldest = round(earliest * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
             listed_us = oldest
         floors = await table.followers.floors()
+        record, subscribers = table.record, table.followers.subscriber_ids
         for feed in await table.followers.feeds():
+            if (
+                not self._tables.has(table)
+                or table.record is not record
+                or table.followers.subscriber_ids != subscribers
+            ):
+                # A new subscriber may need records below the floors, so begin again later.
+                yield 0.0
+                return
+            rest_seconds = inf
             floor = floors[feed.partition_number]
             if floor < feed.tail:
                 # A follower is behind.
@@ -166,4 +196,5 @@ class LogTrimmer:
                 and not self._streams.shows([ended.number])
             ):
                 await self._splits.release(table, ended)
-        return rest_seconds
+                record = table.record
+            yield rest_seconds

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct, msgpack
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.long_work import Pieces
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.model.errors import ResourceNotFoundException, TrimmedDataAccessException
 from dynactor.model.tables.table import TableDefinition
@@ -252,13 +253,14 @@ class StreamRegistry:
         """Whether any stream shows one of these partitions' logs."""
         return any(map(self._shows, partition_numbers))
 
-    async def roll(self, now_epoch_seconds: float) -> None:
+    async def roll(self, now_epoch_seconds: float) -> Pieces:
         """Close the open shards that are old enough, each with a child after it.
 
         Shards that were closed a day ago are forgotten.
         """
-        for stream in self.all():
-            if stream.disabled_epoch_seconds is not None:
+        for key in sorted(self._streams):
+            stream = self._streams.get(key)
+            if stream is None or stream.disabled_epoch_seconds is not None:
                 continue
             tails = {shard.partition_number: self.tail(shard) for shard in stream.shards}
             rolled = shards.rolled(
@@ -269,12 +271,16 @@ class StreamRegistry:
                 continue
             with self.closing(kept):
                 await self._replace(kept)
+            yield
 
-    async def expire(self, now_epoch_seconds: float) -> None:
+    async def expire(self, now_epoch_seconds: float) -> Pieces:
         """Forget streams that ended a day ago, and delete logs that no other stream shows."""
-        for stream in self.all():
-            ended = stream.disabled_epoch_seconds
-            if ended is None or now_epoch_seconds - ended < self._settings.retention_seconds:
+        for key in sorted(self._streams):
+            stream = self._streams.get(key)
+            if stream is None or stream.disabled_epoch_seconds is None:
+                continue
+            ended_seconds = now_epoch_seconds - stream.disabled_epoch_seconds
+            if ended_seconds < self._settings.retention_seconds:
                 continue
             # Remove the stream before the deletion is durable: no reader may skip a record without
             # an error.
@@ -290,6 +296,7 @@ class StreamRegistry:
                     deletes=[key_layout.stream(stream.table_id, stream.label)],
                     discards=[key_layout.change_range(number) for number in orphaned],
                 )
+            yield
 
     async def trim(
         self,

@@ -47,6 +47,10 @@ class Tables(dict[str, Table]):
         """Units consumed by requests to all tables since the server started."""
         return sum(table.throttle.consumed_units for table in self.values())
 
+    def has(self, table: Table) -> bool:
+        """Whether a table is still open here."""
+        return self.get(table.definition.name) is table
+
     def same(self, name: str, table_id: int) -> Table | None:
         """The table with this name, unless another one has been created under it since."""
         table = self.get(name)

@@ -34,13 +34,15 @@ class Ref:
         """
         return self._mailbox.put_nowait(message, size_bytes, always=always, first=first)
 
-    def tell(self, message: Message[Any], *, always: bool = False) -> None:
+    def tell(self, message: Message[Any], *, always: bool = False, first: bool = False) -> None:
         """Send a message and ignore its reply.
 
         Raises:
             MailboxFull, MailboxClosed: see ``ask``.
         """
-        self._mailbox.put_nowait(message, always=always).add_done_callback(ignore_result)
+        self._mailbox.put_nowait(message, always=always, first=first).add_done_callback(
+            ignore_result
+        )
 
     def forward(self, envelope: Envelope) -> None:
         """Send an envelope from another mailbox; the original sender gets the reply."""

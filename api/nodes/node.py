@@ -428,7 +428,7 @@ class Node:
                 return
             async with anyio.create_task_group() as group:
                 self._begin_as_home(home)
-                group.start_soon(self._spreader.run, home.store)
+                group.start_soon(self._spreader.run)
                 group.start_soon(self._watch_rates)
                 try:
                     await self._stay_home(home, lose, lambda: is_lost)
@@ -449,7 +449,7 @@ class Node:
         self._protocol.use(home.databases)
         self._leader.protocol.use(home.databases)
         self._leader.tables = home.databases.home
-        self._spreader.begin(home.databases.home)
+        self._spreader.begin(home.databases.home, home.store)
         self._changes.notify()
         _log.info("ownership_acquired", node=self.membership.me.name, epoch=home.epoch)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
 from typing import Protocol as Port
 
 import anyio
 
-from dynactor.actors.catalog.homes import HomeChange
+from dynactor.actors.catalog.homes import HomeChange, MoveGuard
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.nodes.request_rates import RequestRates
 from dynactor.api.nodes.request_tables import RequestTables
@@ -34,6 +34,8 @@ _CONFIRMED: Final = tuple(
 # Operations that a node answers by what it has in memory. GetShardIterator knows the shards and the
 # last changes, all others describe or list.
 _FROM_MEMORY: Final = ("Describe", "GetShardIterator", "List")
+# Requests in flight keep a table at its home for that time; then the home tries again later.
+DRAIN_SECONDS: Final = 2.0
 # The error's name is the first member of the body.
 _NAME_BYTES: Final = 120
 
@@ -67,8 +69,12 @@ class SharedTables(Port):
         """Read the store; raises ``StoreError`` if another node has taken over."""
         ...
 
+    def guard_moves(self, guard: MoveGuard) -> None:
+        """Let the node hold back the requests to tables that move."""
+        ...
+
     async def change_homes(self, message: HomeChange) -> None:
-        """Close, give, take, recall or group tables; raises ``InternalServerError``."""
+        """Move, take, recall or group tables; raises ``InternalServerError``."""
         ...
 
 
@@ -131,13 +137,13 @@ class Runner:
                 return self.protocol.refuse(InternalServerError(f"Nothing was written: {error}"))
         return answer
 
-    @contextmanager
-    def holding(self, names: Collection[str]) -> Iterator[None]:
-        """Hold back new requests to these tables within the context."""
+    @asynccontextmanager
+    async def holding(self, names: Collection[str]) -> AsyncIterator[bool]:
+        """Hold back new requests to these tables; False if earlier ones do not end soon."""
         held = set(names) - self._held
         self._held |= held
         try:
-            yield
+            yield await self.drained(names, DRAIN_SECONDS)
         finally:
             self._held -= held
 

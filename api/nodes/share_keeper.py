@@ -5,26 +5,28 @@ The leader gives tables by claims, and recalls them. A node that leaves gives al
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import anyio
 import structlog
 
 from dynactor.actors.catalog.databases import Databases
-from dynactor.actors.catalog.homes import CloseTables, GiveTables, TakeTables
+from dynactor.actors.catalog.homes import MoveTables, TakeTables
+from dynactor.api.nodes.balance import grouped
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.runner import Runner
 from dynactor.model.errors import DynamoDBError
-from dynactor.storage.store import StoreError
+from dynactor.storage.store import StoreError, Unavailable
 from dynactor.storage.store_figures import StoreFigures
 
-# Requests in flight keep a table at its home for that time; then the home tries again later.
-DRAIN_SECONDS: Final = 5.0
+# A node that leaves tries to give its tables back for that time. It waits for requests in flight,
+# and for the end of doubts about commits.
+_LEAVE_SECONDS: Final = 5.0
+_AGAIN_SECONDS: Final = 0.1
 _LINGER_SECONDS: Final = 0.1
-_DOUBT_SECONDS: Final = 0.1
 
 _log = structlog.get_logger("nodes")
 
@@ -100,6 +102,7 @@ class ShareKeeper:
             tables = share.databases.home
             runner.protocol.use(share.databases)
             runner.tables = tables
+            tables.guard_moves(self)
             self.share = share
             membership.share = share.epoch
             _log.info("share_opened", node=membership.me.name, epoch=share.epoch)
@@ -131,30 +134,36 @@ class ShareKeeper:
             await self._give(share, recalled)
 
     async def _leave(self, share: OpenShare) -> None:
+        with suppress(Unavailable):
+            # The leader may have just given tables to this node.
+            await self._membership.load_claims()
         claims = self._membership.claims
         own = {name for name, claim in claims.items() if claim.epoch == share.epoch}
         tables = share.databases.home
         own.update(name for name in tables.table_names() if tables.runs(name))
-        with anyio.move_on_after(DRAIN_SECONDS):
-            while share.store.is_in_doubt:
-                await self._changes.wait(_DOUBT_SECONDS)
-        if own:
+        if not own:
+            return
+        with anyio.move_on_after(_LEAVE_SECONDS):
             await self._give(share, sorted(own))
-            # Refuse the requests that other nodes sent before they had read the claims.
-            await anyio.sleep(_LINGER_SECONDS)
+            while own := {name for name in own if tables.runs(name)}:
+                await self._changes.wait(_AGAIN_SECONDS)
+                await self._give(share, sorted(own))
+        # Refuse the requests that other nodes sent before they had read the claims.
+        await anyio.sleep(_LINGER_SECONDS)
 
     async def _give(self, share: OpenShare, names: Sequence[str]) -> None:
         """Give tables back to the leader, unless requests to them take too long."""
         tables = share.databases.home
-        if share.store.is_in_doubt and not self._membership.is_yielding:
-            return
-        with self.runner.holding(names):
-            if not await self.runner.drained(names, DRAIN_SECONDS):
-                return
-            await tables.change_homes(CloseTables(tuple(names)))
-            if share.store.is_in_doubt:
-                # A late commit could follow those of the next home: let the leader fence the share.
-                raise StoreError("a commit of unknown outcome may still be written")
-            await tables.change_homes(GiveTables(tuple(names)))
+        for unit in grouped(names, tables.table_groups):
+            await tables.change_homes(MoveTables(unit))
         await self._membership.load_claims()
         await self._gave()
+
+    def may_give(self, epoch: int) -> bool:
+        """Whether the leader may take tables; a late commit could follow those of the leader."""
+        del epoch
+        return self.share is not None and not self.share.store.is_in_doubt
+
+    def holding(self, names: Collection[str]) -> AbstractAsyncContextManager[bool]:
+        """Hold back the requests to these tables; False if earlier ones do not end soon."""
+        return self.runner.holding(names)

@@ -7,16 +7,17 @@ tables that one request needs at one home.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
+import anyio
 import structlog
 
 from dynactor.actors.catalog.homes import (
-    CloseTables,
-    GiveTables,
     GroupTables,
     HomeChange,
+    MoveTables,
     RecallTables,
     TakeTables,
 )
@@ -25,6 +26,7 @@ from dynactor.api.nodes.balance import (
     Unevenness,
     Unit,
     given,
+    grouped,
     next_move,
     unevenness,
     weight_of,
@@ -32,7 +34,7 @@ from dynactor.api.nodes.balance import (
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.runner import Runner, SharedTables
-from dynactor.api.nodes.share_keeper import DRAIN_SECONDS, ShareStore
+from dynactor.api.nodes.share_keeper import ShareStore
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.members import Member
 from dynactor.storage.store import StoreError
@@ -94,6 +96,7 @@ class Spreader:
         self._runner = runner
         self._links = links
         self._tables: SharedTables
+        self._store: LeaderStore
         # Tables that waiting requests need at the leader, and tables that were used together.
         self._wanted: set[str] = set()
         self._together: set[frozenset[str]] = set()
@@ -110,8 +113,10 @@ class Spreader:
         self._uneven_since: float | None = None
         self._level_again_at = 0.0
 
-    def gather(self, names: Iterable[str]) -> None:
-        """Recall tables, because a request needs them at the leader."""
+    def gather(self, names: Collection[str]) -> None:
+        """Recall tables, because a request needs them all at the leader."""
+        until = asyncio.get_running_loop().time() + _PINNED_SECONDS
+        self._pinned.update(dict.fromkeys(names, until))
         elsewhere = self._tables.tables_elsewhere
         wanted = {name for name in names if name in elsewhere} - self._wanted
         # A request asks again each time that it is woken.
@@ -127,34 +132,46 @@ class Spreader:
         if is_new and all(map(self._tables.runs, names)):
             self._together.add(frozenset(names))
 
-    def begin(self, tables: SharedTables) -> None:
+    def begin(self, tables: SharedTables, store: LeaderStore) -> None:
         """Use the database of the leader, which was just opened."""
-        self._tables = tables
+        self._tables, self._store = tables, store
         self._destined = {}
+        tables.guard_moves(self)
 
-    async def run(self, store: LeaderStore) -> None:
-        """Spread the tables until the task is canceled."""
+    async def run(self) -> None:
+        """Spread the tables until the task is canceled.
+
+        Tables without a home do not wait for moves of other tables.
+        """
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._repeat, self._gather_step)
+            group.start_soon(self._repeat, self._balance_step)
+
+    async def _repeat(self, step: Callable[[], Awaitable[bool]]) -> None:
         while True:
             is_urgent = False
             try:
-                is_urgent = await self.step(store)
+                is_urgent = await step()
             except (StoreError, DynamoDBError) as error:
                 _log.warning("spreading_delayed", reason=str(error))
             await self._changes.wait(_AGAIN_SECONDS if is_urgent else BEAT_SECONDS)
 
-    async def step(self, store: LeaderStore) -> bool:
-        """Move tables once; return whether to look again soon."""
-        is_urgent = await self._take_ended(store)
-        is_urgent |= await self._take_returned()
-        is_urgent |= await self._recall_wanted()
+    async def _gather_step(self) -> bool:
+        """Take and recall tables once; return whether to look again soon."""
+        is_urgent = await self._take_ended()
+        await self._take_returned()
+        return await self._recall_wanted() or is_urgent
+
+    async def _balance_step(self) -> bool:
+        """Give tables away once."""
         await self._group()
-        if not store.is_in_doubt:
-            await self._balance(store)
-        return is_urgent
+        if not self._store.is_in_doubt:
+            await self._balance()
+        return False
 
     # -- ended nodes, and those that are cut off ------------------------------------------------
 
-    async def _take_ended(self, store: LeaderStore) -> bool:
+    async def _take_ended(self) -> bool:
         """Take the tables of nodes that have ended or are cut off from this one.
 
         Return whether another node may have ended.
@@ -169,7 +186,7 @@ class Spreader:
                     continue
                 is_suspect = True
                 is_out = self._links.is_cut_off(member)
-            if await store.fence(epoch, only_ended=not is_out):
+            if await self._store.fence(epoch, only_ended=not is_out):
                 self._fenced.add(epoch)
                 await self._change(TakeTables(tuple(names), frozenset((epoch,))))
                 await self._claims_changed()
@@ -182,14 +199,13 @@ class Spreader:
             return member.share != membership.share
         return self._links.has_failed(member) or membership.still_beats(member) >= SUSPECT_BEATS
 
-    async def _take_returned(self) -> bool:
+    async def _take_returned(self) -> None:
         """Open the tables that other nodes have given back."""
         claims = self._membership.claims
         returned = [name for name in self._tables.tables_elsewhere if name not in claims]
         if returned:
             # The claims may be out of date, so the database reads them again.
             await self._change(TakeTables(tuple(returned)))
-        return False
 
     # -- requests that need several tables ------------------------------------------------------
 
@@ -225,7 +241,7 @@ class Spreader:
 
     # -- balance --------------------------------------------------------------------------------
 
-    async def _balance(self, store: LeaderStore) -> None:
+    async def _balance(self) -> None:
         """Give tables to the nodes with the least load, or recall some from a busier one."""
         by_share = self._by_share()
         # The leader runs all its tables in one database.
@@ -243,9 +259,13 @@ class Spreader:
                 await self._level({share: by_share.get(share, ()) for share in shares}, weights)
         if moves:
             self._uneven_since = None
-        for target in dict.fromkeys(move.target for move in moves):
-            names = [name for move in moves if move.target == target for name in move.names]
-            await self._give(store, names, target)
+        give_until = asyncio.get_running_loop().time() + BEAT_SECONDS
+        for move in moves:
+            # Look again soon for nodes that have ended, and for tables that requests need.
+            if asyncio.get_running_loop().time() < give_until and self._pinned.keys().isdisjoint(
+                move.names
+            ):
+                await self._give(move.names, move.target)
 
     def _is_due(self, weights: Mapping[int, float]) -> bool:
         """Whether to look for tables to move: each second, usually nothing has to move."""
@@ -301,11 +321,8 @@ class Spreader:
 
     def _units(self, names: Iterable[str]) -> Sequence[Unit]:
         """These tables by their groups."""
-        groups = self._tables.table_groups
-        units: dict[str, list[str]] = {}
-        for name in names:
-            units.setdefault(groups.get(name, name), []).append(name)
-        return [Unit(tuple(each), weight_of(each, self.rates)) for each in units.values()]
+        units = grouped(names, self._tables.table_groups)
+        return [Unit(names, weight_of(names, self.rates)) for names in units]
 
     def _may_take(self, member: Member) -> bool:
         return (
@@ -317,20 +334,23 @@ class Spreader:
             and self._membership.still_beats(member) < SUSPECT_BEATS
         )
 
-    async def _give(self, store: LeaderStore, names: Sequence[str], share: int) -> None:
-        with self._runner.holding(names):
-            if not await self._runner.drained(names, DRAIN_SECONDS):
-                return
-            try:
-                await self._change(CloseTables(tuple(names)))
-                # A late commit could follow those of the next home.
-                if not store.is_in_doubt:
-                    await self._change(GiveTables(tuple(names), share))
-            except DynamoDBError as error:
-                _log.warning("move_delayed", reason=str(error))
+    async def _give(self, names: tuple[str, ...], share: int) -> None:
+        try:
+            await self._change(MoveTables(names, share))
+        except DynamoDBError as error:
+            _log.warning("move_delayed", reason=str(error))
             # Open again what was not given.
-            await self._change(TakeTables(tuple(names)))
+            await self._change(TakeTables(names))
         await self._claims_changed({share})
+
+    def may_give(self, epoch: int) -> bool:
+        """Whether a node can take tables now; a late commit could follow those of the node."""
+        member = self._member(epoch)
+        return member is not None and self._may_take(member) and not self._store.is_in_doubt
+
+    def holding(self, names: Collection[str]) -> AbstractAsyncContextManager[bool]:
+        """Hold back the requests to these tables; False if earlier ones do not end soon."""
+        return self._runner.holding(names)
 
     # -- parts ----------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.homes import CloseTables, GiveTables, Share, TakeTables
+from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.keys.split_point import middle
@@ -20,7 +20,7 @@ from dynactor.storage.catalog import load_claims
 from dynactor.storage.store import Closed, Row, Store, View
 from tests.support.databases.backed_up import back_up, wait_available
 from tests.support.databases.databases import put, running_database, table_definition, thread
-from tests.support.databases.homes import EPOCH, give, give_back, sharing
+from tests.support.databases.homes import EPOCH, OpenGuard, give, give_back, sharing
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.stepped_store import SteppedStore, loads_of
 from tests.support.stores.store import memory_store
@@ -48,11 +48,9 @@ async def split_first(database: Database, name: str = "Thread") -> None:
 
 async def test_the_name_of_a_table_with_another_home_is_in_use():
     async with running_database(share=Share()) as leader:
+        leader.guard_moves(OpenGuard())
         await leader.create_table(table_definition())
-        await leader.change_homes(CloseTables(("Thread",)))
-        with pytest.raises(ResourceInUseException, match="Table already exists: Thread"):
-            await leader.create_table(table_definition())
-        await leader.change_homes(GiveTables(("Thread",), EPOCH))
+        await leader.change_homes(MoveTables(("Thread",), EPOCH))
         with pytest.raises(ResourceInUseException, match="Table already exists: Thread"):
             await leader.create_table(table_definition())
         await leader.change_homes(TakeTables(("Thread",), frozenset((EPOCH,))))
@@ -63,8 +61,7 @@ async def test_a_table_that_is_deleted_before_its_move_gets_no_other_home():
     async with memory_store() as store, sharing_thread(store) as (leader, other):
         assert "Thread" in leader.movable_tables()
         await leader.delete_table("Thread")
-        await leader.change_homes(CloseTables(("Thread",)))
-        await leader.change_homes(GiveTables(("Thread",), EPOCH))
+        await leader.change_homes(MoveTables(("Thread",), EPOCH))
         assert await load_claims(store.latest) == {}
         await leader.create_table(table_definition())
         await other.change_homes(TakeTables(("Thread",)))
@@ -164,6 +161,7 @@ async def test_a_table_given_back_during_the_start_of_a_leader_has_its_latest_re
         async with sharing_thread(inner) as (leader, other):
             await give(leader, other)
         async with running_database(inner, share=Share(EPOCH)) as other:
+            other.guard_moves(OpenGuard())
             await other.change_homes(TakeTables(("Thread",)))
 
             async def change_and_give_back() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.homes import CloseTables, GiveTables, Share, TakeTables
+from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
 from dynactor.actors.runtime.clock import Clock
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
@@ -31,22 +31,35 @@ async def sharing(
             other_store or store, clocks[1], broker, share=Share(EPOCH), **settings
         ) as other,
     ):
+        for database in (leader, other):
+            database.guard_moves(OpenGuard())
         yield leader, other
+
+
+class OpenGuard:
+    """A node without requests, of which every share can take tables."""
+
+    def may_give(self, epoch: int) -> bool:
+        del epoch
+        return True
+
+    @asynccontextmanager
+    async def holding(self, names: Collection[str]) -> AsyncIterator[bool]:
+        del names
+        yield True
 
 
 async def give(leader: Database, other: Database, name: str = "Thread") -> None:
     """Give a table of the leader to the other share."""
     assert name in leader.movable_tables()
-    await leader.change_homes(CloseTables((name,)))
-    await leader.change_homes(GiveTables((name,), EPOCH))
+    await leader.change_homes(MoveTables((name,), EPOCH))
     await other.change_homes(TakeTables((name,)))
     assert other.runs(name)
 
 
 async def give_back(other: Database, name: str = "Thread") -> None:
     """Give a table back to the leader, which has to take it."""
-    await other.change_homes(CloseTables((name,)))
-    await other.change_homes(GiveTables((name,)))
+    await other.change_homes(MoveTables((name,)))
 
 
 async def take_ended(leader: Database, name: str = "Thread") -> None:

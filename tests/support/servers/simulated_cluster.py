@@ -20,9 +20,9 @@ from msgspec import json, structs
 
 from dynactor.actors.catalog.homes import (
     MOVING,
-    CloseTables,
-    GiveTables,
     HomeChange,
+    MoveGuard,
+    MoveTables,
     RecallTables,
     TakeTables,
 )
@@ -163,6 +163,7 @@ class FakeTables:
         self.owner = (epoch, share)
         self._share = share
         self._open: set[str] = set()
+        self._guard: MoveGuard | None = None
         self.tables_elsewhere: dict[str, int] = {}
         self.is_closed = False
         for name in TABLES:
@@ -186,15 +187,35 @@ class FakeTables:
         if not self.database.is_current(self.owner):
             raise Closed("another server has taken over the database")
 
+    def guard_moves(self, guard: MoveGuard) -> None:
+        self._guard = guard
+
     async def change_homes(self, message: HomeChange) -> None:
         # The actor finishes a change although the caller is canceled.
         await asyncio.shield(asyncio.create_task(self._change_later(message)))
 
     async def _change_later(self, message: HomeChange) -> None:
-        # Sooner than a write, which the caller has to wait for.
+        # Sooner than a write, which a move has to wait for.
         await anyio.sleep(_MESSAGE_SECONDS)
-        self._change(message)
-        await anyio.sleep(_COMMIT_SECONDS)
+        if isinstance(message, MoveTables):
+            await self._move(message)
+        else:
+            self._change(message)
+            await anyio.sleep(_COMMIT_SECONDS)
+
+    async def _move(self, message: MoveTables) -> None:
+        guard = self._guard
+        assert guard is not None
+        names = [name for name in message.names if name in self._open or self._is_own(name)]
+        if not guard.may_give(message.epoch):
+            return
+        async with guard.holding(names) as are_idle:
+            if are_idle:
+                for name in names:
+                    self._open.discard(name)
+                    self.tables_elsewhere[name] = MOVING
+                self._change(message)
+                await anyio.sleep(_COMMIT_SECONDS)
 
     def _change(self, message: HomeChange) -> None:
         database = self.database
@@ -206,11 +227,7 @@ class FakeTables:
                 if claim is not None and claim.epoch in message.ended:
                     self._claim(name, None)
                 self._open_or_note(name)
-        elif isinstance(message, CloseTables):
-            for name in message.names:
-                self._open.discard(name)
-                self.tables_elsewhere[name] = MOVING
-        elif isinstance(message, GiveTables):
+        elif isinstance(message, MoveTables):
             for name in message.names:
                 if name not in self._open and self._is_own(name):
                     self._claim(name, Claim(message.epoch) if message.epoch else None)
