@@ -18,9 +18,11 @@ from unittest.mock import patch
 
 import anyio
 
+from dynactor.actors.catalog.long_work import Work
 from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.api.nodes import forwarding
 from dynactor.api.nodes.membership import Membership
+from dynactor.api.nodes.spreading import Spreader
 from dynactor.storage.postgresql import commits, locked
 from dynactor.storage.postgresql import store as postgresql_store
 from dynactor.storage.postgresql.commit_call import CommitCall
@@ -88,6 +90,25 @@ async def _reads_apart(
     return values, await view.page(start, end, **most)
 
 
+async def _does_all_pieces(work: Work) -> None:
+    while work.rest is not None:
+        await _DO_PIECE(work)
+
+
+async def _holds_early(spreader: Spreader, names: tuple[str, ...], share: int) -> None:
+    async with spreader.holding(names):
+        await _GIVE(spreader, names, share)
+
+
+@contextmanager
+def _work_in_one_piece() -> Iterator[None]:
+    with (
+        patch.object(Work, "do_piece", _does_all_pieces),
+        patch.object(Spreader, "_give", _holds_early),
+    ):
+        yield
+
+
 async def _forgets_positions(*_: object) -> dict[int, int]:
     return {}
 
@@ -102,6 +123,8 @@ def _both(module: ModuleType, name: str, fault: object) -> Iterator[None]:
 _FUTURE_OF: Final = commits.future_of
 _VERDICT: Final = commits._verdict
 _OWN: Final = FakePostgresql._own
+_DO_PIECE: Final = Work.do_piece
+_GIVE: Final = Spreader._give
 
 FAULTS: Final = (
     PlantedFault(
@@ -155,6 +178,10 @@ FAULTS: Final = (
     PlantedFault(
         "a relay starts at its checkpoints, not at the positions in Kafka",
         lambda: patch.object(TopicSession, "read_positions", _forgets_positions),
+    ),
+    PlantedFault(
+        "a table is held while its move waits for the long work of the database's actor",
+        _work_in_one_piece,
     ),
 )
 

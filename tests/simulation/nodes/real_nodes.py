@@ -92,6 +92,8 @@ class Cluster:
         self.keep_streams_seconds = 5.0
         # The links to Kafka; None without it.
         self.kafka: KafkaNetwork | None = None
+        # Gets each answer, with the node that was asked, the request, and the time it was sent at.
+        self.heard: Callable[[str, Request, float, wire.Answer], None] = lambda *_: None
         self._draw = draw
         self._seed = seed
         self._queues: dict[int, Process] = {}
@@ -297,14 +299,17 @@ class Cluster:
         )
         asked: asyncio.Future[wire.Answer] = self.loop.create_future()
         process.asked.append(asked)
+        sent_at = self.loop.time()
         self.later(process, self._answer_client, process, request, asked)
         try:
             async with asyncio.timeout(CLIENT_SECONDS):
-                return await asked
+                answer = await asked
         except TimeoutError:
             raise AnswerLost from None
         finally:
             process.asked = [each for each in process.asked if each is not asked]
+        self.heard(process.name, request, sent_at, answer)
+        return answer
 
     def _answer_client(
         self, process: Process, request: Request, asked: asyncio.Future[wire.Answer]

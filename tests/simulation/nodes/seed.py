@@ -29,6 +29,7 @@ from dynactor.storage import key_layout
 from dynactor.storage.catalog import decode_claim, decode_record
 from dynactor.storage.postgresql.sql import LEADER_SLOT, SLOT_SHIFT
 from dynactor.storage.store import StoreError
+from tests.simulation.nodes.availability import Availability
 from tests.simulation.nodes.checks import violations
 from tests.simulation.nodes.committed_logs import CommittedLogs
 from tests.simulation.nodes.fake_connections import Network, replacing_connections
@@ -192,14 +193,18 @@ class _Run:
     @property
     def found(self) -> list[str]:
         """The violations so far."""
-        return [*self._found, *(self._cluster.violations if self._cluster else ())]
+        if self._cluster is None:
+            return self._found
+        return [*self._found, *self._availability.violations, *self._cluster.violations]
 
     async def main(self) -> list[str]:
         draw = self._draw
         self._server = FakePostgresql(self._check_commit)
         network = Network(self._server, Random(draw.random()))
-        network.trace = lambda line: self._trace.add(f"{self._loop.time():.6f} {line}")
+        network.trace = self._trace_line
         cluster = self._cluster = Cluster(network, Random(draw.random()), self._seed)
+        self._availability = Availability(cluster)
+        cluster.heard = self._availability.note
         network.name_of = cluster.name_of
         structlog.configure(processors=[self._hear], cache_logger_on_first_use=False)
         nodes = draw.choice((3, 3, 4, 5))
@@ -247,7 +252,11 @@ class _Run:
             if cluster.kafka is not None:
                 for table in workload.published:
                     found += await topic_violations(cluster.kafka, self._logs, table)
-            return [*self._found, *found]
+            return [*self._found, *self._availability.violations, *found]
+
+    def _trace_line(self, line: str) -> None:
+        self._availability.observe()
+        self._trace.add(f"{self._loop.time():.6f} {line}")
 
     def _stream_readers(self, draw: Random) -> list[StreamReader]:
         """Readers of streams in half of the runs. In half of these, logs are trimmed soon."""
