@@ -871,8 +871,8 @@ class DatabaseActor:
             ),
         ):
             yield
-        for transfers in (self._exports, self._imports, self._bulk_operations):
-            await transfers.forget_old()
+        for kind in (self._exports, self._imports, self._bulk_operations):
+            await kind.forget_old()
             yield
 
     async def _check_destinations(self) -> Pieces:
