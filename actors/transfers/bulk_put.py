@@ -155,7 +155,10 @@ class BulkPut:
         source = self._request["InputS3Configuration"]
         bucket = self._buckets.named(source["S3Bucket"], self._operation.grant)
         try:
-            files = await files_of(bucket, source.get("S3KeyPrefix", ""), source["InputFormat"])
+            prefix = source.get("S3KeyPrefix", "")
+            files = await files_of(bucket, prefix, source["InputFormat"])
+            if not files:
+                raise BulkFailed("S3NoSuchKey", f"No object has the prefix {prefix!r}")
             total_bytes = sum(file.size_bytes for file in files)
             self.progress = structs.replace(self.progress, total_bytes=total_bytes)
             for file in files:
