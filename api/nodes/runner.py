@@ -34,8 +34,6 @@ _CONFIRMED: Final = tuple(
 # Operations that a node answers by what it has in memory. GetShardIterator knows the shards and the
 # last changes, all others describe or list.
 _FROM_MEMORY: Final = ("Describe", "GetShardIterator", "List")
-# Requests in flight keep a table at its home for that time; then the home tries again later.
-DRAIN_SECONDS: Final = 2.0
 # The error's name is the first member of the body.
 _NAME_BYTES: Final = 120
 
@@ -138,12 +136,12 @@ class Runner:
         return answer
 
     @asynccontextmanager
-    async def holding(self, names: Collection[str]) -> AsyncIterator[bool]:
-        """Hold back new requests to these tables; False if earlier ones do not end soon."""
+    async def holding(self, names: Collection[str], seconds: float) -> AsyncIterator[bool]:
+        """Hold back new requests to these tables; False if earlier ones do not end in time."""
         held = set(names) - self._held
         self._held |= held
         try:
-            yield await self.drained(names, DRAIN_SECONDS)
+            yield await self.drained(names, seconds)
         finally:
             self._held -= held
 

@@ -26,6 +26,8 @@ from dynactor.storage.store_figures import StoreFigures
 # and for the end of doubts about commits.
 _LEAVE_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.1
+# Requests in flight keep a table at its home for that time; then the home tries again later.
+_DRAIN_SECONDS: Final = 2.0
 _LINGER_SECONDS: Final = 0.1
 
 _log = structlog.get_logger("nodes")
@@ -166,4 +168,4 @@ class ShareKeeper:
 
     def holding(self, names: Collection[str]) -> AbstractAsyncContextManager[bool]:
         """Hold back the requests to these tables; False if earlier ones do not end soon."""
-        return self.runner.holding(names)
+        return self.runner.holding(names, _DRAIN_SECONDS)

@@ -43,6 +43,9 @@ from dynactor.storage.store import StoreError
 # after which another node may become the leader.
 SUSPECT_BEATS: Final = 2
 _AGAIN_SECONDS: Final = 0.1
+# Requests in flight keep a table at the leader for that time; then it tries again later. Changes of
+# tables wait meanwhile, and so may a request to the table itself.
+_DRAIN_SECONDS: Final = 0.5
 # A table that a request needs at the leader stays there for that time.
 _PINNED_SECONDS: Final = 10.0
 # Each move closes a table for a moment.
@@ -202,7 +205,12 @@ class Spreader:
     async def _take_returned(self) -> None:
         """Open the tables that other nodes have given back."""
         claims = self._membership.claims
-        returned = [name for name in self._tables.tables_elsewhere if name not in claims]
+        returned = [
+            name
+            for name in self._tables.tables_elsewhere
+            # A held table is about to move from here.
+            if name not in claims and not self._runner.holds((name,))
+        ]
         if returned:
             # The claims may be out of date, so the database reads them again.
             await self._change(TakeTables(tuple(returned)))
@@ -350,7 +358,7 @@ class Spreader:
 
     def holding(self, names: Collection[str]) -> AbstractAsyncContextManager[bool]:
         """Hold back the requests to these tables; False if earlier ones do not end soon."""
-        return self._runner.holding(names)
+        return self._runner.holding(names, _DRAIN_SECONDS)
 
     # -- parts ----------------------------------------------------------------------------------
 
