@@ -186,7 +186,7 @@ class RestorePhases:
 
     def _check_name(self, name: str) -> None:
         if (taken := self._tables.get(name)) is not None:
-            if taken.definition.status in ("CREATING", "DELETING"):
+            if taken.definition.status == "CREATING":
                 raise TableInUseException(in_use(taken.definition).message)
             raise TableAlreadyExistsException(f"Table already exists: {name}")
 

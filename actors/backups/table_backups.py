@@ -45,9 +45,15 @@ from dynactor.model.errors import (
     ResourceInUseException,
     TableInUseException,
     TableNotFoundException,
+    ValidationException,
 )
 from dynactor.model.tables.table import TableDefinition
-from dynactor.model.tables.table_backup import TableBackup, TableBackupId, label_of
+from dynactor.model.tables.table_backup import (
+    SYSTEM_SUFFIX,
+    TableBackup,
+    TableBackupId,
+    label_of,
+)
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, table_backups
 from dynactor.storage.catalog import TableRecord
@@ -214,7 +220,9 @@ class TableBackups:
         if table is None:
             raise TableNotFoundException(f"Table not found: {message.table_name}")
         definition = table.definition
-        if definition.status in ("CREATING", "DELETING"):
+        if definition.status == "CREATING":
+            raise TableNotFoundException(f"Table not found: {message.table_name}")
+        if definition.status == "DELETING":
             raise TableInUseException(in_use(definition).message)
         backup = await self._new_backup(message.name, table)
         await self._begin(table, backup)
@@ -250,7 +258,7 @@ class TableBackups:
         """
         name = f"{table.definition.name}$DeletedTableBackup"
         return structs.replace(
-            await self._new_backup(name, table),
+            await self._new_backup(name, table, SYSTEM_SUFFIX),
             rows_id=table.definition.table_id,
             status="AVAILABLE",
             is_system=True,
@@ -331,6 +339,7 @@ class TableBackups:
         """Delete a backup; tables that were restored from it keep their items.
 
         Raises:
+            ValidationException: the backup is one of the system.
             BackupNotFoundException, BackupInUseException: the backup does not exist, or is being
                 created or restored.
             StoreError: nothing was changed.
@@ -338,6 +347,10 @@ class TableBackups:
         backup = self._backups.get(message.backup_id)
         if backup is None:
             raise BackupNotFoundException(f"Backup not found: {message.arn}")
+        if backup.is_system:
+            raise ValidationException(
+                f"User is not allowed to delete the system backup: {message.arn}"
+            )
         if self._is_being_made(backup):
             raise BackupInUseException(f"Backup is being created: {message.arn}")
         if any(_is_restoring(table.definition, backup) for table in self._tables.values()):
@@ -386,14 +399,16 @@ class TableBackups:
         self._backups[backup.backup_id] = backup
         await self.machine.resume(_subject(backup))
 
-    async def _new_backup(self, name: str, table: Table) -> TableBackup:
+    async def _new_backup(self, name: str, table: Table, suffix: str | None = None) -> TableBackup:
         state = await state_of(table)
         # Round down to milliseconds, as answers do. Otherwise a client that lists backups up to
         # this time would miss this one.
         now_milliseconds = int(self._clock.now_epoch_seconds() * _MILLISECONDS)
         while True:
             backup = TableBackup(
-                label_of(now_milliseconds, self._randomness.randbytes(_SUFFIX_BYTES).hex()),
+                label_of(
+                    now_milliseconds, suffix or self._randomness.randbytes(_SUFFIX_BYTES).hex()
+                ),
                 name,
                 self._owner.head.next_table_id,
                 table.definition,
@@ -403,6 +418,8 @@ class TableBackups:
             )
             if backup.backup_id not in self._backups:
                 return backup
+            if suffix is not None:
+                now_milliseconds += 1
 
     def _find(self, subject: Subject) -> TableBackup | None:
         for backup in self._backups.values():

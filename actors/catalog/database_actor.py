@@ -757,7 +757,10 @@ class DatabaseActor:
 
     async def _update_time_to_live(self, message: UpdateTimeToLive) -> None:
         table = self._tables.named(message.name)
-        if table.definition.status in ("CREATING", "DELETING"):
+        if table.definition.status == "DELETING":
+            # The service accepts the change, which has no effect any more.
+            return
+        if table.definition.status == "CREATING":
             raise ResourceInUseException(
                 "Time to live cannot be configured when table is in CREATING or DELETING state"
             )

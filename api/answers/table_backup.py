@@ -15,8 +15,9 @@ from dynactor.api.answers.table_description import (
     time_to_live_description,
     wire_time,
 )
+from dynactor.api.requests.resource_arn import invalid
 from dynactor.api.requests.shapes import NAME_CHARACTER
-from dynactor.model.errors import BackupNotFoundException, ValidationException
+from dynactor.model.errors import BackupNotFoundException
 from dynactor.model.limits import TABLE_NAME_CHARACTERS
 from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
@@ -37,7 +38,7 @@ def named(arn: str) -> TableBackupId:
     """
     match = _ARN.match(arn)
     if match is None:
-        raise ValidationException("Invalid BackupArn")
+        raise invalid(arn, "BackupArn")
     return TableBackupId(match[1], match[2])
 
 

@@ -282,9 +282,9 @@ def _table_class(definition: TableDefinition) -> dict[str, Any]:
 
 
 def _restore_summary(database: Database, definition: TableDefinition) -> dict[str, Any]:
-    """The backup from which a table was restored, if any."""
+    """The backup or table from which a table is being restored, until it is complete."""
     restoration = definition.restoration
-    if restoration is None or restoration.import_id is not None:
+    if restoration is None or restoration.import_id is not None or restoration.phase == "DONE":
         return {}
     source = TableBackupId(restoration.source_table, restoration.backup_label)
     restored_to = restoration.restored_to_epoch_seconds
@@ -297,7 +297,7 @@ def _restore_summary(database: Database, definition: TableDefinition) -> dict[st
             "RestoreDateTime": wire_time(
                 restoration.began_epoch_seconds if restored_to is None else restored_to
             ),
-            "RestoreInProgress": restoration.phase != "DONE",
+            "RestoreInProgress": True,
         }
     }
 

@@ -42,7 +42,11 @@ from dynactor.api.http.request_figures import Failure, RequestFigures
 from dynactor.api.http.request_log import AnsweredRequest, RequestLog
 from dynactor.api.http.signature import Signatures
 from dynactor.api.requests import as_of, table_arn
-from dynactor.api.requests.foreign_arns import refuse_foreign_arns
+from dynactor.api.requests.foreign_arns import (
+    owned_members,
+    refuse_foreign_arns,
+    refuse_other_accounts,
+)
 from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
 from dynactor.api.requests.named_tables import named_tables
 from dynactor.api.requests.operation import Call, Operation
@@ -494,6 +498,8 @@ class Protocol:
     ) -> bytes | Awaitable[bytes]:
         """Execute an operation in a database."""
         request = asked.request
+        if owned_members(operation.input):
+            refuse_other_accounts(operation.name, decoded, database)
         call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
         if self.access_control is not None and not request.is_signed_in:
             grant = _check_access(self.access_control, asked, access_key_id, operation.name, call)

@@ -32,7 +32,7 @@ class CreateTableInput(structures.Shape, frozen=True, kw_only=True):
     """
 
     AttributeDefinitions: list[structures.AttributeDefinitionShape]
-    TableName: shapes.NewTableName
+    TableName: shapes.ControlTableName
     BillingMode: shapes.BillingMode | None = None
     ProvisionedThroughput: structures.ProvisionedThroughputShape | None = None
     KeySchema: structures.TableKeySchemaShape

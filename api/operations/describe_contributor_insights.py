@@ -18,7 +18,7 @@ class DescribeContributorInsightsInput(structures.Shape, frozen=True):
     """The members of DescribeContributorInsights."""
 
     TableName: shapes.ControlTableName
-    IndexName: shapes.IndexName | None = None
+    IndexName: shapes.LengthFirstName | None = None
 
 
 async def handle(call: Call[DescribeContributorInsightsInput]) -> bytes:

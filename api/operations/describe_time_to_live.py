@@ -8,6 +8,7 @@ from dynactor.api.answers.table_description import time_to_live_description
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import ValidationException
 
 
 class DescribeTimeToLiveInput(structures.Shape, frozen=True):
@@ -18,8 +19,13 @@ class DescribeTimeToLiveInput(structures.Shape, frozen=True):
 
 async def handle(call: Call[DescribeTimeToLiveInput]) -> bytes:
     """Show the state of a table's time to live, and the attribute unless the state is DISABLED."""
-    state = await call.database.describe(table_name(call.request.TableName))
-    description = time_to_live_description(call.database, state.definition)
+    definition = (await call.database.describe(table_name(call.request.TableName))).definition
+    if definition.status in ("CREATING", "DELETING"):
+        raise ValidationException(
+            "Cannot describe time to live while table is in "
+            f"{definition.status} state: {definition.name}"
+        )
+    description = time_to_live_description(call.database, definition)
     return json.encode({"TimeToLiveDescription": description})
 
 

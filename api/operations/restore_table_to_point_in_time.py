@@ -46,16 +46,12 @@ async def handle(call: Call[RestoreTableToPointInTimeInput]) -> bytes:
 
 
 def _source(request: RestoreTableToPointInTimeInput) -> str:
-    names = {
-        table_name(each)
-        for each in (request.SourceTableArn, request.SourceTableName)
-        if each is not None
-    }
-    if len(names) != 1:
+    arn, name = request.SourceTableArn, request.SourceTableName
+    if (arn is None) == (name is None):
         raise ValidationException(
             "Exactly one of SourceTableName and SourceTableArn must be specified"
         )
-    return names.pop()
+    return table_name(arn or name or "")
 
 
 OPERATION = Operation("RestoreTableToPointInTime", RestoreTableToPointInTimeInput, handle)

@@ -7,7 +7,9 @@ from dynactor.api.answers import continuous_backups
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import ValidationException
 from dynactor.model.limits import RECOVERY_DAYS
+from dynactor.model.tables.schema_rules import INVALID
 
 
 class UpdateContinuousBackupsInput(structures.Shape, frozen=True):
@@ -23,6 +25,11 @@ async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
     period_days = None
     if wanted.PointInTimeRecoveryEnabled:
         period_days = wanted.RecoveryPeriodInDays or RECOVERY_DAYS
+    elif wanted.RecoveryPeriodInDays is not None:
+        raise ValidationException(
+            f"{INVALID}RecoveryPeriodInDays cannot be specified when PointInTimeRecoveryEnabled "
+            "is false"
+        )
     await call.database.update_recovery(UpdateRecovery(name, period_days))
     return continuous_backups.describe(call.database, name)
 

@@ -15,7 +15,7 @@ class UpdateContributorInsightsInput(structures.Shape, frozen=True):
 
     TableName: shapes.ControlTableName
     ContributorInsightsAction: shapes.ContributorInsightsAction
-    IndexName: shapes.IndexName | None = None
+    IndexName: shapes.LengthFirstName | None = None
     ContributorInsightsMode: shapes.ContributorInsightsMode | None = None
 
 

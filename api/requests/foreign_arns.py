@@ -1,14 +1,16 @@
-"""Refuses ARNs of other accounts, and of other regions if regions are separate, as AWS does."""
+"""Refuses ARNs of other accounts and of unknown places; of other regions if these are separate."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
 
 from dynactor.actors.catalog.database import Database
+from dynactor.api.requests.hints import members_of
 from dynactor.api.requests.resource_arn import invalid, no_such_resource
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import (
@@ -23,6 +25,18 @@ from dynactor.model.errors import (
 
 _ACCOUNT: Final = 4
 _ARN: Final = re.compile(r"(arn:[^:]*:(?:dynamodb|kinesis):([^:]*):[^|]*)")
+_PLACE: Final = re.compile(r"arn:([^:]*):dynamodb:([^:]*):([^:]*):")
+# The partitions of AWS, with the forms of their regions (botocore's endpoints.json).
+_REGIONS: Final = {
+    "aws": re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-\w+-\d+"),
+    "aws-cn": re.compile(r"cn-\w+-\d+"),
+    "aws-eusc": re.compile(r"eusc-(de)-\w+-\d+"),
+    "aws-iso": re.compile(r"us-iso-\w+-\d+"),
+    "aws-iso-b": re.compile(r"us-isob-\w+-\d+"),
+    "aws-iso-e": re.compile(r"eu-isoe-\w+-\d+"),
+    "aws-iso-f": re.compile(r"us-isof-\w+-\d+"),
+    "aws-us-gov": re.compile(r"us-gov-\w+-\d+"),
+}
 _NO_TABLE: Final = "Requested resource not found"
 # Operations with another error for a missing table.
 _OF_BACKUPS: Final = frozenset(
@@ -37,6 +51,11 @@ _OF_BACKUPS: Final = frozenset(
     }
 )
 _OF_POLICIES: Final = frozenset({"DeleteResourcePolicy", "GetResourcePolicy", "PutResourcePolicy"})
+# Operations that report another account\'s ARN as an invalid parameter.
+_WITHOUT_ACCESS_CHECK: Final = _OF_POLICIES | {
+    "RestoreTableFromBackup",
+    "RestoreTableToPointInTime",
+}
 _STREAM_MEMBERS: Final = frozenset({"StreamArn", "ExclusiveStartStreamArn", "ShardIterator"})
 _BACKUP_MEMBERS: Final = frozenset({"BackupArn", "ExclusiveStartBackupArn"})
 _TABLE_MEMBERS: Final = ("TableName", "TableArn", "SourceTableArn", "TargetTableName")
@@ -65,6 +84,50 @@ def refuse_foreign_arns(operation: str, request: Struct, region: str) -> None:
         arn = _ARN.search(text) if ":" in text else None
         if arn is not None and arn[2] not in ("", region):
             raise _not_found(operation, member, arn[1])
+
+
+@lru_cache(maxsize=256)
+def owned_members(shape: type[Struct]) -> tuple[str, ...]:
+    """The members of an operation on tables or backups that name something of the own account.
+
+    Operations on items accept the ARN of any account, as a client with access to it would.
+    """
+    return tuple(
+        member.name
+        for member in members_of(shape)
+        if member.name in ("BackupArn", "ResourceArn")
+        or (member.hint.table_name is not None and member.hint.table_name.missing_first)
+    )
+
+
+def refuse_other_accounts(operation: str, request: Struct, database: Database) -> None:
+    """Refuse a request with an ARN of another account, or of a place that does not exist.
+
+    Raises:
+        ActionDeniedException, ValidationException: the ARN has another account.
+        ValidationException: AWS has no such partition, or the partition no such region.
+        ResourceNotFoundException, TableNotFoundException, BackupNotFoundException: the ARN has
+            capital letters at its start.
+    """
+    settings = database.settings
+    for member in owned_members(type(request)):
+        arn = getattr(request, member)
+        if arn is None or ":" not in arn:
+            continue
+        found = _PLACE.match(arn)
+        if found is None:
+            if not arn.startswith("arn:") and arn.lower().startswith("arn:"):
+                raise _not_found(operation, member, arn)
+            continue
+        partition, region, account_id = found.groups()
+        of_partition = _REGIONS.get(partition)
+        if of_partition is None or not (
+            region in ("", settings.region) or of_partition.fullmatch(region)
+        ):
+            raise invalid(arn, member)
+        if operation in _WITHOUT_ACCESS_CHECK and account_id != settings.account_id:
+            raise invalid(arn, member)
+        check_account(database, arn)
 
 
 def check_account(database: Database, arn: str) -> None:

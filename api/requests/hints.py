@@ -22,6 +22,7 @@ class Hint(Struct, frozen=True):
     type: Any
     limits: Meta = Meta()
     table_name: shapes.TableNameRule | None = None
+    length_first: bool = False
     not_empty: shapes.NotEmptyRule | None = None
     choice: shapes.ChoiceRule | None = None
     is_long: bool = False
@@ -65,6 +66,8 @@ def hint_of(annotation: Any) -> Hint:
                 found["limits"] = constraint
             case shapes.TableNameRule():
                 found["table_name"] = constraint
+            case shapes.LengthFirstRule():
+                found["length_first"] = True
             case shapes.NotEmptyRule():
                 found["not_empty"] = constraint
             case shapes.ChoiceRule():

@@ -187,13 +187,12 @@ class _Walk:
     def _visit_text(self, value: Any, hint: Hint, path: MemberPath) -> str:
         text = json_types.string(value)
         faults = _text_faults(text, hint)
-        if faults and hint.table_name is not None and hint.table_name.length_first:
-            fewest, most = TABLE_NAME_CHARACTERS
-            if not fewest <= len(text) <= most:
-                self._foremost = (
-                    f"TableName must be at least {fewest} characters long "
-                    f"and at most {most} characters long"
-                )
+        fewest, most = TABLE_NAME_CHARACTERS
+        if hint.length_first and not fewest <= len(text) <= most:
+            self._foremost = (
+                f"{path.wire} must be at least {fewest} characters long "
+                f"and at most {most} characters long"
+            )
         rule = Rule.LIMIT if hint.table_name is None else Rule.NAME
         for fault in faults:
             self._violate(rule, text, hint, path, fault)

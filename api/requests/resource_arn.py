@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dynactor.api.requests.table_arn import NO_ARN
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
+from dynactor.model.tables.schema_rules import INVALID
 
 _TABLE_ARN: Final = re.compile(r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:table/([a-zA-Z0-9_.-]{3,255})\Z")
 
@@ -15,20 +15,22 @@ def tagged_table_name(resource_arn: str) -> str:
     """The name of the tagged table.
 
     Raises:
-        ValidationException: the text is not a table's ARN (message: dynalite, measured on AWS).
+        ValidationException: the text is not a table's ARN.
     """
-    if not resource_arn.startswith("arn:"):
-        raise ValidationException(NO_ARN)
     match = _TABLE_ARN.match(resource_arn)
     if match is None:
         raise invalid(resource_arn)
     return match[1]
 
 
-def invalid(resource_arn: str) -> ValidationException:
-    """The error of a text that is not the ARN of a table."""
+def invalid(arn: str, member: str = "TableArn") -> ValidationException:
+    """The error of a text that is no ARN of the own account (dynalite, measured on AWS).
+
+    The prefix is that of October 2026. The name of a backup's ARN is inferred.
+    """
+    label = member if member == "BackupArn" else "TableArn"
     return ValidationException(
-        f"Invalid TableArn: Invalid ResourceArn provided as input {resource_arn}"
+        f"{INVALID}Invalid {label}: Invalid ResourceArn provided as input {arn}"
     )
 
 

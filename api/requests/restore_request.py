@@ -11,7 +11,7 @@ from dynactor.model.tables.restore_rules import RestoreOverrides
 class RestoreShape(structures.Shape, frozen=True, kw_only=True):
     """The new table's name, and the settings that differ from the source's."""
 
-    TargetTableName: shapes.PlainTableName
+    TargetTableName: shapes.LengthFirstName
     BillingModeOverride: shapes.BillingMode | None = None
     GlobalSecondaryIndexOverride: list[structures.GlobalSecondaryIndexShape] | None = None
     LocalSecondaryIndexOverride: list[structures.LocalSecondaryIndexShape] | None = None

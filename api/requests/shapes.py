@@ -52,13 +52,15 @@ _RESOURCE_ARN_CHARACTERS: Final = 1283
 class TableNameRule(Struct, frozen=True):
     """Marks a table's name, which may be an ARN.
 
-    Operations on tables report a missing name before all other errors (``missing_first``). All of
-    them except CreateTable also report a wrong length before all other errors (``length_first``).
-    Operations on items report both together with their other errors.
+    Operations on tables report a missing name before all other errors (``missing_first``).
+    Operations on items report it together with their other errors.
     """
 
     missing_first: bool = False
-    length_first: bool = False
+
+
+class LengthFirstRule(Struct, frozen=True):
+    """Marks a plain name whose wrong length is reported before all other errors."""
 
 
 class NotEmptyRule(Struct, frozen=True):
@@ -86,11 +88,6 @@ TableName: TypeAlias = Annotated[
 ControlTableName: TypeAlias = Annotated[
     str,
     Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS),
-    TableNameRule(missing_first=True, length_first=True),
-]
-NewTableName: TypeAlias = Annotated[
-    str,
-    Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS),
     TableNameRule(missing_first=True),
 ]
 # A plain name only: ListTables' ExclusiveStartTableName.
@@ -103,6 +100,8 @@ PlainTableName: TypeAlias = Annotated[
     ),
 ]
 IndexName: TypeAlias = PlainTableName
+# The names of a restore's target and of an index with Contributor Insights.
+LengthFirstName: TypeAlias = Annotated[PlainTableName, LengthFirstRule()]
 BackupName: TypeAlias = Annotated[
     str,
     Meta(

@@ -1,15 +1,16 @@
 """The definition of a table restored from a backup.
 
-The definition equals that of the source table, except for the request's overrides and the settings
-that DynamoDB never restores: stream, time to live, tags, deletion protection and policies. Warm
-throughput is not restored either; the new table has that of its throughput. The rules of a new
-table apply. The message for an index that the source lacks is modeled on the messages of those
-rules. Source: Developer Guide, "Restoring a DynamoDB table from a backup".
+The definition equals that of the source table, except for the request's overrides and for settings
+that DynamoDB never restores. These are stream, time to live, tags, deletion protection, policies
+and table class. Warm throughput is not restored either; the new table has that of its throughput.
+An override may rename an index. The rules of a new table apply. The message for an index that the
+source lacks is modeled on the messages of those rules. Source: Developer Guide, "Restoring a
+DynamoDB table from a backup".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -50,10 +51,9 @@ def restored(
     billing_mode = overrides.billing_mode or source.billing_mode
     local_indexes = _local_indexes(source, overrides.local_indexes)
     global_indexes = _global_indexes(source, overrides.global_indexes, billing_mode)
-    kept_names = {index.name for index in (*local_indexes, *global_indexes)}
-    used = used_names(
-        source.key_schema, [index for index in source.indexes if index.name in kept_names]
-    )
+    used = used_names(source.key_schema, ()) | {
+        element.name for index in (*local_indexes, *global_indexes) for element in index.key_schema
+    }
     keeps_mode = billing_mode == source.billing_mode
     return define(
         NewTable(
@@ -64,7 +64,6 @@ def restored(
             global_indexes or None,
             billing_mode=billing_mode,
             throughput=overrides.throughput or _units(billing_mode, source, source.throughput),
-            table_class=source.table_class,
             sse_specification=(
                 source.sse_specification
                 if overrides.sse_specification is None
@@ -86,7 +85,7 @@ def _local_indexes(
     if wanted is None:
         return tuple(map(_as_new, source.local_indexes))
     for index in wanted:
-        _check_match(index, source.local_index(index.name))
+        _match(index, {each.name: each for each in source.local_indexes})
     return tuple(wanted)
 
 
@@ -103,10 +102,8 @@ def _global_indexes(
         return tuple(_as_new_global(source, index, billing_mode) for index in kept.values())
     chosen = []
     for index in wanted:
-        original = kept.get(index.name)
-        _check_match(index, None if original is None else original.definition)
-        assert original is not None
-        of_source = _as_new_global(source, original, billing_mode)
+        name = _match(index, {name: each.definition for name, each in kept.items()})
+        of_source = _as_new_global(source, kept[name], billing_mode)
         chosen.append(
             replace(
                 index,
@@ -121,16 +118,20 @@ def _global_indexes(
     return tuple(chosen)
 
 
-def _check_match(wanted: NewIndex, original: IndexDefinition | None) -> None:
-    """Refuse an index that the source does not have, or defines otherwise."""
-    if original is not None:
-        of_source = _as_new(original)
+def _match(wanted: NewIndex, originals: Mapping[str, IndexDefinition]) -> str:
+    """The name of the source's index with the key and the projection of a wanted one.
+
+    Raises:
+        ValidationException: the source has no such index.
+    """
+    for name in sorted(originals, key=lambda name: name != wanted.name):
+        of_source = _as_new(originals[name])
         if (
             wanted.key_schema == of_source.key_schema
             and wanted.projection_type == of_source.projection_type
             and set(wanted.non_key_attributes or ()) == set(of_source.non_key_attributes or ())
         ):
-            return
+            return name
     raise ValidationException(
         f"{INVALID}Index {wanted.name} does not match any index of the source table"
     )

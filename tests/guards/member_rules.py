@@ -85,7 +85,7 @@ MEMBER_RULES: Final = (
     ),
     Rule(
         "the form of indexes' names",
-        "length greater than or equal to 3",
+        "length greater than or equal to 3|IndexName must be at least 3",
         named("IndexName"),
         _broken_member("ab"),
     ),

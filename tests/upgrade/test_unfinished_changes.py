@@ -81,8 +81,7 @@ def is_active(table: dict[str, object]) -> bool:
 def test_a_restore_ends_with_all_items(written: Written, directory: Path):
     backup = written.backups["library"]
     with upgraded(written, directory) as server:
-        summary = wait_until_indexes_active(server.wire, "Restoring")["RestoreSummary"]
-        assert summary["SourceBackupArn"] == backup["BackupArn"]
+        wait_until_indexes_active(server.wire, "Restoring")
         check_whole(server.wire, "Restoring", backup["request"], backup["items"])
 
 

@@ -171,14 +171,23 @@ def test_a_restored_table_lacks_the_settings_that_dynamodb_does_not_restore():
 @pytest.mark.parametrize(
     "wanted",
     [
-        replace(BY_N, name="by_o"),
         replace(BY_N, projection_type="ALL"),
         replace(BY_N, key_schema=(KeyElement("m", "HASH"),)),
         replace(BY_N, key_schema=(KeyElement("n", "HASH"), KeyElement("m", "RANGE"))),
         replace(BY_N, projection_type="INCLUDE", non_key_attributes=("x",)),
-        replace(BY_N, name="by_m"),
     ],
 )
 def test_an_index_that_the_source_does_not_have_is_refused(wanted: NewGlobalIndex):
     with pytest.raises(ValidationException, match="does not match any index"):
         restored(made("PROVISIONED"), "copy", RestoreOverrides(global_indexes=(wanted,)))
+
+
+def test_an_override_may_rename_an_index_which_keeps_its_throughput():
+    wanted = replace(BY_N, name="renamed", throughput=None)
+    source = made("PROVISIONED")
+    copy = restored(source, "copy", RestoreOverrides(global_indexes=(wanted,)))
+    (index,) = copy.global_indexes
+    assert index.definition.name == "renamed"
+    (original,) = source.global_indexes
+    assert index.definition.key_schema == original.definition.key_schema
+    assert index.throughput == original.throughput

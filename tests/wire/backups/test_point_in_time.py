@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -130,12 +131,7 @@ def test_a_table_is_restored_to_a_time(wire: WireClient, recoverable: str):
     assert len(items_of(wire, name)) == 3
     for index in ("local", "global"):
         assert len(items_of(wire, name, IndexName=index)) == 3
-    source = wire("DescribeTable", {"TableName": recoverable})["Table"]
-    assert description["RestoreSummary"] == {
-        "SourceTableArn": source["TableArn"],
-        "RestoreDateTime": latest,
-        "RestoreInProgress": False,
-    }
+    assert "RestoreSummary" not in description
     wire("DeleteTable", {"TableName": name})
 
 
@@ -244,12 +240,38 @@ def test_a_deleted_table_with_recovery_leaves_a_backup(wire: WireClient):
         (backup,) = listed(wire, name, BackupType=kind)
         assert backup["BackupType"] == "SYSTEM"
         assert backup["BackupName"] == f"{name}$DeletedTableBackup"
+        assert re.search(r"/backup/[0-9]{14}-00000000$", backup["BackupArn"])
         days = (backup["BackupExpiryDateTime"] - backup["BackupCreationDateTime"]) / 86_400
         assert days == pytest.approx(35)
     assert listed(wire, name) == []
     with restored(wire, backup["BackupArn"]) as copy:
         assert items_of(wire, copy) == [{"pk": {"S": "p"}}]
-    wire("DeleteBackup", {"BackupArn": backup["BackupArn"]})
+    assert wire.refused("DeleteBackup", {"BackupArn": backup["BackupArn"]}) == (
+        "ValidationException",
+        f"User is not allowed to delete the system backup: {backup['BackupArn']}",
+    )
+
+
+def test_a_period_of_recovery_that_is_disabled_is_refused(wire: WireClient, simple: str):
+    wanted = {"PointInTimeRecoveryEnabled": False, "RecoveryPeriodInDays": 7}
+    request = {"TableName": simple, "PointInTimeRecoverySpecification": wanted}
+    assert wire.refused("UpdateContinuousBackups", request) == (
+        "ValidationException",
+        (
+            "One or more parameter values were invalid: RecoveryPeriodInDays cannot be specified "
+            "when PointInTimeRecoveryEnabled is false"
+        ),
+    )
+
+
+def test_a_source_named_twice_is_refused(wire: WireClient, recoverable: str):
+    arn = wire("DescribeTable", {"TableName": recoverable})["Table"]["TableArn"]
+    request = restore_request(recoverable) | {"SourceTableArn": arn}
+    refusal = wire.refused("RestoreTableToPointInTime", request)
+    assert refusal == (
+        "ValidationException",
+        "Exactly one of SourceTableName and SourceTableArn must be specified",
+    )
 
 
 def listed(wire: WireClient, name: str, **members: Any) -> list[dict[str, Any]]:

@@ -47,8 +47,8 @@ def test_a_requested_backup_is_described(wire: WireClient):
         arn = asked["BackupArn"]
         assert arn.startswith(f"{source['TableArn']}/backup/")
         label = arn.rpartition("/")[2]
-        assert re.fullmatch("[0-9]{17}-[0-9a-f]{8}", label)
-        assert int(label[:17]) == pytest.approx(asked["BackupCreationDateTime"] * 1000, abs=1)
+        assert re.fullmatch("[0-9]{14}-[0-9a-f]{8}", label)
+        assert int(label[:14]) == pytest.approx(asked["BackupCreationDateTime"] * 1000, abs=1)
         assert asked == {
             "BackupArn": arn,
             "BackupName": "nightly",
@@ -119,7 +119,7 @@ def test_the_description_of_a_restored_table_names_its_source(wire: WireClient):
         }
         assert summary["RestoreDateTime"] == pytest.approx(begun["CreationDateTime"], abs=1)
         whole = wait_until_active(wire, other)
-        assert whole["RestoreSummary"] == summary | {"RestoreInProgress": False}
+        assert "RestoreSummary" not in whole
         assert whole["ItemCount"] == 1
         assert whole["TableSizeBytes"] == 8
         wire("DeleteTable", {"TableName": other})
@@ -168,12 +168,18 @@ def test_a_table_is_not_restored_over_another(wire: WireClient):
 @pytest.mark.parametrize(
     "arn",
     [
-        "arn:aws:dynamodb:us-east-1:123456789012:table/Thread/index/by-posts",
+        "arn:aws:dynamodb:us-east-1:000000000000:table/Thread/index/by-posts",
         "a text that is no name of any resource whatsoever",
     ],
 )
 def test_an_arn_of_no_backup_is_refused(wire: WireClient, arn: str):
-    assert wire.refused("DescribeBackup", {"BackupArn": arn}).type == "ValidationException"
+    assert wire.refused("DescribeBackup", {"BackupArn": arn}) == (
+        "ValidationException",
+        (
+            "One or more parameter values were invalid: Invalid BackupArn: Invalid ResourceArn "
+            f"provided as input {arn}"
+        ),
+    )
 
 
 @pytest.mark.parametrize("name", ["ab", "x" * 256, "no blanks", "no/slash"])
@@ -209,8 +215,6 @@ def test_a_restored_table_can_be_backed_up_itself(wire: WireClient):
     wire("DeleteBackup", {"BackupArn": first})
     with restored(wire, second) as third:
         assert items_of(wire, third) == before
-        summary = wire("DescribeTable", {"TableName": third})["Table"]["RestoreSummary"]
-        assert summary["SourceBackupArn"] == second
     wire("DeleteBackup", {"BackupArn": second})
 
 

@@ -281,7 +281,10 @@ def test_a_policy_of_another_regions_resource_is_refused(both, name, operation, 
     arn = table_arn(name)
     assert both[1].refused(operation, {"ResourceArn": arn, **members}) == (
         "ValidationException",
-        f"Invalid TableArn: Invalid ResourceArn provided as input {arn}",
+        (
+            "One or more parameter values were invalid: Invalid TableArn: Invalid ResourceArn "
+            f"provided as input {arn}"
+        ),
     )
 
 

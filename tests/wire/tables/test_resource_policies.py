@@ -59,7 +59,10 @@ def test_a_resource_of_another_account_or_partition_is_refused(
     for operation in ("GetResourcePolicy", "DeleteResourcePolicy"):
         assert wire.refused(operation, {"ResourceArn": foreign}) == (
             "ValidationException",
-            f"Invalid TableArn: Invalid ResourceArn provided as input {foreign}",
+            (
+                "One or more parameter values were invalid: Invalid TableArn: Invalid ResourceArn "
+                f"provided as input {foreign}"
+            ),
         )
 
 

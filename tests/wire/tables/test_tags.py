@@ -124,7 +124,10 @@ def test_tags_may_have_letters_digits_and_spaces_of_any_script_and_some_signs(
 def test_an_invalid_arn_is_refused(lanes: LanesClient, operation: str, members: dict[str, Any]):
     assert lanes.refused(operation, {"ResourceArn": "I_do_not_exist", **members}) == (
         "ValidationException",
-        "ARNs must start with 'arn:'",
+        (
+            "One or more parameter values were invalid: Invalid TableArn: Invalid ResourceArn "
+            "provided as input I_do_not_exist"
+        ),
     )
 
 

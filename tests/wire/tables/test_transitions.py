@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.clients.clients import WireClient, boto3_client
+from tests.support.databases.table_backups import back_up
 from tests.support.servers.server import running_server
 from tests.support.tables.tables import (
     definition,
@@ -181,3 +183,43 @@ def test_boto3s_waiters_wait_for_transitions(endpoint: str):
         client.put_item(TableName=name, Item=KEY)
         client.delete_table(TableName=name)
         client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig=quick)
+
+
+def test_time_to_live_of_a_table_in_transition_is_not_described(tmp_path: Path):
+    specification = {"Enabled": True, "AttributeName": "at"}
+    data_dir = str(tmp_path / "data")
+    with (
+        running_server("--table-transition-seconds", AN_HOUR, data_dir=data_dir) as server,
+        closing(WireClient(server.endpoint)) as wire,
+    ):
+        request = definition("pk:S")
+        name = request["TableName"]
+        wire("CreateTable", request)
+        assert wire.refused("DescribeTimeToLive", {"TableName": name}) == (
+            "ValidationException",
+            f"Cannot describe time to live while table is in CREATING state: {name}",
+        )
+        backup = wire.refused("CreateBackup", {"TableName": name, "BackupName": "early"})
+        assert backup == ("TableNotFoundException", f"Table not found: {name}")
+    with (
+        running_server("--table-transition-seconds", "0", data_dir=data_dir) as server,
+        closing(WireClient(server.endpoint)) as wire,
+    ):
+        wait_until_active(wire, name)
+        arn = back_up(wire, name)
+    with (
+        running_server("--table-transition-seconds", AN_HOUR, data_dir=data_dir) as server,
+        closing(WireClient(server.endpoint)) as wire,
+    ):
+        wire("DeleteTable", {"TableName": name})
+        assert wire.refused("DescribeTimeToLive", {"TableName": name}) == (
+            "ValidationException",
+            f"Cannot describe time to live while table is in DELETING state: {name}",
+        )
+        change = {"TableName": name, "TimeToLiveSpecification": specification}
+        assert wire("UpdateTimeToLive", change) == {"TimeToLiveSpecification": specification}
+        restore = {"TargetTableName": name, "BackupArn": arn}
+        assert wire.refused("RestoreTableFromBackup", restore) == (
+            "TableAlreadyExistsException",
+            f"Table already exists: {name}",
+        )
