@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 import dynactor.testing
 from dynactor.api.testing.aws_guard import ReachesAWS, refuse_aws
 from dynactor.storage.data_directory import FORMAT_VERSION
+from tests.support.clients.clients import WireClient
 from tests.support.documentation.pages import DOCS, blocks
 from tests.support.servers.server import run_command, running_server
 
@@ -111,10 +112,12 @@ def test_a_failed_request_has_the_documented_message():
         created = failure(
             server.endpoint, "create_table", AttributeDefinitions=unused, **definition
         )
-        replicas = [{"RegionName": "us-east-1"}]
-        global_table = {"GlobalTableName": "Tab", "ReplicationGroup": replicas}
-        unsupported = failure(server.endpoint, "create_global_table", **global_table)
-    assert unsupported == shown("An error occurred (UnknownOperationException)")
+        with closing(WireClient(server.endpoint)) as wire:
+            # Older versions of boto3 don't know the operation.
+            unsupported = wire.refused("SearchVectors", {})
+    assert shown("An error occurred (UnknownOperationException)").endswith(
+        f"({unsupported.code}) when calling the SearchVectors operation: {unsupported.message}"
+    )
     assert missing == shown("An error occurred (ResourceNotFoundException)")
     assert created == shown("An error occurred (ValidationException) when calling the CreateTable")
 

@@ -137,7 +137,7 @@ async def test_jobs_that_are_over_are_listed_and_stay_as_they_are(tmp_path: Path
 
 
 async def test_a_bulk_operation_is_canceled(tmp_path: Path) -> None:
-    # Without units, the operation waits for ever.
+    # Without units, the operation waits forever.
     units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     settings = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units}
     async with administered(tmp_path / "b", initial_burst_seconds=0) as here:
