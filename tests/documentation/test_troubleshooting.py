@@ -116,7 +116,7 @@ def test_a_failed_request_has_the_documented_message():
             # Older versions of boto3 don't know the operation.
             unsupported = wire.refused("SearchVectors", {})
     assert shown("An error occurred (UnknownOperationException)").endswith(
-        f"({unsupported.code}) when calling the SearchVectors operation: {unsupported.message}"
+        f"({unsupported.type}) when calling the SearchVectors operation: {unsupported.message}"
     )
     assert missing == shown("An error occurred (ResourceNotFoundException)")
     assert created == shown("An error occurred (ValidationException) when calling the CreateTable")

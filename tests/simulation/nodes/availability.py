@@ -42,7 +42,7 @@ class _State(NamedTuple):
 
 
 class Availability:
-    """What the answers of all nodes show about the tables, and the faults at that time."""
+    """The tables as the answers of all nodes show them, and the faults at that time."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.violations: list[str] = []

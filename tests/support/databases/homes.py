@@ -37,7 +37,7 @@ async def sharing(
 
 
 class OpenGuard:
-    """A node without requests, of which every share can take tables."""
+    """A node without requests; each of its shares can take tables."""
 
     def may_give(self, epoch: int) -> bool:
         del epoch
