@@ -13,7 +13,7 @@ from dynactor.model.limits import (
 )
 from tests.guards.rules import Broken, Reason, Rule, named
 from tests.guards.sites import Request, Site
-from tests.guards.valid_requests import EMPTY_TABLE, TABLE
+from tests.guards.valid_requests import EMPTY_TABLE, TABLE, TABLE_ARN
 from tests.support.tables.tables import definition, global_index, key_schema, local_index
 
 _UNITS: Final = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
@@ -53,7 +53,7 @@ def _export(name: str, message: str, member: str, **members: Any) -> Rule:
     """A rule that an export with these members breaks."""
 
     def broken(_site: Site, _member: str) -> Broken:
-        return {"": lambda: {"TableArn": TABLE, "S3Bucket": "a-bucket", **members}}
+        return {"": lambda: {"TableArn": TABLE_ARN, "S3Bucket": "a-bucket", **members}}
 
     return Rule(f"exports: {name}", message, named(member), broken)
 

@@ -8,6 +8,7 @@ from tests.guards.sites import Request, Site
 from tests.support.tables.tables import Call, definition, global_index, local_index, unique_name
 
 TABLE: Final = unique_name("guards")
+TABLE_ARN: Final = f"arn:aws:dynamodb:us-east-1:000000000000:table/{TABLE}"
 EMPTY_TABLE: Final = unique_name("guards-empty")
 LOCAL_INDEX: Final = "by-l"
 GLOBAL_INDEX: Final = "by-g"
@@ -84,7 +85,7 @@ _ASIDE: Final[dict[str, Request]] = {
     "CreateTable": definition("pk:S", name=TABLE),
     "ImportTable.TableCreationParameters": definition("pk:S", name=TABLE),
     "ExportTableToPointInTime": {
-        "TableArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{TABLE}",
+        "TableArn": TABLE_ARN,
         "S3Bucket": "a-bucket",
     },
     "UpdateTable": {"BillingMode": "PAY_PER_REQUEST"},

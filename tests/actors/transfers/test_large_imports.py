@@ -134,7 +134,8 @@ async def test_a_server_stops_while_the_process_gives_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = tmp_path / "silent"
-    silent.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    started = tmp_path / "started"
+    silent.write_text(f"#!/bin/sh\ntouch {started}\nexec sleep 600\n")
     silent.chmod(0o700)
     with anyio.fail_after(60):
         async with (
@@ -146,9 +147,7 @@ async def test_a_server_stops_while_the_process_gives_no_rows(
                 patched.setattr(sys, "executable", str(silent))
                 begun = await call("ImportTable", **import_request())
                 arn = begun["ImportTableDescription"]["ImportArn"]
-                while not any(
-                    each.get_name().startswith("filling") for each in asyncio.all_tasks()
-                ):
+                while not await asyncio.to_thread(started.exists):
                     await asyncio.sleep(0)
     async with kept_store(tmp_path / "data") as store, transferring(tmp_path / "b", store) as call:
         assert (await call.imported(arn))["ImportStatus"] == "COMPLETED"

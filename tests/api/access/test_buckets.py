@@ -189,7 +189,7 @@ async def test_the_error_log_of_an_import_in_its_bucket_needs_an_action(tmp_path
         bucket.write("mine/b", b"no record\n")
         bucket.add(TABLES, LIST_MINE, READ_MINE)
         found = await bucket.ended_import(mine())
-        assert (found["ImportStatus"], found["ErrorCount"]) == ("COMPLETED", 1)
+        assert (found["ImportStatus"], found["ErrorCount"]) == ("FAILED", 1)
         assert not (bucket.directory / "imports").exists()
         logs = {"Action": "s3:PutObject", "Resource": f"{ARN}/imports/*"}
         bucket.add(TABLES, LIST_MINE, READ_MINE, logs)

@@ -73,7 +73,7 @@ async def test_an_import_that_gives_no_rows_is_canceled_and_leaves_no_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = tmp_path / "silent"
-    silent.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    silent.write_text("#!/bin/sh\nexec sleep 600\n")
     silent.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(silent))
     monkeypatch.setattr(import_rows, "_PROCESS_BYTES", 0)
