@@ -45,14 +45,6 @@ class Unevenness(Enum):
     GREAT = "great"
 
 
-def grouped(names: Iterable[str], groups: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """These tables by the groups that have one home; ``groups`` are by table."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(groups.get(name, name), []).append(name)
-    return [tuple(each) for each in found.values()]
-
-
 def weight_of(names: Iterable[str], rates: Mapping[str, float]) -> float:
     """The weight of some tables; ``rates`` are requests per second, by table."""
     return sum(rates.get(name, 0.0) + IDLE_WEIGHT for name in names)

@@ -14,7 +14,6 @@ import structlog
 
 from dynactor.actors.catalog.databases import Databases
 from dynactor.actors.catalog.homes import MoveTables, TakeTables
-from dynactor.api.nodes.balance import grouped
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.runner import Runner
@@ -155,9 +154,8 @@ class ShareKeeper:
 
     async def _give(self, share: OpenShare, names: Sequence[str]) -> None:
         """Give tables back to the leader, unless requests to them take too long."""
-        tables = share.databases.home
-        for unit in grouped(names, tables.table_groups):
-            await tables.change_homes(MoveTables(unit))
+        # In one message, because one request may wait for all of them.
+        await share.databases.home.change_homes(MoveTables(tuple(names)))
         await self._membership.load_claims()
         await self._gave()
 

@@ -26,7 +26,6 @@ from dynactor.api.nodes.balance import (
     Unevenness,
     Unit,
     given,
-    grouped,
     next_move,
     unevenness,
     weight_of,
@@ -329,8 +328,11 @@ class Spreader:
 
     def _units(self, names: Iterable[str]) -> Sequence[Unit]:
         """These tables by their groups."""
-        units = grouped(names, self._tables.table_groups)
-        return [Unit(names, weight_of(names, self.rates)) for names in units]
+        groups = self._tables.table_groups
+        units: dict[str, list[str]] = {}
+        for name in names:
+            units.setdefault(groups.get(name, name), []).append(name)
+        return [Unit(tuple(each), weight_of(each, self.rates)) for each in units.values()]
 
     def _may_take(self, member: Member) -> bool:
         return (
