@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
 from dynactor.model.validation_faults import Fault
 
 _SERVICE: Final = "com.amazonaws.dynamodb.v20120810"

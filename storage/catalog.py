@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import MsgspecError, Struct, msgpack, structs
 
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.members import Claim
-from dynactor.model.tables.table import TableDefinition
 from dynactor.storage import key_layout
 from dynactor.storage.store import Damaged, Group, Row, View
 

@@ -42,8 +42,8 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812 - a class
 from typing import Final, Literal, TypeAlias
 
+from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.keys import key as keys
-from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.tables.table_backup import TableBackupId
 from dynactor.model.values.item import Item
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from dynactor.model.definitions.table import StreamViewType
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.tables.table import StreamViewType
 from dynactor.streams.sequence_number import SequenceNumber
 
 _MILLISECONDS: Final = 1_000

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import json
 
-from dynactor.model.tables.table import StreamViewType
+from dynactor.model.definitions.table import StreamViewType
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values import item as items
 from dynactor.streams.change_record import ChangeRecord, Origin

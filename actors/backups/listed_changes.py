@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from dynactor.actors.derived.log_positions import LogPositions
-from dynactor.model.keys.key_range import KeyRange, contains
+from dynactor.model.key_conditions.key_range import KeyRange, contains
 from dynactor.storage import key_layout
 from dynactor.storage.key_layout import COUNTER_BYTES
 from dynactor.storage.store import Row, RowReads, View

@@ -17,12 +17,12 @@ from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.log_positions import TRANSACTION_US, LogPositions, past_positions
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.table.table import Table, unreadable
+from dynactor.model.definitions.table import PointInTimeRecovery
 from dynactor.model.errors import (
     InvalidRestoreTimeException,
     ResourceNotFoundException,
     ValidationException,
 )
-from dynactor.model.tables.table import PointInTimeRecovery
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage.store import Store, StoreError, View
 

@@ -28,12 +28,12 @@ from dynactor.actors.derived import log_positions
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.log_positions import LogPositions
 from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.model.definitions.index import entry_position
+from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.errors import ResourceNotFoundException
-from dynactor.model.indexes.index import entry_position
+from dynactor.model.key_conditions.key_range import KeyRange, contains
 from dynactor.model.keys import key as keys
-from dynactor.model.keys.key_range import KeyRange, contains
 from dynactor.model.limits import MIB
-from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.change import local_changes
 from dynactor.storage import codec, key_layout

@@ -25,13 +25,13 @@ from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import PointInTimeRecovery
 from dynactor.model.errors import (
     ContinuousBackupsUnavailableException,
     InvalidRestoreTimeException,
     PointInTimeRecoveryUnavailableException,
     TableNotFoundException,
 )
-from dynactor.model.tables.table import PointInTimeRecovery
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import View

@@ -39,6 +39,7 @@ from dynactor.actors.table.state import TableState
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.import_rows import ImportedRows
 from dynactor.actors.transfers.table_imports import TableImports
+from dynactor.model.definitions.table import Restoration, RestorePhase, TableDefinition
 from dynactor.model.errors import (
     BackupInUseException,
     BackupNotFoundException,
@@ -48,7 +49,6 @@ from dynactor.model.errors import (
     TableInUseException,
 )
 from dynactor.model.limits import RESTORES
-from dynactor.model.tables.table import Restoration, RestorePhase, TableDefinition
 from dynactor.model.tables.table_backup import TableBackupId
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, transfers

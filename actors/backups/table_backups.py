@@ -39,6 +39,7 @@ from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.state import state_of
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     BackupInUseException,
     BackupNotFoundException,
@@ -47,7 +48,6 @@ from dynactor.model.errors import (
     TableNotFoundException,
     ValidationException,
 )
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.tables.table_backup import (
     SYSTEM_SUFFIX,
     TableBackup,

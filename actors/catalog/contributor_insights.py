@@ -13,10 +13,10 @@ from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import ContributorInsightsMode
 from dynactor.model.errors import ResourceNotFoundException
 from dynactor.model.tables import contributor_insights as rules
 from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
-from dynactor.model.tables.table import ContributorInsightsMode
 
 
 class SwitchedInsights(Struct, frozen=True):

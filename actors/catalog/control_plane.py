@@ -15,7 +15,7 @@ from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
 from dynactor.actors.splitting.splits import SplitReason
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.uploads import Uploads
-from dynactor.model.tables.table import StreamingDestination
+from dynactor.model.definitions.table import StreamingDestination
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport

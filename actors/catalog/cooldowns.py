@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from dynactor.actors.runtime.clock import Clock
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     LimitExceededException,
     ResourceInUseException,
     ThrottlingException,
 )
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.tables.table_rules import TableEdit
 
 _Kind: TypeAlias = Literal["protection", "policy", "tags"]

@@ -47,16 +47,16 @@ from dynactor.actors.transfers.bulk_operations import CancelBulkOperation, Start
 from dynactor.actors.transfers.table_exports import CancelExport, ExportTable
 from dynactor.actors.transfers.table_imports import CancelImport, ImportTable
 from dynactor.model.access.bucket_grant import BucketGrant
-from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
-from dynactor.model.kept_failure import KeptFailure
-from dynactor.model.tables import contributor_insights
-from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
-from dynactor.model.tables.table import (
+from dynactor.model.definitions.table import (
     TABLE_INDEX_ID,
     ContributorInsights,
     StreamingDestination,
     TableDefinition,
 )
+from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
+from dynactor.model.kept_failure import KeptFailure
+from dynactor.model.tables import contributor_insights
+from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange

@@ -93,13 +93,13 @@ from dynactor.actors.transfers.bulk_operations import (
 from dynactor.actors.transfers.table_exports import CancelExport, ExportTable, TableExports
 from dynactor.actors.transfers.table_imports import CancelImport, ImportTable, TableImports
 from dynactor.actors.transfers.uploads import Uploads
+from dynactor.model.definitions.table import StreamingDestination, TableDefinition
 from dynactor.model.errors import (
     DynamoDBError,
     InternalServerError,
     ResourceInUseException,
     ValidationException,
 )
-from dynactor.model.tables.table import StreamingDestination, TableDefinition
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.tables.table_rules import check_deletable
 from dynactor.model.transfers.table_export import TableExport

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.table.table import Table
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.storage.catalog import (
     CatalogHead,
     EndedLog,

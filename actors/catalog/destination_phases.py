@@ -36,13 +36,13 @@ from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.followers import ActorFollowing
 from dynactor.actors.table.table import Table
-from dynactor.model.tables import destination_rules as rules
-from dynactor.model.tables.table import (
+from dynactor.model.definitions.table import (
     TABLE_INDEX_ID,
     CreationTimePrecision,
     StreamingDestination,
     TableDefinition,
 )
+from dynactor.model.tables import destination_rules as rules
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord

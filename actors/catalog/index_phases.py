@@ -20,8 +20,8 @@ from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
-from dynactor.model.indexes import global_index_changes
-from dynactor.model.tables.table import GlobalIndex, IndexStatus, TableDefinition
+from dynactor.model.definitions.table import GlobalIndex, IndexStatus, TableDefinition
+from dynactor.model.tables import global_index_changes
 from dynactor.model.tables.table_rules import after_edit
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord, ended_heads

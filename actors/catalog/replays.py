@@ -25,9 +25,9 @@ from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.followers import ActorFollowing
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.tables import destination_rules as rules
-from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord

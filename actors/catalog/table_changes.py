@@ -27,11 +27,11 @@ from dynactor.actors.table.followers import subscribers_at_creation
 from dynactor.actors.table.messages import UpdateTable
 from dynactor.actors.table.state import IndexCounters, TableState, state_of
 from dynactor.actors.table.table import Table
-from dynactor.model.capacity.partition_count import partition_count
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables import destination_rules
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import after_edit, apply_edit, in_use, settled
+from dynactor.model.throttling.partition_count import partition_count
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import CatalogHead, TableRecord, new_head
 from dynactor.storage.store import Row, StoreError, Unknown

@@ -28,7 +28,7 @@ from dynactor.actors.derived.expiry.time_to_live import (
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
-from dynactor.model.tables.table import TimeToLive
+from dynactor.model.definitions.table import TimeToLive
 from dynactor.model.tables.time_to_live import TimeToLiveChange, changed
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord

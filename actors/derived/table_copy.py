@@ -17,7 +17,7 @@ from dynactor.actors.derived.sink import SnapshotSink
 from dynactor.actors.derived.stored_checkpoint import StoredCheckpoint, encode_position
 from dynactor.actors.derived.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.storage import key_layout
 from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError, View
 

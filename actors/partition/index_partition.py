@@ -13,7 +13,7 @@ from typing import Any
 from dynactor.actors.partition.batch import Batch
 from dynactor.actors.partition.partition import NoEffects, Partition
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from dynactor.storage import codec
 from dynactor.storage.catalog import PartitionHead

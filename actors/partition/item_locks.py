@@ -21,9 +21,9 @@ from typing import Any
 from msgspec import Struct
 
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import CancellationReason
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values.item import Item
 from dynactor.model.writes.change import Change
 from dynactor.model.writes.transaction import Action

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Write
 

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
-from dynactor.model.keys.key_range import KeyRange
+from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.storage.catalog import PartitionRange
 
 _HASH_SPACE: Final = 1 << 64

@@ -26,6 +26,7 @@ from dynactor.actors.partition.messages import (
 )
 from dynactor.actors.partition.transaction_parts import TransactionParts
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.errors import (
     DynamoDBError,
     ItemCollectionSizeLimitExceededException,
@@ -33,7 +34,6 @@ from dynactor.model.errors import (
 )
 from dynactor.model.keys import key as keys
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES, ITEM_SIZE_BYTES
-from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.tables.time_to_live import ExpiryReader, expire
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values import item as items

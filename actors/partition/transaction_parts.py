@@ -20,14 +20,14 @@ from dynactor.actors.partition.item_locks import (
     PartRejected,
     TransactionPart,
 )
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     CancellationReason,
     ConditionalCheckFailedException,
     DynamoDBError,
     TransactionConflictException,
 )
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.writes.change import Change, give_version
 from dynactor.model.writes.transaction import (
     CANCELLING,

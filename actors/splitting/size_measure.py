@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from dynactor.model.keys.key_range import KeyRange
-from dynactor.model.keys.split_point import SizeProfile
+from dynactor.model.key_conditions.key_range import KeyRange
+from dynactor.model.key_conditions.split_point import SizeProfile
 from dynactor.model.limits import KIB
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Store

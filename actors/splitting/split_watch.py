@@ -23,14 +23,14 @@ from dynactor.actors.splitting.position_sample import PositionSample
 from dynactor.actors.splitting.size_measure import measure
 from dynactor.actors.splitting.splits import GrowTable, SplitPartition, is_settled
 from dynactor.actors.table.table import Table
-from dynactor.model.keys import split_point
+from dynactor.model.definitions.table import TABLE_INDEX_ID
+from dynactor.model.key_conditions import split_point
 from dynactor.model.limits import (
     INDEX_ENTRY_OVERHEAD_BYTES,
     PARTITION_BYTES,
     PARTITION_READ_UNITS,
     PARTITION_WRITE_UNITS,
 )
-from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Store, StoreError

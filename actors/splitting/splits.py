@@ -26,11 +26,11 @@ from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
-from dynactor.model.capacity.partition_count import partition_count
+from dynactor.model.definitions.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from dynactor.model.errors import ResourceInUseException, ValidationException
-from dynactor.model.keys.split_point import divides_collection, middle, width
-from dynactor.model.tables.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
+from dynactor.model.key_conditions.split_point import divides_collection, middle, width
 from dynactor.model.throttling.on_demand import OnDemandUnits
+from dynactor.model.throttling.partition_count import partition_count
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import (

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dynactor.actors.table.row_sizes import RowSizes
 from dynactor.actors.table.table import ItemRead, Table, unreadable
-from dynactor.model.batch_get_budget import BatchGetBudget
-from dynactor.model.capacity import capacity
+from dynactor.model import capacity
+from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.model.errors import Throttled
 from dynactor.model.limits import MIB
-from dynactor.model.tables.table import TABLE_INDEX_ID
+from dynactor.model.reads.batch_get_budget import BatchGetBudget
 from dynactor.storage import codec
 from dynactor.storage.store import RowReads, StoreError
 

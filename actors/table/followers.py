@@ -20,8 +20,8 @@ from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.supervisor import Actor, Supervisor
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.throttle import BackfillUnits, FreeUnits, TableThrottle
-from dynactor.model.indexes.index import IndexDefinition
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import TableRecord
 

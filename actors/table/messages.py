@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.state import TableState
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
 

@@ -13,14 +13,14 @@ from msgspec import Struct
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.table.row_sizes import RowSizes
 from dynactor.actors.table.table import Table, unreadable
-from dynactor.model.capacity import capacity
-from dynactor.model.capacity.capacity import IndexKind
-from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model import capacity
+from dynactor.model.capacity import IndexKind
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import TABLE_INDEX_ID
+from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.keys.key_range import KeyRange
 from dynactor.model.limits import KIB
-from dynactor.model.page import Page, PageBuilder, PageRules
-from dynactor.model.tables.table import TABLE_INDEX_ID
+from dynactor.model.reads.page import Page, PageBuilder, PageRules
 from dynactor.model.values.item import Item, part_decoder
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec, key_layout

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from dynactor.model.limits import KIB
-from dynactor.model.page import PageBuilder
+from dynactor.model.reads.page import PageBuilder
 
 # Read this much more, because rows may differ in size from earlier rows.
 _MORE: Final = 1.25

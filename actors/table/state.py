@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from dynactor.actors.table.table import Table
-from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
+from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition
 
 
 class IndexCounters(Struct, frozen=True):

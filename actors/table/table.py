@@ -27,8 +27,9 @@ from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Followers
 from dynactor.actors.table.row_sizes import RowSizes
 from dynactor.actors.table.throttle import TableThrottle
-from dynactor.model.capacity import capacity
-from dynactor.model.capacity.capacity import KeyRead, Receipt
+from dynactor.model import capacity
+from dynactor.model.capacity import KeyRead, Receipt
+from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -37,7 +38,6 @@ from dynactor.model.errors import (
 )
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.fast_key import parts_of, position_of
-from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.write import Put, Write
 from dynactor.storage import catalog, codec, key_layout

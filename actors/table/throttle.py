@@ -25,12 +25,12 @@ from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.splitting.position_sample import PositionSample
 from dynactor.actors.table.burst_balances import BalanceWriter
 from dynactor.actors.table.traffic import TableTraffic
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from dynactor.model.errors import Throttled, ThrottlingReason
-from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys.key import encode, without_hash
 from dynactor.model.limits import BURST_SECONDS
-from dynactor.model.tables.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from dynactor.model.tables.tag_rules import THROTTLING_TAG
 from dynactor.model.throttling.burst_balance import Balance
 from dynactor.model.throttling.refusal import Refusal

@@ -33,14 +33,14 @@ from dynactor.model.advice.key_traffic import (
     Kind,
     Recording,
 )
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
+from dynactor.model.definitions.index import entry_position
+from dynactor.model.definitions.table import TABLE_INDEX_ID, ContributorInsights, TableDefinition
 from dynactor.model.errors import ThrottlingReason
-from dynactor.model.expressions.key_condition import equal_names
-from dynactor.model.indexes.index import entry_position
+from dynactor.model.key_conditions.key_condition import equal_names
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.keys.key_decoding import partition_end
-from dynactor.model.page import PageRules
-from dynactor.model.tables.table import TABLE_INDEX_ID, ContributorInsights, TableDefinition
+from dynactor.model.reads.page import PageRules
 from dynactor.model.writes.change import Change, entry_writes
 
 _NEVER: Final = sys.maxsize

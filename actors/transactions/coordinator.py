@@ -37,7 +37,7 @@ from dynactor.actors.runtime.replies import PartitionMoved, ignore_result, resul
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.actors.transactions.client_tokens import Claim, ClientTokens
 from dynactor.actors.transactions.rounds import Candidate, Ending, Rounds
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
 from dynactor.model.errors import (
     CancellationReason,
     DynamoDBError,

@@ -23,9 +23,9 @@ from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.error_log import ErrorLog
 from dynactor.actors.transfers.import_files import DAMAGED, OTHER_COMPRESSION, ImportFile, files_of
 from dynactor.actors.transfers.source_records import SourceRecords, lines_or_ion, reporting
-from dynactor.model import limits
-from dynactor.model.capacity import capacity
-from dynactor.model.capacity.capacity import ItemWrite, Receipt
+from dynactor.model import capacity, limits
+from dynactor.model.capacity import ItemWrite, Receipt
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     ConditionalCheckFailedException,
     DynamoDBError,
@@ -36,7 +36,6 @@ from dynactor.model.errors import (
     TransactionConflictException,
     ValidationException,
 )
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.transfers.bulk_operation import BulkOperation, BulkProgress, BulkUsage
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.record_condition import condition_of

@@ -21,6 +21,7 @@ from dynactor.actors.transfers.import_rows import ImportedRows, log_key
 from dynactor.actors.transfers.kept_transfers import KeptTransfers
 from dynactor.actors.transfers.uploads import Uploads
 from dynactor.model.access.bucket_grant import BucketGrant
+from dynactor.model.definitions.table import Restoration, TableDefinition
 from dynactor.model.errors import (
     ImportConflictException,
     InternalServerError,
@@ -28,7 +29,6 @@ from dynactor.model.errors import (
     ResourceNotFoundException,
 )
 from dynactor.model.limits import IMPORTS
-from dynactor.model.tables.table import Restoration, TableDefinition
 from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import transfers
 from dynactor.storage.buckets.bucket import Bucket, BucketError, read_whole

@@ -13,7 +13,7 @@ from dynactor.api.access.attribute_names import paths_in, request_attributes
 from dynactor.api.access.facts import DataFacts, RequestFacts
 from dynactor.api.requests.expression_members import key_terms_of, placeholders_of
 from dynactor.model.access.rules import UnknownFact
-from dynactor.model.keys import fast_range
+from dynactor.model.key_conditions import fast_range
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.partiql import read_plan, write_plan
 from dynactor.model.partiql.binding import Prepared

@@ -43,12 +43,12 @@ from dynactor.api.admin.insights_messages import (
 )
 from dynactor.model.advice.heavy_hitters import Summary, heaviest
 from dynactor.model.advice.key_traffic import Kind
+from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.model.errors import ResourceNotFoundException, ThrottlingReason
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.keys.key_decoding import key_values, partition_values
 from dynactor.model.limits import MIB
 from dynactor.model.tables import contributor_insights
-from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.item import Item
 from dynactor.storage.store import StoreError
 

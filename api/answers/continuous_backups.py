@@ -9,8 +9,8 @@ from msgspec import json
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import PointInTimeRecovery
 from dynactor.model.errors import ResourceNotFoundException, TableNotFoundException
-from dynactor.model.tables.table import PointInTimeRecovery
 
 
 def source_table(database: Database, name: str, given: str | None = None) -> Table:

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct, json, structs
 
-from dynactor.model.capacity.explanation import Cheaper, IndexWrite, Paid, TableCost, explain
+from dynactor.model.advice.explanation import Cheaper, IndexWrite, Paid, TableCost, explain
 from dynactor.model.limits import KIB
 
 REQUEST_HEADER: Final = "X-Dynactor-Explain"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import json
 
 from dynactor.actors.partition.messages import Written
-from dynactor.model.capacity.capacity import Receipt, ReturnConsumedCapacity, consumed_capacity
+from dynactor.model.capacity import Receipt, ReturnConsumedCapacity, consumed_capacity
 from dynactor.model.expressions.projection import Projector
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.limits import GIB

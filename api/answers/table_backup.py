@@ -17,9 +17,9 @@ from dynactor.api.answers.table_description import (
 )
 from dynactor.api.requests.resource_arn import invalid
 from dynactor.api.requests.shapes import NAME_CHARACTER
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import BackupNotFoundException
 from dynactor.model.limits import TABLE_NAME_CHARACTERS
-from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 
 _FEWEST, _MOST = TABLE_NAME_CHARACTERS

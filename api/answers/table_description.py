@@ -7,10 +7,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.state import TableState
-from dynactor.model.indexes.index import IndexDefinition
-from dynactor.model.keys.key import KeySchema
-from dynactor.model.tables import throughput_rules
-from dynactor.model.tables.table import (
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import (
     TABLE_INDEX_ID,
     GlobalIndex,
     IndexStatus,
@@ -18,6 +16,8 @@ from dynactor.model.tables.table import (
     TableStatus,
     Throughput,
 )
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.tables import throughput_rules
 from dynactor.model.tables.table_backup import TableBackupId
 from dynactor.model.tables.time_to_live import shown_status
 

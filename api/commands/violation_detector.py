@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from dynactor.api.commands.client import Client, RequestFailed
 from dynactor.api.commands.unit_rate import UnitRate
+from dynactor.model.definitions.index import KeyViolation, key_violation, part_size_bytes
 from dynactor.model.errors import DynamoDBError
-from dynactor.model.indexes.index import KeyViolation, key_violation, part_size_bytes
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from dynactor.model.values import attribute_value, number

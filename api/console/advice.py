@@ -22,8 +22,8 @@ from dynactor.api.commands.advise.facts import Facts, mean_item_bytes, requested
 from dynactor.api.commands.advise.report import Asked, findings_of, report
 from dynactor.api.commands.advise.traffic import Traffic
 from dynactor.model.advice.index_forecast import IndexForecast, IndexLoad, forecast, load
-from dynactor.model.capacity.capacity import write_units
-from dynactor.model.indexes.index import IndexDefinition, Projection, ProjectionType
+from dynactor.model.capacity import write_units
+from dynactor.model.definitions.index import IndexDefinition, Projection, ProjectionType
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import KIB
 

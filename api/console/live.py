@@ -22,11 +22,11 @@ from dynactor.api.admin.metrics.tables import TableFigures, table_figures
 from dynactor.api.console.files import HEADERS
 from dynactor.model.advice.heavy_hitters import heaviest
 from dynactor.model.advice.key_traffic import Kind
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.model.errors import ThrottlingReason
-from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.keys.key_decoding import partition_values
-from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.value_types import Item
 from dynactor.storage.store import StoreError
 

@@ -17,8 +17,8 @@ from dynactor.api.admin.metrics.tables import (
     table_figures,
 )
 from dynactor.api.answers.table_description import key_schema
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ResourceNotFoundException
-from dynactor.model.tables.table import TableDefinition
 
 
 class IndexOverview(Struct, frozen=True):

@@ -54,7 +54,7 @@ from dynactor.api.requests.validation_errors import layer_of
 from dynactor.api.sts.token_service import SERVICE as STS
 from dynactor.api.sts.token_service import TokenService
 from dynactor.model.access.bucket_grant import BucketGrant
-from dynactor.model.capacity.explanation import Paid
+from dynactor.model.advice.explanation import Paid
 from dynactor.model.errors import (
     DynamoDBError,
     InternalServerError,

@@ -20,15 +20,15 @@ from dynactor.api.requests.expression_members import (
 )
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.batch_get_budget import BatchGetBudget
-from dynactor.model.capacity.capacity import Receipt, consumed_capacity
+from dynactor.model.capacity import Receipt, consumed_capacity
 from dynactor.model.errors import Throttled, ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.parameters import check_parameters
 from dynactor.model.expressions.projection import Projector
 from dynactor.model.keys import key as keys
-from dynactor.model.keys.key_rules import check_key
 from dynactor.model.limits import BATCH_GET_KEYS
+from dynactor.model.reads.batch_get_budget import BatchGetBudget
+from dynactor.model.tables.key_rules import check_key
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 

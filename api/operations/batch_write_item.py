@@ -14,7 +14,8 @@ from dynactor.api.answers.item_answers import collection_metrics, joined
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.capacity.capacity import Receipt, consumed_capacity
+from dynactor.model.capacity import Receipt, consumed_capacity
+from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -22,10 +23,9 @@ from dynactor.model.errors import (
     TransactionConflictException,
     ValidationException,
 )
-from dynactor.model.indexes.index import check_size_with_entries
 from dynactor.model.keys import key as keys
-from dynactor.model.keys.key_rules import check_batch_put_key, check_index_keys, check_key
 from dynactor.model.limits import BATCH_WRITE_REQUESTS
+from dynactor.model.tables.key_rules import check_batch_put_key, check_index_keys, check_key
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete, Put

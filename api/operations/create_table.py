@@ -18,9 +18,9 @@ from dynactor.api.requests.table_request import (
     stream_change,
     throughput,
 )
+from dynactor.model.definitions.table import AttachedPolicy
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.policy_rules import new_policy
-from dynactor.model.tables.table import AttachedPolicy
 from dynactor.model.tables.table_rules import NewTable, define, without_unused_definitions
 
 

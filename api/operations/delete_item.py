@@ -10,7 +10,7 @@ from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import of_request
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
-from dynactor.model.keys.key_rules import check_key
+from dynactor.model.tables.key_rules import check_key
 from dynactor.model.values import item as items
 from dynactor.model.writes.write import Delete
 

@@ -22,17 +22,17 @@ from dynactor.api.requests.transaction_requests import (
     execute,
     read_items,
 )
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     CancellationReason,
     TransactionCanceledException,
     ValidationException,
 )
-from dynactor.model.keys.key_rules import NO_MATCH, check_item_key, check_key
 from dynactor.model.partiql import read_plan, write_plan
 from dynactor.model.partiql.binding import check_parameters, prepare
 from dynactor.model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
 from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.tables.key_rules import NO_MATCH, check_item_key, check_key
 from dynactor.model.values import attribute_value
 from dynactor.model.writes.transaction import ActionWrite
 

@@ -13,7 +13,7 @@ from dynactor.api.requests.table_arn import table_name
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.projection import Projector
 from dynactor.model.keys import key as keys
-from dynactor.model.keys.key_rules import check_key
+from dynactor.model.tables.key_rules import check_key
 from dynactor.model.values import item as items
 
 

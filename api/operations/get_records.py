@@ -11,12 +11,12 @@ from dynactor.api.answers.item_answers import array_member, joined
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
 from dynactor.api.requests.stream_arn import find_shard, find_stream
+from dynactor.model.definitions.table import StreamViewType
 from dynactor.model.errors import (
     ExpiredIteratorException,
     ValidationException,
 )
 from dynactor.model.limits import GET_RECORDS, GET_RECORDS_BYTES, SHARD_ITERATOR_SECONDS
-from dynactor.model.tables.table import StreamViewType
 from dynactor.streams import shard_iterator
 from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.shard_iterator import Cursor

@@ -12,9 +12,9 @@ from dynactor.actors.catalog.database import Database
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
+from dynactor.model.definitions.table import ContributorInsights, TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import LIST_CONTRIBUTOR_INSIGHTS_PAGE
-from dynactor.model.tables.table import ContributorInsights, TableDefinition
 
 _decode_token: Final = json.Decoder(tuple[str, str]).decode
 

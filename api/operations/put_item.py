@@ -13,11 +13,11 @@ from dynactor.api.requests.expression_members import (
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import of_request
+from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.condition import Condition
 from dynactor.model.expressions.key_paths import check_scalar_keys
-from dynactor.model.indexes.index import check_size_with_entries
-from dynactor.model.keys.key_rules import check_index_keys, check_item_key
+from dynactor.model.tables.key_rules import check_index_keys, check_item_key
 from dynactor.model.values import item as items
 from dynactor.model.writes.write import Put
 

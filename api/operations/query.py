@@ -31,16 +31,16 @@ from dynactor.api.requests.page_requests import (
 )
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import detected
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import DynamoDBError, ValidationException
 from dynactor.model.expressions.condition import Condition
-from dynactor.model.expressions.key_condition import KeyCondition, KeyTerms
 from dynactor.model.expressions.key_paths import check_scalar_keys
-from dynactor.model.indexes.index import IndexDefinition
-from dynactor.model.keys import fast_range, key_range
+from dynactor.model.key_conditions import fast_range, key_range
+from dynactor.model.key_conditions.key_condition import KeyCondition, KeyTerms
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.keys.key_rules import check_condition_size
-from dynactor.model.page import Page, PageRules
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.reads.page import Page, PageRules
+from dynactor.model.tables.key_rules import check_condition_size
 from dynactor.model.values import attribute_value
 from dynactor.model.values.item import Item
 

@@ -25,8 +25,8 @@ from dynactor.api.requests.page_requests import (
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
-from dynactor.model.keys import key_range
-from dynactor.model.keys.key_range import KeyRange
+from dynactor.model.key_conditions import key_range
+from dynactor.model.key_conditions.key_range import KeyRange
 
 
 class ScanInput(structures.Shape, frozen=True):

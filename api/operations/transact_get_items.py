@@ -24,7 +24,7 @@ from dynactor.api.requests.transaction_requests import (
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.projection import Projector, parse_projection
-from dynactor.model.keys.key_rules import check_key, check_key_not_empty
+from dynactor.model.tables.key_rules import check_key, check_key_not_empty
 from dynactor.model.values.stored_item import StoredItem
 
 

@@ -18,13 +18,14 @@ from dynactor.api.requests.transaction_requests import (
     execute,
     metrics_members,
 )
+from dynactor.model.definitions.index import check_size_with_entries
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.condition import Condition, parse_condition
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update
-from dynactor.model.indexes.index import check_size_with_entries
-from dynactor.model.keys.key_rules import (
+from dynactor.model.tables.key_rules import (
     check_index_key_types,
     check_index_keys,
     check_index_keys_not_empty,
@@ -33,7 +34,6 @@ from dynactor.model.keys.key_rules import (
     check_key_not_empty,
     check_no_key_updated,
 )
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.writes.transaction import Check

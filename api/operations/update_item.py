@@ -16,7 +16,7 @@ from dynactor.api.requests.validation_errors import of_request
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update_size import check_expression_size
-from dynactor.model.keys.key_rules import check_index_key_types, check_key, check_no_key_updated
+from dynactor.model.tables.key_rules import check_index_key_types, check_key, check_no_key_updated
 from dynactor.model.values import item as items
 from dynactor.model.writes.write import Update
 

@@ -18,7 +18,7 @@ from dynactor.api.requests.table_request import (
     throughput,
 )
 from dynactor.model.errors import ValidationException
-from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate
+from dynactor.model.tables.global_index_rules import GlobalIndexUpdate
 from dynactor.model.tables.schema_rules import INVALID
 from dynactor.model.tables.table_rules import TableEdit, check_edit
 

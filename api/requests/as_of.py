@@ -18,7 +18,7 @@ from dynactor.actors.table.pages import ReadRange, read_past_page
 from dynactor.actors.table.table import Table
 from dynactor.api.requests.operation import Call, InputT, Operation
 from dynactor.model.errors import ValidationException
-from dynactor.model.page import Page
+from dynactor.model.reads.page import Page
 
 # In lower case, as the names of a call's headers.
 HEADER: Final = "x-dynactor-as-of"

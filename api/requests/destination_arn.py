@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import StreamingDestination
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables import destination_rules
-from dynactor.model.tables.table import StreamingDestination
 
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:[^:]*:[0-9]*:stream/([^/:]+)\Z")
 

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 from msgspec import Struct, structs
 
 from dynactor.api.requests import shapes, structures
-from dynactor.model.expressions import legacy
 from dynactor.model.expressions.condition import Condition, parse_condition
-from dynactor.model.expressions.key_condition import KeyTerms, bind_key_condition
-from dynactor.model.expressions.legacy import LegacyKeyTerms
 from dynactor.model.expressions.parameters import check_parameters
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import Projector, parse_projection, projector_of_names
 from dynactor.model.expressions.update import Update, parse_update
+from dynactor.model.key_conditions import legacy
+from dynactor.model.key_conditions.key_condition import KeyTerms, bind_key_condition
+from dynactor.model.key_conditions.legacy import LegacyKeyTerms
 
 # The members are in the order of DynamoDB's messages.
 _EXPRESSIONS = (

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from dynactor.actors.catalog.database import Database
 from dynactor.model.access.bucket_grant import BucketGrant
-from dynactor.model.capacity.capacity import Receipt
-from dynactor.model.capacity.explanation import Outcome, Paid
+from dynactor.model.advice.explanation import Outcome, Paid
+from dynactor.model.capacity import Receipt
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import DynamoDBError
-from dynactor.model.tables.table import TableDefinition
 
 InputT = TypeVar("InputT")
 

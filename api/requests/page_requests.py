@@ -10,16 +10,16 @@ from typing import Protocol
 from msgspec import json
 
 from dynactor.api.answers.item_answers import array_member, capacity_member, joined
-from dynactor.model.capacity.capacity import ReturnConsumedCapacity
+from dynactor.model.capacity import ReturnConsumedCapacity
+from dynactor.model.definitions import index as indexes
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.condition import Condition
 from dynactor.model.expressions.projection import Projector
-from dynactor.model.indexes import index as indexes
-from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys import key as keys
-from dynactor.model.keys.key_rules import NO_MATCH, check_key
-from dynactor.model.page import Page, PageRules
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.reads.page import Page, PageRules
+from dynactor.model.tables.key_rules import NO_MATCH, check_key
 from dynactor.model.values import attribute_value
 from dynactor.model.values.item import Item
 

@@ -10,10 +10,10 @@ from dynactor.api.requests.resource_arn import invalid, tagged_table_name
 from dynactor.model.access.document import MissingElement, PolicyError
 from dynactor.model.access.new_resource_policy import check_new
 from dynactor.model.access.policy import parse_policy
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.policy_rules import check_size
 from dynactor.model.tables.schema_rules import INVALID
-from dynactor.model.tables.table import TableDefinition
 
 _ARN_FIELDS: Final = 6
 _PARTITION: Final = "aws"

@@ -20,7 +20,9 @@ from dynactor.api.requests.page_requests import (
     query_start,
     scan_start,
 )
-from dynactor.model.capacity.capacity import Receipt, ReturnConsumedCapacity
+from dynactor.model.capacity import Receipt, ReturnConsumedCapacity
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     ConditionalCheckFailedException,
     DuplicateItemException,
@@ -29,9 +31,8 @@ from dynactor.model.errors import (
     ValidationException,
 )
 from dynactor.model.expressions.key_paths import check_scalar_keys
-from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.key_conditions import key_range
 from dynactor.model.keys import key as keys
-from dynactor.model.keys import key_range
 from dynactor.model.limits import PAGE_BYTES, PARTIQL_READS_PAGE_ITEMS, READ_UNIT_BYTES
 from dynactor.model.partiql import next_token, read_plan, write_plan
 from dynactor.model.partiql.binding import check_parameters, prepare
@@ -39,7 +40,6 @@ from dynactor.model.partiql.next_token import Position
 from dynactor.model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
 from dynactor.model.partiql.read_plan import ReadPlan
 from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import attribute_value
 from dynactor.model.values import item as items
 from dynactor.model.values.attribute_value import AttributeValue

@@ -16,11 +16,11 @@ from dynactor.api.requests.structures import (
     ProvisionedThroughputShape,
     StreamSpecificationShape,
 )
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
+from dynactor.model.definitions.table import Throughput
 from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement, NewIndex
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table import Throughput
 from dynactor.streams.shard import stream_label
 
 

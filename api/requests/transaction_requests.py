@@ -25,13 +25,14 @@ from dynactor.api.answers.item_answers import collection_metrics
 from dynactor.api.requests.foreign_arns import named_table
 from dynactor.api.requests.operation import Call
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.capacity.capacity import (
+from dynactor.model.advice.explanation import Outcome
+from dynactor.model.capacity import (
     Receipt,
     ReturnConsumedCapacity,
     TransactionUnits,
     consumed_capacity,
 )
-from dynactor.model.capacity.explanation import Outcome
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     CancellationReason,
     ResourceNotFoundException,
@@ -39,7 +40,6 @@ from dynactor.model.errors import (
     ValidationException,
 )
 from dynactor.model.limits import TRANSACTION_BYTES
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import attribute_value
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dynactor.model.capacity.capacity import write_units
+from dynactor.model.capacity import write_units
 from dynactor.model.limits import PARTITION_WRITE_UNITS
 from dynactor.model.values import attribute_value
 from dynactor.model.values.attribute_value import AttributeValue

@@ -11,8 +11,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from dynactor.model.capacity.capacity import write_units
-from dynactor.model.indexes.index import IndexDefinition, KeyViolation, global_entry, key_violation
+from dynactor.model.capacity import write_units
+from dynactor.model.definitions.index import (
+    IndexDefinition,
+    KeyViolation,
+    global_entry,
+    key_violation,
+)
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES, PARTITION_WRITE_UNITS
 from dynactor.model.values import item as items

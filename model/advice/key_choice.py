@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dynactor.model.capacity.capacity import read_blocks, read_units, write_units
+from dynactor.model.capacity import read_blocks, read_units, write_units
 from dynactor.model.limits import PAGE_BYTES, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 
 _TOP: Final = 10

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
-from dynactor.model.tables.table import TableDefinition
 
 
 def check_scalar_keys(table: TableDefinition, nested: Collection[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import condition
 from dynactor.model.expressions.condition import Attribute, Constant, Node
-from dynactor.model.expressions.key_condition import COMPARATORS, TURNED, SortCondition
+from dynactor.model.key_conditions.key_condition import COMPARATORS, TURNED, SortCondition
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.values.attribute_value import AttributeValue
 

@@ -19,10 +19,10 @@ from msgspec import Struct
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import condition
 from dynactor.model.expressions.condition import Attribute, Condition, Constant, Node
-from dynactor.model.expressions.key_condition import SortCondition, conjuncts, key_condition
-from dynactor.model.keys import key_range
+from dynactor.model.key_conditions import key_range
+from dynactor.model.key_conditions.key_condition import SortCondition, conjuncts, key_condition
+from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.keys.key_range import KeyRange
 from dynactor.model.limits import PARTIQL_READS
 from dynactor.model.partiql.key_terms import check_type, equality, one_value, term_of
 from dynactor.model.partiql.statement import Select

@@ -11,23 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dynactor.model.definitions.index import check_size_with_entries
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import condition
 from dynactor.model.expressions.condition import Attribute, Condition, Node
-from dynactor.model.expressions.key_condition import SortCondition, conjuncts
 from dynactor.model.expressions.key_paths import check_scalar_keys
-from dynactor.model.indexes.index import check_size_with_entries
+from dynactor.model.key_conditions.key_condition import SortCondition, conjuncts
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.keys.key_rules import (
+from dynactor.model.partiql.key_terms import NO_KEY, check_type, equality, one_value
+from dynactor.model.partiql.statement import Delete, Exists, Insert, Update
+from dynactor.model.tables.key_rules import (
     check_index_key_types,
     check_index_keys,
     check_item_key,
     check_key,
     check_no_key_updated,
 )
-from dynactor.model.partiql.key_terms import NO_KEY, check_type, equality, one_value
-from dynactor.model.partiql.statement import Delete, Exists, Insert, Update
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import item as items
 from dynactor.model.values.attribute_value import AttributeValue
 from dynactor.model.values.item import Item

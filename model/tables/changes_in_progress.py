@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
+from dynactor.model.definitions.table import ChangeKind, TableDefinition
 from dynactor.model.errors import ResourceInUseException
-from dynactor.model.tables.table import ChangeKind, TableDefinition
 
 _IN_USE: Final = "Attempt to change a resource which is still in use: "
 _DELETION_OF_CHANGING_INDEXES: Final = (

@@ -12,13 +12,13 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from dynactor.model.errors import ResourceNotFoundException
-from dynactor.model.keys.key import KeySchema
-from dynactor.model.tables.table import (
+from dynactor.model.definitions.table import (
     ContributorInsights,
     ContributorInsightsMode,
     TableDefinition,
 )
+from dynactor.model.errors import ResourceNotFoundException
+from dynactor.model.keys.key import KeySchema
 
 ContributorInsightsStatus: TypeAlias = Literal["ENABLING", "ENABLED", "DISABLING", "DISABLED"]
 

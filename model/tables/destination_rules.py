@@ -13,8 +13,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from dynactor.model.definitions.table import (
+    CreationTimePrecision,
+    StreamingDestination,
+    TableDefinition,
+)
 from dynactor.model.errors import ValidationException
-from dynactor.model.tables.table import CreationTimePrecision, StreamingDestination, TableDefinition
 
 # Kafka's own rule for names.
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")

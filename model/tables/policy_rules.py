@@ -10,10 +10,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dynactor.model.definitions.table import AttachedPolicy
 from dynactor.model.errors import PolicyNotFoundException, ValidationException
 from dynactor.model.limits import RESOURCE_POLICY_BYTES
 from dynactor.model.tables.schema_rules import INVALID
-from dynactor.model.tables.table import AttachedPolicy
 
 # The expected revision of a resource without a policy.
 NO_POLICY: Final = "NO_POLICY"

@@ -17,12 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dynactor.model.account import REGION
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import BillingMode, GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import ValidationException
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
-from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys.key import KeySchema
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex, used_names
-from dynactor.model.tables.table import BillingMode, GlobalIndex, TableDefinition, Throughput
 from dynactor.model.tables.table_rules import NewTable, define
 
 

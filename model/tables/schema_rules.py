@@ -12,11 +12,11 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.definitions.index import IndexDefinition, Projection, ProjectionType
+from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.model.errors import ValidationException
-from dynactor.model.indexes.index import IndexDefinition, Projection, ProjectionType
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import LOCAL_INDEXES, PROJECTED_ATTRIBUTES
-from dynactor.model.tables.table import TABLE_INDEX_ID
 
 KeyRole: TypeAlias = Literal["HASH", "RANGE"]
 

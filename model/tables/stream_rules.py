@@ -8,9 +8,9 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dynactor.model.definitions.table import StreamSettings, StreamViewType
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.schema_rules import INVALID
-from dynactor.model.tables.table import StreamSettings, StreamViewType
 
 
 class StreamChange(Struct, frozen=True):

@@ -10,8 +10,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.limits import SYSTEM_BACKUP_SECONDS
-from dynactor.model.tables.table import TableDefinition
 
 # A deleted backup no longer exists; only the answer of its deletion shows DELETED.
 TableBackupStatus: TypeAlias = Literal["CREATING", "AVAILABLE"]

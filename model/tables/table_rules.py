@@ -13,24 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dynactor.model.account import REGION
-from dynactor.model.errors import ResourceInUseException, ValidationException
-from dynactor.model.indexes import global_index_changes, global_index_phases, global_index_rules
-from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
-from dynactor.model.keys.key import KeyAttribute
-from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
-from dynactor.model.tables import (
-    change_quotas,
-    changes_in_progress,
-    policy_rules,
-    schema_rules,
-    stream_rules,
-    tag_rules,
-    throughput_rules,
-)
-from dynactor.model.tables.policy_rules import PolicyChange
-from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex
-from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table import (
+from dynactor.model.definitions.table import (
     AttachedPolicy,
     BillingMode,
     ChangeKind,
@@ -39,6 +22,25 @@ from dynactor.model.tables.table import (
     TableStatus,
     Throughput,
 )
+from dynactor.model.errors import ResourceInUseException, ValidationException
+from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
+from dynactor.model.tables import (
+    change_quotas,
+    changes_in_progress,
+    global_index_changes,
+    global_index_phases,
+    global_index_rules,
+    policy_rules,
+    schema_rules,
+    stream_rules,
+    tag_rules,
+    throughput_rules,
+)
+from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
+from dynactor.model.tables.policy_rules import PolicyChange
+from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex
+from dynactor.model.tables.stream_rules import StreamChange
 
 _DOING: Final[dict[TableStatus, str]] = {
     "CREATING": "created",

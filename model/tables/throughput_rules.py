@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dynactor.model.definitions.table import BillingMode, TableDefinition, Throughput
 from dynactor.model.errors import LimitExceededException, ValidationException
 from dynactor.model.limits import (
     ON_DEMAND_READ_UNITS,
@@ -21,7 +22,6 @@ from dynactor.model.limits import (
     THROUGHPUT_UNITS,
 )
 from dynactor.model.tables.schema_rules import INVALID
-from dynactor.model.tables.table import BillingMode, TableDefinition, Throughput
 
 NO_LIMIT = -1
 ON_DEMAND_THROUGHPUT = Throughput(0, 0)

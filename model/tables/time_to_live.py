@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, defstruct, json
 from msgspec.structs import astuple
 
+from dynactor.model.definitions.table import TableDefinition, TimeToLive, TimeToLiveStatus
 from dynactor.model.errors import ValidationException
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.limits import TIME_TO_LIVE_PAST_SECONDS
-from dynactor.model.tables.table import TableDefinition, TimeToLive, TimeToLiveStatus
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values.attribute_value import AttributeValue
 from dynactor.model.values.item import Item

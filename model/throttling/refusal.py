@@ -15,6 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, structs
 
+from dynactor.model.definitions.table import BillingMode
 from dynactor.model.errors import (
     ProvisionedThroughputExceededException,
     RequestLimitExceeded,
@@ -22,7 +23,6 @@ from dynactor.model.errors import (
     ThrottlingException,
     ThrottlingReason,
 )
-from dynactor.model.tables.table import BillingMode
 
 OperationType: TypeAlias = Literal["Read", "Write"]
 

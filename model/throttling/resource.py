@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.definitions.table import BillingMode, GlobalIndex, TableDefinition
 from dynactor.model.limits import (
     BURST_SECONDS,
     PARTITION_READ_UNITS,
@@ -18,7 +19,6 @@ from dynactor.model.limits import (
     TABLE_READ_UNITS,
     TABLE_WRITE_UNITS,
 )
-from dynactor.model.tables.table import BillingMode, GlobalIndex, TableDefinition
 from dynactor.model.tables.throughput_rules import NO_LIMIT, at_least_warm
 from dynactor.model.throttling.burst_balance import Balance, StoredBalances
 from dynactor.model.throttling.on_demand import OnDemandRates, OnDemandUnits

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
+from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.model.errors import ThrottlingReason
-from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.throttling.refusal import Refusal, both
 from dynactor.model.throttling.resource import ResourceLimits
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.values.attribute_value import TYPES
 
 # The type of a column whose cells are whole values, with their types.

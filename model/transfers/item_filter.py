@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.condition import Condition, parse_condition
-from dynactor.model.expressions.key_condition import KeyTerms, bind_key_condition
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import Projector, parse_projection
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.key_conditions.key_condition import KeyTerms, bind_key_condition
 from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 

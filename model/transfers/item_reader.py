@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from dynactor.model.indexes.index import check_size_with_entries
+from dynactor.model.definitions.index import check_size_with_entries
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.keys import fast_key
 from dynactor.model.keys import key as keys
-from dynactor.model.keys.key_rules import check_index_keys, check_item_key
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.tables.key_rules import check_index_keys, check_item_key
 from dynactor.model.values import item as items
 
 

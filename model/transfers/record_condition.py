@@ -8,12 +8,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import SerializationException
 from dynactor.model.expressions.condition import Condition, parse_condition
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.parameters import check_parameters
 from dynactor.model.expressions.placeholders import Placeholders
-from dynactor.model.tables.table import TableDefinition
 
 _EXPRESSION: Final = "ConditionExpression"
 

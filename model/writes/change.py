@@ -6,11 +6,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from dynactor.model.capacity import capacity
-from dynactor.model.capacity.capacity import EntryWrite, IndexKind, ItemWrite, Receipt
-from dynactor.model.indexes.index import IndexDefinition, entry, entry_position, global_entry
+from dynactor.model import capacity
+from dynactor.model.capacity import EntryWrite, IndexKind, ItemWrite, Receipt
+from dynactor.model.definitions.index import IndexDefinition, entry, entry_position, global_entry
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
 

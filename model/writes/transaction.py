@@ -11,8 +11,9 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from dynactor.model.capacity import capacity
-from dynactor.model.capacity.capacity import ItemWrite, Receipt
+from dynactor.model import capacity
+from dynactor.model.capacity import ItemWrite, Receipt
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     CancellationReason,
     ConditionalCheckFailedException,
@@ -26,7 +27,6 @@ from dynactor.model.errors import (
     ValidationException,
 )
 from dynactor.model.expressions.condition import Condition
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.change import Change

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import MsgspecError, Struct
 from rocksdict import AccessType, RdictIter, ReadOptions
 
-from dynactor.model.tables.table import TABLE_INDEX_ID
+from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.data_directory import DataDirectory, open_existing_directory
 from dynactor.storage.durable_watermark import DurableMark

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import json
 
-from dynactor.model.tables.table import CreationTimePrecision
+from dynactor.model.definitions.table import CreationTimePrecision
 from dynactor.model.values import item as items
 from dynactor.streams.kafka.consumer_event import KafkaEvent
 

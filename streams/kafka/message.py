@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.definitions.table import CreationTimePrecision
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.tables.table import CreationTimePrecision
 from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord

@@ -59,7 +59,7 @@ NOT_DECISIVE: Final[dict[str, tuple[NotDecisive, ...]]] = {
     "dynactor.api.http.protocol._check_authorization": (_OF_CONNECTIONS,),
     "dynactor.api.http.protocol.Protocol._check_head": (_OF_CONNECTIONS,),
     "dynactor.model.tables.changes_in_progress.check": (_TEMPORARY_STATE,),
-    "dynactor.model.indexes.global_index_phases._check_alone": (_TEMPORARY_STATE,),
+    "dynactor.model.tables.global_index_phases._check_alone": (_TEMPORARY_STATE,),
     "dynactor.model.partiql.read_plan._check_filter_types": (_ONE_ITEM,),
     "dynactor.model.partiql.read_plan._check_may_be_ordered": (_ONE_ITEM,),
     "dynactor.model.partiql.read_plan._check_order": (_ONE_ITEM,),

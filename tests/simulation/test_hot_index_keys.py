@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from dynactor.model.capacity.partition_count import partition_count
+from dynactor.model.definitions.table import Throughput
 from dynactor.model.keys.key import partition_hash
-from dynactor.model.tables.table import Throughput
+from dynactor.model.throttling.partition_count import partition_count
 from dynactor.model.throttling.table_limits import TableLimits
 from tests.support.environment.virtual_load import (
     INDEX_ID,

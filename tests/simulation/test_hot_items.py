@@ -11,10 +11,10 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import Throttled
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import KIB
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values.item import Item
 from tests.support.databases.databases import SetClock, put, running_database, table_definition
 

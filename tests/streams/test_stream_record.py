@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
-from dynactor.model.tables.table import StreamViewType
+from dynactor.model.definitions.table import StreamViewType
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.streams.change_record import ChangeRecord, Origin

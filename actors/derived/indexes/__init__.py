@@ -17,6 +17,6 @@ positions where changes began to be recorded, so they repair these entries. A ba
 page into several turns of the event loop, and pauses while requests use the table.
 
 With ``--gsi-lag awaited`` a page waits until the followers have reached the positions that the
-logs had when the page was requested. ``model/indexes/global_index_phases.py`` says what each phase
+logs had when the page was requested. ``model/tables/global_index_phases.py`` says what each phase
 allows.
 """

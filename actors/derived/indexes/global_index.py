@@ -31,8 +31,8 @@ from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull
 from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.throttle import BackfillUnits
+from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.errors import InternalServerError
-from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys.key import KeySchema
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import PartitionRange

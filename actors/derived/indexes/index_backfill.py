@@ -14,8 +14,8 @@ from dynactor.actors.derived.indexes.index_changes import IndexWriter
 from dynactor.actors.derived.sink import FillSink, Send, Step, TakeUnits, Turn
 from dynactor.actors.partition.index_partition import Backfill
 from dynactor.actors.table.throttle import BackfillUnits
-from dynactor.model.capacity.capacity import write_units
-from dynactor.model.indexes.index import IndexDefinition, entry_position, global_entry
+from dynactor.model.capacity import write_units
+from dynactor.model.definitions.index import IndexDefinition, entry_position, global_entry
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.values.item import decode, part_decoder

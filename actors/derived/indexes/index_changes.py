@@ -13,7 +13,7 @@ from typing import Protocol
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.actors.derived.sink import Contract, Gap, MessageSink, Order
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
-from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.writes.change import global_change

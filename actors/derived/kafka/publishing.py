@@ -12,9 +12,9 @@ from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables import destination_rules as rules
-from dynactor.model.tables.table import TableDefinition
 from dynactor.streams.kafka.message import KafkaSource
 
 

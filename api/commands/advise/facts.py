@@ -19,7 +19,7 @@ from dynactor.api.admin.insights_messages import (
 from dynactor.api.commands.admin_client import AdminClient
 from dynactor.api.commands.advise.traffic import Access, Factors, Traffic
 from dynactor.api.commands.client import Client
-from dynactor.model.capacity.capacity import item_read_units, write_units
+from dynactor.model.capacity import item_read_units, write_units
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.values.item import Item
 

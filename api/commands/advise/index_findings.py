@@ -12,7 +12,7 @@ from dynactor.api.commands.advise.key_findings import NEAR, Finding, Load, index
 from dynactor.api.commands.advise.text import figure, percent, size, span, value_text
 from dynactor.model.advice.index_distribution import Distribution, distribution, hot_value
 from dynactor.model.advice.key_traffic import IndexUse
-from dynactor.model.capacity.capacity import write_units
+from dynactor.model.capacity import write_units
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.limits import KIB, PARTITION_WRITE_UNITS
 from dynactor.model.values import attribute_value

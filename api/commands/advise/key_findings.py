@@ -20,11 +20,11 @@ from dynactor.model.advice.throttling_forecast import (
     Operation,
     expected,
 )
-from dynactor.model.capacity.capacity import write_units
-from dynactor.model.capacity.partition_count import partition_count
+from dynactor.model.capacity import write_units
+from dynactor.model.definitions.table import Throughput
 from dynactor.model.keys import key as keys
 from dynactor.model.limits import KIB, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
-from dynactor.model.tables.table import Throughput
+from dynactor.model.throttling.partition_count import partition_count
 from dynactor.model.values import item as items
 
 # "problem": requests are or would be refused, or a limit is near; "hint": an improvement.

@@ -42,7 +42,7 @@ from dynactor.api.commands.transfers.table_pieces import TablePieces
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.commands.unit_rate import UnitRate
-from dynactor.model.tables.table import TableDefinition
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.transfers.csv_columns import COLUMN_TYPES, csv_types
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.records import Fault

@@ -28,8 +28,8 @@ from dynactor.api.commands.transfers.local_database import (
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.operations.create_table import CreateTableInput, new_table
 from dynactor.api.requests.structures import TimeToLiveSpecificationShape
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import DynamoDBError
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.tables.table_rules import define
 from dynactor.model.transfers.csv_columns import CsvTypes
 from dynactor.model.transfers.json_records import JsonDocument, MixedJsonLines

@@ -13,10 +13,10 @@ from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.derived import log_positions
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import PointInTimeRecovery
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.tables.table import PointInTimeRecovery
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete
 from dynactor.storage import codec, key_layout

@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 from structlog.testing import capture_logs
 
+from dynactor.model.definitions.table import StreamSettings, TableDefinition
 from dynactor.model.errors import (
     BackupInUseException,
     BackupNotFoundException,
@@ -21,7 +22,6 @@ from dynactor.model.errors import (
     TableInUseException,
     TableNotFoundException,
 )
-from dynactor.model.tables.table import StreamSettings, TableDefinition
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout

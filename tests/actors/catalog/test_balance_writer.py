@@ -14,11 +14,11 @@ from structlog.testing import capture_logs
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import InternalServerError
-from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
+from dynactor.model.tables.global_index_rules import GlobalIndexUpdate
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.throttling.burst_balance import Balance
 from dynactor.storage import burst_balances, key_layout

@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.database import Database
 from dynactor.model.errors import InternalServerError
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import catalog, key_layout

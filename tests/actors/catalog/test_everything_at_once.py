@@ -18,12 +18,12 @@ from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.runtime.mailbox import MailboxClosed, Message
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.errors import DynamoDBError, InternalServerError
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
-from dynactor.model.indexes.index import IndexDefinition
-from dynactor.model.keys import key_range
+from dynactor.model.key_conditions import key_range
 from dynactor.model.keys.key import KeyAttribute
-from dynactor.model.page import PageRules
+from dynactor.model.reads.page import PageRules
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_rules import TableEdit

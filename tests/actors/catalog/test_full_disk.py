@@ -16,13 +16,13 @@ from structlog.testing import capture_logs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex
 from dynactor.model.errors import InternalServerError
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table import GlobalIndex
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group

@@ -13,7 +13,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.model.errors import ResourceInUseException
-from dynactor.model.keys.split_point import middle
+from dynactor.model.key_conditions.split_point import middle
 from dynactor.model.tables.table_rules import StreamChange, TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import load_claims

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
-from dynactor.model.tables.table import StreamSettings
+from dynactor.model.definitions.table import StreamSettings
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.expiry import switch
 from tests.support.environment.stepped_time import SteppedLoop, pass_seconds, settle

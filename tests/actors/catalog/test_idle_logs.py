@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from dynactor.model.tables.table import StreamSettings
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.storage.store import Row, View
 from tests.support.databases.databases import (
     SetClock,

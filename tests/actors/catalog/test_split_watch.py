@@ -12,14 +12,14 @@ from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import Throttled
-from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.key_conditions import key_range
+from dynactor.model.key_conditions.split_point import divides_collection
 from dynactor.model.keys import key as keys_of
-from dynactor.model.keys import key_range
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.keys.split_point import divides_collection
-from dynactor.model.page import PageRules
-from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
+from dynactor.model.reads.page import PageRules
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.values.item import Item
 from tests.support.databases.databases import (

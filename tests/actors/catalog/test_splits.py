@@ -15,20 +15,20 @@ from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
 from dynactor.actors.splitting.splits import is_settled
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
-from dynactor.model.errors import InternalServerError, ResourceInUseException, ValidationException
-from dynactor.model.expressions.key_condition import KeyCondition
-from dynactor.model.indexes.index import IndexDefinition, Projection
-from dynactor.model.keys import key as keys
-from dynactor.model.keys import key_range
-from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.page import PageRules
-from dynactor.model.tables.table import (
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import (
     GlobalIndex,
     StreamingDestination,
     StreamSettings,
     TableDefinition,
     TimeToLive,
 )
+from dynactor.model.errors import InternalServerError, ResourceInUseException, ValidationException
+from dynactor.model.key_conditions import key_range
+from dynactor.model.key_conditions.key_condition import KeyCondition
+from dynactor.model.keys import key as keys
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.reads.page import PageRules
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout

@@ -9,12 +9,12 @@ from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import InternalServerError, ResourceInUseException
-from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.tables.table_rules import TableEdit
 from tests.support.databases.databases import running_database, table_definition
 from tests.support.environment.stepped_time import on_stepped_time, pass_seconds

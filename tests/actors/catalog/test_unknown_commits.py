@@ -19,8 +19,8 @@ from dynactor.model.errors import (
     ResourceInUseException,
     ResourceNotFoundException,
 )
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import catalog, key_layout

@@ -14,8 +14,8 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.values.item import Item

@@ -7,8 +7,8 @@ from structlog.testing import capture_logs
 
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
 from dynactor.actors.table.table import Table
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout

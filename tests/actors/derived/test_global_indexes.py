@@ -8,11 +8,11 @@ from msgspec import structs
 from dynactor.actors.derived.indexes.index_lag import IndexLag
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
-from dynactor.model.indexes.index import IndexDefinition, Projection
-from dynactor.model.keys import key_range
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition
+from dynactor.model.key_conditions import key_range
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.page import PageRules
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
+from dynactor.model.reads.page import PageRules
 from dynactor.model.values.item import decode
 from dynactor.model.writes.write import Delete
 from tests.support.databases.databases import put, running_database, table_definition, thread

@@ -19,13 +19,13 @@ from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.table.throttle import BackfillUnits, FreeUnits
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
-from dynactor.model.indexes.index import IndexDefinition, Projection
-from dynactor.model.keys import key_range
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, Throughput
+from dynactor.model.key_conditions import key_range
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.page import PageRules
+from dynactor.model.reads.page import PageRules
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table import GlobalIndex, Throughput
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
 from dynactor.model.values.item import decode

@@ -17,7 +17,7 @@ from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.followers import ActorFollowing
 from dynactor.actors.table.table import Table
-from dynactor.model.tables.table import StreamSettings
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.values import item as items
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout

@@ -14,7 +14,7 @@ from msgspec import structs
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.table import Table
-from dynactor.model.tables.table import StreamSettings
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.write import Delete
 from dynactor.storage.store import Full, Group, Store

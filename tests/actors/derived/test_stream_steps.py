@@ -12,6 +12,7 @@ from msgspec import structs
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.streams import StreamSettings as Settings
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import (
     InternalServerError,
     ResourceNotFoundException,
@@ -19,7 +20,6 @@ from dynactor.model.errors import (
 )
 from dynactor.model.keys import key as keys
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table import StreamSettings
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, NotCached, Row, Store, View

@@ -15,7 +15,7 @@ from dynactor.actors.derived.sink import SnapshotSink
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.derived.table_copy import TableCopy
 from dynactor.actors.table.table import Table
-from dynactor.model.tables.table import StreamSettings
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
 from dynactor.storage.store import Closed, Conflict, Damaged, Full, Group, Row, Store

@@ -10,7 +10,7 @@ from msgspec import json
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.destination_phases import DisableDestination
 from dynactor.actors.table.table import Table
-from dynactor.model.tables.table import StreamingDestination
+from dynactor.model.definitions.table import StreamingDestination
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
 from dynactor.storage.store import Store

@@ -11,7 +11,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.destination_phases import DisableDestination, EnableDestination
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.table.table import Table
-from dynactor.model.tables.table import StreamSettings
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
 from dynactor.streams.kafka.message import KafkaMessage

@@ -11,8 +11,8 @@ from msgspec import structs
 from dynactor.actors.derived.kafka.replay_progress import ReplayStart
 from dynactor.actors.derived.table_snapshot import TableSnapshot
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import ValidationException
-from dynactor.model.tables.table import StreamSettings
 from dynactor.model.writes.write import Delete
 from tests.support.databases.databases import (
     SetClock,

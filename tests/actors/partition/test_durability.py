@@ -7,12 +7,12 @@ from msgspec import structs
 
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import ConditionalCheckFailedException, InternalServerError
 from dynactor.model.expressions.condition import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
-from dynactor.model.keys import key_range
-from dynactor.model.page import PageRules
-from dynactor.model.tables.table import StreamSettings
+from dynactor.model.key_conditions import key_range
+from dynactor.model.reads.page import PageRules
 from dynactor.model.writes.write import Delete, Put
 from dynactor.storage.store import Full
 from tests.support.databases.databases import (

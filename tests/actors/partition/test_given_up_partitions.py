@@ -11,11 +11,11 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.errors import InternalServerError
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.streams import change_log
 from tests.support.databases.databases import put, running_database, table_definition, thread

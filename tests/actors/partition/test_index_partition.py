@@ -10,7 +10,7 @@ import pytest
 
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill, index_partition
 from dynactor.actors.runtime.supervisor import Supervisor
-from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from dynactor.model.values.stored_item import StoredItem

@@ -8,9 +8,9 @@ from msgspec import structs
 from dynactor.actors.derived.indexes.index_changes import changes_of
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.table.table import Table
-from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.write import Delete
 from dynactor.streams import change_record

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynactor.actors.partition.partition_map import PartitionMap, divide, divide_evenly
-from dynactor.model.keys.key_range import WHOLE, KeyRange, of_segment
+from dynactor.model.key_conditions.key_range import WHOLE, KeyRange, of_segment
 from dynactor.storage.catalog import PartitionRange
 
 positions = st.binary(min_size=1, max_size=12)

@@ -27,13 +27,13 @@ from dynactor.actors.partition.messages import ExpireItems, RestoreItems, WriteI
 from dynactor.actors.partition.partition import Core
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TimeToLive
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES, ITEM_SIZE_BYTES
-from dynactor.model.tables.table import GlobalIndex, TimeToLive
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.transaction import Action, ActionWrite

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 from msgspec import structs
 
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex
 from dynactor.model.errors import ConditionalCheckFailedException
 from dynactor.model.expressions.condition import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.tables.table import GlobalIndex
 from dynactor.model.writes.write import Delete
 from tests.support.databases.databases import (
     HeldStore,

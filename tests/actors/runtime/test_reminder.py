@@ -10,7 +10,7 @@ from msgspec import structs
 
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock
 from dynactor.actors.runtime.reminder import remind
-from dynactor.model.tables.table import StreamSettings
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.storage.store import Full
 from tests.support.databases.databases import (
     HeldStore,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from dynactor.actors.table.pages import ReadRange, read_page
-from dynactor.model.indexes.index import Projection
-from dynactor.model.keys import key_range
+from dynactor.model.definitions.index import Projection
+from dynactor.model.key_conditions import key_range
 from dynactor.model.limits import KIB
-from dynactor.model.page import PageRules
+from dynactor.model.reads.page import PageRules
 from dynactor.storage.store import NOT_CACHED, NotCached, Row, View
 from tests.support.databases.databases import (
     HeldStore,

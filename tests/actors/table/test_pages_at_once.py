@@ -11,11 +11,11 @@ from msgspec import structs
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.pages import ReadRange, begin_page, read_page
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import Throughput
 from dynactor.model.errors import InternalServerError, ProvisionedThroughputExceededException
-from dynactor.model.expressions.key_condition import KeyCondition
-from dynactor.model.keys import key_range
-from dynactor.model.page import Page, PageRules
-from dynactor.model.tables.table import Throughput
+from dynactor.model.key_conditions import key_range
+from dynactor.model.key_conditions.key_condition import KeyCondition
+from dynactor.model.reads.page import Page, PageRules
 from dynactor.storage.store import Damaged
 from tests.support.databases.databases import (
     SetClock,

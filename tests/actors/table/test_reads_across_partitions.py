@@ -5,10 +5,10 @@ from msgspec import structs
 
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
-from dynactor.model.expressions.key_condition import KeyCondition
+from dynactor.model.key_conditions import key_range
+from dynactor.model.key_conditions.key_condition import KeyCondition
 from dynactor.model.keys import key as keys
-from dynactor.model.keys import key_range
-from dynactor.model.page import PageRules
+from dynactor.model.reads.page import PageRules
 from dynactor.storage.catalog import PartitionRange
 from tests.support.databases.databases import put, running_database, table_definition, thread
 

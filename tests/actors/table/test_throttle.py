@@ -17,17 +17,17 @@ from dynactor.actors.partition.table_partition import TableEffects
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import InternalServerError, ProvisionedThroughputExceededException
 from dynactor.model.expressions.condition import Condition, parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
-from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.key_conditions import key_range
 from dynactor.model.keys import key as keys
-from dynactor.model.keys import key_range
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.page import PageRules
+from dynactor.model.reads.page import PageRules
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Conflict, Damaged, Full, Group

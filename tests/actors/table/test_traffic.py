@@ -17,25 +17,25 @@ from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.table.traffic import Window
 from dynactor.model.advice.key_traffic import EVERY, KEPT_KEYS, WHOLE_REQUESTS, Kind
-from dynactor.model.batch_get_budget import BatchGetBudget
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import (
     ConditionalCheckFailedException,
     ProvisionedThroughputExceededException,
     ResourceNotFoundException,
 )
 from dynactor.model.expressions.condition import parse_condition
-from dynactor.model.expressions.key_condition import KeyCondition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import projector_of_names
-from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.key_conditions import key_range
+from dynactor.model.key_conditions.key_condition import KeyCondition
+from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.model.keys import key as keys
-from dynactor.model.keys import key_range
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.keys.key_decoding import key_values, partition_values
-from dynactor.model.keys.key_range import KeyRange
-from dynactor.model.page import PageRules
-from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
+from dynactor.model.reads.batch_get_budget import BatchGetBudget
+from dynactor.model.reads.page import PageRules
 from dynactor.model.values.item import Item
 from tests.support.databases.databases import (
     SetClock,

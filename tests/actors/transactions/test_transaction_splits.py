@@ -18,9 +18,9 @@ from dynactor.api.requests.operation import Call
 from dynactor.api.requests.transaction_requests import CheckedActions, execute
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update
+from dynactor.model.key_conditions import key_range
 from dynactor.model.keys import key as keys
-from dynactor.model.keys import key_range
-from dynactor.model.page import PageRules
+from dynactor.model.reads.page import PageRules
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Update
 from dynactor.storage import key_layout

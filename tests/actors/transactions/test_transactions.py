@@ -16,6 +16,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.partition.item_locks import Join, Prepare, Release, Transact, TransactionPart
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import StreamSettings, TimeToLive
 from dynactor.model.errors import (
     ConditionalCheckFailedException,
     InternalServerError,
@@ -25,7 +26,6 @@ from dynactor.model.errors import (
 )
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update
-from dynactor.model.tables.table import StreamSettings, TimeToLive
 from dynactor.model.values.item import Item
 from dynactor.model.writes.transaction import Action
 from dynactor.model.writes.write import Delete, Put, Update

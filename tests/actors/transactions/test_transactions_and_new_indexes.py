@@ -5,10 +5,10 @@ from __future__ import annotations
 from dynactor.actors.partition.item_locks import Join, Prepare, Resolve, TransactionPart
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
-from dynactor.model.keys import key_range
+from dynactor.model.key_conditions import key_range
 from dynactor.model.keys.key import KeyAttribute
-from dynactor.model.page import PageRules
+from dynactor.model.reads.page import PageRules
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.values.item import Item, decode

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import InternalServerError
-from dynactor.model.tables.table import StreamSettings
 from dynactor.model.values.item import Item
 from dynactor.storage import key_layout
 from tests.support.databases.databases import put, running_database, table_definition, thread

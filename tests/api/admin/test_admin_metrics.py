@@ -19,16 +19,16 @@ from dynactor.api.admin.metrics.tables import table_figures
 from dynactor.api.http.protocol import Protocol, Request
 from dynactor.api.http.request_figures import RequestFigures
 from dynactor.api.registry import OPERATIONS
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.errors import (
     ThrottlingException,
     TransactionCanceledException,
     TransactionConflictException,
 )
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import TableEdit
 from tests.support.clients.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
 from tests.support.databases.databases import (

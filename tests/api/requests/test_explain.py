@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from dynactor.api.answers.explain import EXPLANATION_BYTES, header_text, is_wanted
-from dynactor.model.capacity.capacity import EntryWrite, ItemWrite, KeyRead, RangeRead, Receipt
-from dynactor.model.capacity.explanation import Paid
+from dynactor.model.advice.explanation import Paid
+from dynactor.model.capacity import EntryWrite, ItemWrite, KeyRead, RangeRead, Receipt
 from tests.support.databases.databases import table_definition
 
 NAMES = st.text("abcXYZ019_.-", min_size=3, max_size=255)

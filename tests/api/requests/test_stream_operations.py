@@ -15,6 +15,7 @@ from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.table.messages import KeepStreams
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.operation import Call
+from dynactor.model.definitions import table
 from dynactor.model.errors import (
     ExpiredIteratorException,
     InternalServerError,
@@ -23,7 +24,6 @@ from dynactor.model.errors import (
     ValidationException,
 )
 from dynactor.model.limits import MIB
-from dynactor.model.tables import table
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout

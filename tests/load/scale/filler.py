@@ -25,8 +25,8 @@ import psutil
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.load.work.plan import Plan
 from dynactor.load.work.records import Records
+from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.model.keys import key as keys
-from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import catalog, codec, key_layout

@@ -7,11 +7,11 @@ import re
 import pytest
 from msgspec import msgpack, structs
 
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import ContributorInsights, GlobalIndex, TableDefinition
 from dynactor.model.errors import ResourceNotFoundException
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.contributor_insights import changed, of_resource, rule_names, status_of
-from dynactor.model.tables.table import ContributorInsights, GlobalIndex, TableDefinition
 from dynactor.storage import catalog
 from dynactor.storage.catalog import PartitionRange, TableRecord
 from tests.support.databases.databases import table_definition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynactor.model.advice.index_forecast import forecast, load
-from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.values.item import Item
 

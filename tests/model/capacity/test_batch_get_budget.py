@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynactor.model.batch_get_budget import BatchGetBudget
 from dynactor.model.limits import ITEM_SIZE_BYTES, MIB
+from dynactor.model.reads.batch_get_budget import BatchGetBudget
 
 FIRST = 100
 # Measured on AWS: three items of 400 KB and one of this size come at once.

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.parameters import check_parameters
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.tables.table import TableDefinition
 
 EXPRESSIONS = {
     "PutItem": ("ConditionExpression",),

@@ -28,10 +28,10 @@ import pytest
 
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.condition import parse_condition
-from dynactor.model.expressions.key_condition import bind_key_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import parse_projection
 from dynactor.model.expressions.update import parse_update
+from dynactor.model.key_conditions.key_condition import bind_key_condition
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item

@@ -14,7 +14,7 @@ from dynactor.model.errors import DynamoDBError
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.fast_key import parts_of, position_of
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.keys.key_rules import check_item_key, check_key
+from dynactor.model.tables.key_rules import check_item_key, check_key
 from dynactor.model.values import item as items
 from tests.model.keys.test_key import binaries, strings
 from tests.model.values.test_number import numbers

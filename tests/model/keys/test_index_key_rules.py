@@ -7,15 +7,15 @@ import base64
 import pytest
 from msgspec.structs import replace
 
+from dynactor.model.definitions.index import IndexDefinition, Projection, global_entry
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.errors import ValidationException
-from dynactor.model.indexes.index import IndexDefinition, Projection, global_entry
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.keys.key_rules import (
+from dynactor.model.tables.key_rules import (
     check_index_key_types,
     check_index_keys,
     check_updated_index_keys,
 )
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.values.item import Item
 
 S, N, B = (lambda text: {"S": text}), (lambda text: {"N": text}), (lambda raw: {"B": raw})

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynactor.model.limits import PAGE_BYTES
-from dynactor.model.page import PageBuilder, PageRules
+from dynactor.model.reads.page import PageBuilder, PageRules
 from dynactor.model.values.stored_item import StoredItem
 
 sizes = st.integers(1, 2_000) | st.integers(1, 409_600)

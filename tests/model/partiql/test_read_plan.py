@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynactor.model.errors import ValidationException
+from dynactor.model.key_conditions import key_range
 from dynactor.model.keys import key as keys
-from dynactor.model.keys import key_range
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.partiql.binding import bind
 from dynactor.model.partiql.read_plan import ReadPlan, key_of_one_item, read_plan

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from dynactor.model.definitions.table import StreamingDestination, TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables import destination_rules as rules
-from dynactor.model.tables.table import StreamingDestination, TableDefinition
 
 KEY = KeyAttribute("pk", "S")
 TABLE = TableDefinition("T", 1, "uuid", 0.0, (KEY,), KeySchema((KEY,)))

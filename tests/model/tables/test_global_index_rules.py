@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import (
     DynamoDBError,
     LimitExceededException,
@@ -14,11 +16,9 @@ from dynactor.model.errors import (
     ResourceNotFoundException,
     ValidationException,
 )
-from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement, NewIndex
-from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.tables.table_rules import (
     NewTable,
     TableEdit,

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dynactor.model.errors import ValidationException
-from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
-from dynactor.model.indexes.index import IndexDefinition, Projection
-from dynactor.model.keys.key import KeyAttribute
-from dynactor.model.tables.restore_rules import RestoreOverrides, restored
-from dynactor.model.tables.schema_rules import KeyElement, NewIndex
-from dynactor.model.tables.table import (
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import (
     BillingMode,
     StreamSettings,
     TableDefinition,
     Throughput,
     TimeToLive,
 )
+from dynactor.model.errors import ValidationException
+from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
+from dynactor.model.tables.restore_rules import RestoreOverrides, restored
+from dynactor.model.tables.schema_rules import KeyElement, NewIndex
 from dynactor.model.tables.table_rules import NewTable, TableEdit, apply_edit, define, settled
 
 NOON = 1_000_000_000.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.stream_rules import StreamChange, changed, check, of_new_table
-from dynactor.model.tables.table import StreamSettings
 
 ENABLE = StreamChange(enabled=True, view_type="NEW_IMAGE", label="second")
 DISABLE = StreamChange(enabled=False)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from dynactor.model.definitions.index import Projection
+from dynactor.model.definitions.table import Throughput
 from dynactor.model.errors import LimitExceededException, ValidationException
-from dynactor.model.indexes.index import Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.schema_rules import KeyElement, NewIndex
-from dynactor.model.tables.table import Throughput
 from dynactor.model.tables.table_rules import NewTable, define
 
 INVALID = "One or more parameter values were invalid: "

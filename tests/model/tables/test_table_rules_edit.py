@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from dynactor.model.definitions.table import TableDefinition, Throughput
 from dynactor.model.errors import LimitExceededException, ValidationException
-from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table import TableDefinition, Throughput
 from dynactor.model.tables.table_rules import (
     NOTHING_TO_UPDATE,
     NewTable,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.capacity import Receipt
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import TableDefinition, TimeToLive, TimeToLiveStatus
 from dynactor.model.errors import ValidationException
-from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import TIME_TO_LIVE_PAST_SECONDS
-from dynactor.model.tables.table import TableDefinition, TimeToLive, TimeToLiveStatus
 from dynactor.model.tables.time_to_live import (
     Expiry,
     ExpiryReader,

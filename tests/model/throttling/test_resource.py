@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.throttling.resource import (
     OperationThroughput,
     ResourceThroughput,

@@ -13,10 +13,10 @@ from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.table import Table
-from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.restore_rules import RestoreOverrides, restored
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout

@@ -15,9 +15,9 @@ from dynactor.actors.catalog.database import Database, open_database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock, SystemClock, VirtualClock
 from dynactor.actors.table.table import Table
-from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.definitions.index import IndexDefinition, Projection
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Put

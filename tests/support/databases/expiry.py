@@ -12,7 +12,7 @@ from dynactor.actors.derived.follower import Follower
 from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.table.table import Table
-from dynactor.model.tables.table import TableDefinition, TimeToLiveStatus
+from dynactor.model.definitions.table import TableDefinition, TimeToLiveStatus
 from dynactor.model.tables.time_to_live import ExpiryReader, TimeToLiveChange, expires_at_us
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Row, Store

@@ -14,8 +14,8 @@ from dynactor.actors.catalog.replays import StartReplay
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart, ReplayState
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
-from dynactor.model.keys import key_range
-from dynactor.model.page import PageRules
+from dynactor.model.key_conditions import key_range
+from dynactor.model.reads.page import PageRules
 from dynactor.model.values import item as items
 from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.kafka.fake_broker import FakeBroker

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 _PROJECT: Final = Path(__file__).parents[3]
 FILE: Final = _PROJECT / "api" / "console" / "app" / "rules.json"
 # The code that names rules to users.
-_NAMING: Final = ("api/commands/advise", "model/capacity")
+_NAMING: Final = ("api/advice", "model/advice")
 
 _NAMED: Final = re.compile(r'"([SA]\d+|Arithmetic: \w+)"')
 _SECTION: Final = re.compile(r"^## .*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from dynactor.model.capacity.capacity import IndexUnits, Receipt
+from dynactor.model.capacity import IndexUnits, Receipt
 from dynactor.model.errors import ThrottlingReason
 from dynactor.model.limits import BURST_SECONDS, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from dynactor.model.throttling.resource import (

@@ -13,9 +13,9 @@ from typing import Any
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
-from dynactor.model.indexes.index import IndexDefinition
-from dynactor.model.keys import key_range
-from dynactor.model.page import PageRules
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.key_conditions import key_range
+from dynactor.model.reads.page import PageRules
 from dynactor.model.tables.time_to_live import is_expired
 from dynactor.model.values import item as items
 from dynactor.storage import key_layout

@@ -12,13 +12,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dynactor.model.definitions.index import IndexDefinition
+from dynactor.model.definitions.table import BillingMode, GlobalIndex, Throughput
 from dynactor.model.errors import ValidationException
-from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import GLOBAL_INDEX_KEY_ATTRIBUTES, GLOBAL_INDEXES
 from dynactor.model.tables import schema_rules, throughput_rules
 from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex
-from dynactor.model.tables.table import BillingMode, GlobalIndex, Throughput
 
 
 class NewGlobalIndex(NewIndex, frozen=True):

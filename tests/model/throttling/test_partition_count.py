@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynactor.model.capacity.partition_count import partition_count
-from dynactor.model.tables.table import Throughput
+from dynactor.model.definitions.table import Throughput
+from dynactor.model.throttling.partition_count import partition_count
 
 
 @pytest.mark.parametrize(

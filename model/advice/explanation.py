@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
-from dynactor.model.capacity import capacity
-from dynactor.model.capacity.capacity import (
+from dynactor.model import capacity
+from dynactor.model.capacity import (
     EntryWrite,
     IndexKind,
     ItemWrite,
@@ -21,8 +21,8 @@ from dynactor.model.capacity.capacity import (
     Receipt,
     Work,
 )
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.writes.transaction import UNITS_FACTOR
 
 # The outcome of a transaction.

@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import syntax
-from dynactor.model.expressions.key_condition import TURNED, KeyOperator
 from dynactor.model.expressions.parser import condition_tree
+from dynactor.model.key_conditions import key_range
+from dynactor.model.key_conditions.key_condition import TURNED, KeyOperator
+from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.model.keys import key as keys
-from dynactor.model.keys import key_range
 from dynactor.model.keys.fast_key import READ
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.keys.key_range import KeyRange
 from dynactor.model.limits import PARTITION_KEY_BYTES, PLACEHOLDER_BYTES, SORT_KEY_BYTES
 
 _CACHED_TEXTS: Final = 1024

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dynactor.model.expressions.key_condition import KeyCondition, KeyOperator
+from dynactor.model.key_conditions.key_condition import KeyCondition, KeyOperator
 from dynactor.model.keys import key as keys
 
 _HASH_BITS: Final = 64

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from dynactor.model.expressions.key_condition import KeyCondition, KeyOperator, SortCondition
+from dynactor.model.key_conditions import key_range
+from dynactor.model.key_conditions.key_condition import KeyCondition, KeyOperator, SortCondition
 from dynactor.model.keys import key as keys
-from dynactor.model.keys import key_range
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.values.attribute_value import AttributeValue
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from dynactor.model.capacity import capacity
-from dynactor.model.capacity.capacity import IndexKind, IndexUnits, RangeRead, Receipt
+from dynactor.model import capacity
+from dynactor.model.capacity import IndexKind, IndexUnits, RangeRead, Receipt
 from dynactor.model.expressions.condition import Condition
 from dynactor.model.expressions.projection import Projector
 from dynactor.model.limits import PAGE_BYTES, READ_UNIT_BYTES

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from dynactor.model.errors import ValidationException
-from dynactor.model.expressions.key_condition import KeyCondition, SortCondition, bind_key_condition
 from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.key_conditions.key_condition import (
+    KeyCondition,
+    SortCondition,
+    bind_key_condition,
+)
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 
 V: dict[str, Any] = {"S": "v"}

@@ -14,13 +14,13 @@ from msgspec import Struct
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import condition, update
 from dynactor.model.expressions.condition import SIGNS, Attribute, Condition, Constant, Node
-from dynactor.model.expressions.key_condition import (
+from dynactor.model.expressions.update import Update
+from dynactor.model.key_conditions.key_condition import (
     KeyCondition,
     KeyOperator,
     SortCondition,
     key_condition,
 )
-from dynactor.model.expressions.update import Update
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.values import attribute_value, document_path
 from dynactor.model.values.attribute_value import ORDERED_TYPES, SET_TYPES, AttributeValue, type_of

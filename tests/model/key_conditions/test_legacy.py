@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dynactor.model.errors import ValidationException
-from dynactor.model.expressions.key_condition import KeyCondition, SortCondition
-from dynactor.model.expressions.legacy import (
+from dynactor.model.key_conditions.key_condition import KeyCondition, SortCondition
+from dynactor.model.key_conditions.legacy import (
     attribute_updates,
     bind_key_conditions,
     expected_condition,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynactor.model.definitions.table import BillingMode, Throughput
 from dynactor.model.limits import ON_DEMAND_PARTITIONS, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
-from dynactor.model.tables.table import BillingMode, Throughput
 from dynactor.model.tables.throughput_rules import at_least_warm
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dynactor.model.definitions.index import SHORT_KEY_CHARACTERS, IndexDefinition, part_size_bytes
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
-from dynactor.model.expressions.key_condition import KeyCondition
-from dynactor.model.indexes.index import SHORT_KEY_CHARACTERS, IndexDefinition, part_size_bytes
+from dynactor.model.key_conditions.key_condition import KeyCondition
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from dynactor.model.tables.schema_rules import KeyRole
-from dynactor.model.tables.table import TableDefinition
 from dynactor.model.values import attribute_value
 from dynactor.model.values.attribute_value import AttributeValue
 from dynactor.model.values.item import Item

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import DAY_SECONDS, RECOVERY_DAYS
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynactor.model.keys.key_range import KeyRange
-from dynactor.model.keys.split_point import (
+from dynactor.model.key_conditions.key_range import KeyRange
+from dynactor.model.key_conditions.split_point import (
     SizeProfile,
     SplitPoint,
     by_heat,

@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynactor.model.errors import DynamoDBError
-from dynactor.model.expressions.key_condition import bind_key_condition
 from dynactor.model.expressions.placeholders import Placeholders
-from dynactor.model.keys import fast_range, key_range
+from dynactor.model.key_conditions import fast_range, key_range
+from dynactor.model.key_conditions.key_condition import bind_key_condition
+from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.keys.key_range import KeyRange
 from tests.model.keys.test_fast_key import schemas, usual_values, values
 
 names = st.sampled_from(["pk", "sk", "#p", "#s", "other", "#o", "pk.a", "size"])

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.errors import (
     LimitExceededException,
     ResourceInUseException,
     ResourceNotFoundException,
     ValidationException,
 )
-from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.limits import GLOBAL_INDEXES
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
+from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 
 _IN_USE: Final = "Attempt to change a resource which is still in use: Index is being"
 

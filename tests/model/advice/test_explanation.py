@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynactor.model.capacity.capacity import (
+from dynactor.model.advice.explanation import Cheaper, Paid, explain
+from dynactor.model.capacity import (
     EntryWrite,
     IndexKind,
     ItemWrite,
@@ -13,7 +14,6 @@ from dynactor.model.capacity.capacity import (
     Receipt,
     Work,
 )
-from dynactor.model.capacity.explanation import Cheaper, Paid, explain
 from tests.support.databases.databases import table_definition
 
 TABLE = table_definition(local_sort_keys=("posts",))

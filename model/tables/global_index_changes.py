@@ -11,18 +11,18 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from dynactor.model.definitions.table import BillingMode, GlobalIndex, TableDefinition
 from dynactor.model.errors import ValidationException
-from dynactor.model.indexes.global_index_rules import (
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
+from dynactor.model.tables import schema_rules, throughput_rules
+from dynactor.model.tables.global_index_rules import (
     GlobalIndexUpdate,
     NewGlobalIndex,
     global_index_of,
     with_other_throughput,
 )
-from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
-from dynactor.model.tables import schema_rules, throughput_rules
 from dynactor.model.tables.schema_rules import INVALID
-from dynactor.model.tables.table import BillingMode, GlobalIndex, TableDefinition
 
 
 def updated(

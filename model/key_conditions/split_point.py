@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.model.keys.key import HASH_BYTES
-from dynactor.model.keys.key_range import KeyRange
 
 _HASH_SPACE: Final = 1 << (8 * HASH_BYTES)
 # A boundary between collections is good enough if each side keeps this share.

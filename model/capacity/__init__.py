@@ -1,1 +1,0 @@
-"""Capacity units: receipts, explanations, and the number of partitions for a throughput."""

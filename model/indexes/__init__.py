@@ -1,1 +1,0 @@
-"""Secondary indexes: definitions, entries, and the changes that each phase allows."""
